@@ -28,6 +28,7 @@ from crawler.frontier.page_log import page_headers
 from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
+from crawler.orders import PAUSE_REASONS, CrawlOrders
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
@@ -64,11 +65,12 @@ class CrawlStage(Stage):
         *,
         resolver: AbstractResolver | None = None,
         partitions: int | None = None,
+        orders: CrawlOrders | None = None,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
         `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
-        the request rates per domain and address. None: there is only this process.
+        the request rates per domain and address. None: there is only this process. `orders`: pauses and exclusions.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -77,6 +79,8 @@ class CrawlStage(Stage):
         self._partitions = partitions
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
+        self._orders = orders
+        self.paused: Mapping[str, str] = {}  # reason -> in words; any thread may read it
         self._robots = RobotsShelf(settings.name)
         self._in_flight: dict[int, int] = {}  # claim number -> partition
         self._claimed: dict[int, Job] = {}  # claim number -> job; their batch is not committed yet
@@ -89,7 +93,7 @@ class CrawlStage(Stage):
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
-        self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
+        self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc, excludes=self._excludes))
 
     @property
     def in_flight(self) -> int:
@@ -114,6 +118,7 @@ class CrawlStage(Stage):
         self._drop_partitions([partition for partition in self._since if partition not in contexts])
         for ctx in contexts.values():
             self._take_over(ctx)
+        self._follow_orders()
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._prune_demands(now_ms)
@@ -131,7 +136,8 @@ class CrawlStage(Stage):
             if partition is not None:  # else it was lost, or its batch rolled back
                 del self._busy[partition][answer.job.site]
                 self._apply(answer, contexts[partition], wait_s if was_not_answered(answer) else None)
-        self._claim(contexts)
+        if not self.paused:
+            self._claim(contexts)
         self._set_gauges(contexts)
 
     def committed(self) -> None:
@@ -177,6 +183,19 @@ class CrawlStage(Stage):
             refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
 
+    def _follow_orders(self) -> None:
+        """Begin or end a pause: no request starts in one, and those under way finish. Raises as `CrawlOrders.look`."""
+        if self._orders is None:
+            return
+        self._orders.look()
+        before, self.paused = self.paused, self._orders.paused
+        if bool(before) != bool(self.paused):
+            self._thread.hold(held=bool(self.paused))
+        for reason in self.paused.keys() - before.keys():
+            log.warning("crawl_paused", reason=reason, said=self.paused[reason])
+        for reason in before.keys() - self.paused.keys():
+            log.info("crawl_pause_ended", reason=reason)
+
     def _share(self, owned: int) -> None:
         """Tell the gate which share of all sites this process crawls."""
         if self._partitions and owned and owned != self._owned:
@@ -191,7 +210,11 @@ class CrawlStage(Stage):
             ctx.meter,
             lambda page: ctx.emit(PAGES, page, headers=page_headers(page)),
             ctx.now_ms,
+            self._excludes,
         )
+
+    def _excludes(self, host: str) -> bool:
+        return self._orders is not None and self._orders.excludes(host)
 
     def _run_step(
         self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T], **more: object
@@ -320,12 +343,15 @@ class CrawlStage(Stage):
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
         """Set the gauges and how long the loop may wait for input."""
-        self.poll_s = self._busy_poll_s if self._in_flight else _idle_poll_s(contexts.values())
+        idle_s = _IDLE_POLL_S if self.paused else _idle_poll_s(contexts.values())
+        self.poll_s = self._busy_poll_s if self._in_flight else idle_s
         if self._metrics is None:
             return
         rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
         totals = [unpack(Totals, value) for value in rows if value is not None]
         self._metrics.set("fetch_inflight", len(self._in_flight))
+        for reason in PAUSE_REASONS:
+            self._metrics.set("crawl_paused", float(reason in self.paused), reason=reason)
         self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
         for status in Status:
             self._metrics.set("frontier_urls", sum(t.urls[status] for t in totals if t.urls), state=status.label)

@@ -11,7 +11,7 @@ in a running crawl, and response times.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -90,8 +90,15 @@ class SitePlan(msgspec.Struct, kw_only=True):
 class DryRun:
     """Plans sites as if CRAWL started at `now_ms`."""
 
-    def __init__(self, settings: CrawlSettings, now_ms: int, limit: int | None) -> None:
-        """Keep the first `limit` sites (None: all, in memory)."""
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        now_ms: int,
+        limit: int | None,
+        excludes: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """Keep the first `limit` sites (None: all, in memory). `excludes` as in `Frontier`."""
+        self._excludes = excludes
         self._settings = settings
         self._now = now_ms
         self._limit = limit
@@ -237,7 +244,7 @@ class DryRun:
         )
 
     def _frontier(self, staged: KeyedState, pages: list[Page], at: int) -> Frontier:
-        return Frontier(staged, self._settings, self._shelf, Meter(), pages.append, at)
+        return Frontier(staged, self._settings, self._shelf, Meter(), pages.append, at, self._excludes)
 
     def _refusal(self, page: Page, robots: bytes) -> Refusal:
         rule = ""

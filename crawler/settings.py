@@ -79,6 +79,9 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     warc_bytes: PositiveBytes = 1_000_000_000  # compressed bytes after which a new file begins
     warc_s: PositiveSeconds = 3600.0  # seconds after which a new file begins
 
+    # no requests are made while the disk of the log's folder or of the archive has fewer bytes free; 0: however few
+    pause_below_bytes: SizeBytes = 1024**3
+
     # Tests and the demo
     allow_private: bool = False  # True lifts the guard against private addresses
     resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", in place of DNS; needs allow_private

@@ -11,7 +11,7 @@ from typing import NamedTuple
 _FETCHED = 'sum(rate(farmwatch_fetch_requests_total{kind="page",outcome="fetched"}[@30m]))'
 _ASKED = '(sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m])) >= 0.02)'  # a share of fewer says little
 _JUDGED = "sum by (run) (increase(farmwatch_page_verdicts_total[@6h]) @live)"
-_SITES = "sum by (run) (max by (run, verdict) (farmwatch_sites) @live)"
+_SCORED = 'farmwatch_stage_records_total{stage="score",result'
 _DEAD = "farmwatch_dead_letters_total"
 _UP = 'min by (role, instance) (up{job="farmwatch"} or absent(up{job="farmwatch",role="tally"}) - 1)'
 _BEATS = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
@@ -58,10 +58,11 @@ RECORDINGS = (
         f'sum by (run) (increase(farmwatch_page_verdicts_total{{verdict="article"}}[@6h])) / ({_JUDGED} >= 200)',
         "kept",
     ),
-    Recording(
+    Recording(  # of the articles, which no flood of new sites changes
         "farmwatch:watched:ratio",
-        f'sum by (run) (max by (run, verdict) (farmwatch_sites{{verdict!="unclassifiable"}})) / ({_SITES} >= 100)',
-        "classifiable",
+        f'sum by (run) (increase({_SCORED}="scored"}}[@6h]))'
+        f' / (sum by (run) (increase({_SCORED}=~"scored|abstained"}}[@6h]) @live) >= 200)',
+        "scored",
     ),
     # A series is born with its first letter, which no increase() shows. After a gap in what was scraped it is not new.
     Recording(
@@ -97,15 +98,22 @@ ALERTS = (
           'max by (role, topic) (farmwatch_log_lag_seconds{role!="replay",topic!~"score.requests.*"})', ">", "@1h",
           "@15m", "{{ $labels.role }} falls behind",
           "{{ $labels.role }} reads records of {{ $labels.topic }} that are {{ $value | humanizeDuration }} old."),
-    Alert("RejectedByHosts", "critical", "farmwatch:fetch_rejected:ratio30m", ">", 0.2, "@15m",
+    Alert("RejectedByHosts", "warning", "farmwatch:fetch_rejected:ratio30m", ">", 0.3, "@15m",
           "Hosts reject the crawler",
           "{{ $value | humanizePercentage }} of the page requests of 30 minutes were answered by 403, 429 or 5xx."),
+    Alert("RejectedByHosts", "critical", "farmwatch:fetch_rejected:ratio30m", ">", 0.8, "@15m",
+          "Hosts reject the crawler nearly everywhere",
+          "{{ $value | humanizePercentage }} of the page requests of 30 minutes were answered by 403, 429 or 5xx:"
+          " hardly anything is measured."),
     Alert("FetchFailures", "warning", "farmwatch:fetch_failed:ratio30m", ">", 0.5, "@15m",
           "Most requests get no answer",
           "{{ $value | humanizePercentage }} of the page requests of 30 minutes got no answer: DNS, connection, TLS or"
           " timeout."),
     Alert("CrawlerStarved", "info", 'sum(farmwatch_frontier_urls{state="queued"})', "==", 0, "@6h",
           "The crawler has nothing to fetch", "{{ $value }} URLs have been queued for 6 hours."),
+    Alert("CrawlPaused", "warning", "max by (reason) (farmwatch_crawl_paused)", "==", 1, "@10m",
+          "The crawl is paused ({{ $labels.reason }})",
+          "No request has started for 10 minutes (paused = {{ $value }}), reason {{ $labels.reason }}."),
     Alert("DeadLetters", "warning", "farmwatch:dead_letters:increase1h", ">", 0, "@0s",
           "{{ $labels.stage }} dead-lettered records",
           "{{ $labels.stage }} dead-lettered {{ $value | humanize }} records in an hour: {{ $labels.reason }}."),

@@ -71,7 +71,7 @@ _ANSWER = (
           "The direct estimate, over sites with a scored article; low and high bound it at every look.", "percentunit",
           _by("bound", f'{_SHARE},definition="sites"}} @live', "max"), overview=True),
     Panel("On how many sites does it rest?", "Sites by verdict.", "short", _by("verdict",
-          "farmwatch_sites{@run} @live", "max"), "ShareShifted", overview=True),
+          "farmwatch_sites{@run} @live", "max"), overview=True),
     Panel("Has the share of new sites changed?", "1: yes, against a day of the last year; false in 5% of years.",
           "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), "ShareChanged", overview=True,
           stat=True, red_from=1),
@@ -117,6 +117,8 @@ _CRAWL = (
           "percentunit", _one("farmwatch:fetch_failed:ratio30m", "no answer"), "FetchFailures"),
     Panel("Is there work left?", "URLs that are queued.", "short", _one('sum(farmwatch_frontier_urls{state="queued"})',
           "queued"), "CrawlerStarved", overview=True),
+    Panel("Is the crawl paused?", "1: by an operator, or for want of disk; requests under way finish.", "short",
+          _by("reason", "farmwatch_crawl_paused", "max"), "CrawlPaused", stat=True, overview=True),
     Panel("What do hosts answer?", "Page requests by status; none: no answer came.", "reqps", _by("status", _PAGES)),
     Panel("Why do requests fail?", "Reasons are those of docs/reference/reasons.md.", "reqps", _by("kind, reason",
           'rate(farmwatch_fetch_requests_total{outcome="failed"}[@rate])')),
@@ -161,7 +163,7 @@ _RULES = (
 )
 _SCORING = (
     Panel("How many articles are scored?", "By result.", "ops", _by("result",
-          f'rate({_RESULTS}{{stage="score"}}[@rate])'), overview=True),
+          f'rate({_RESULTS}{{stage="score"}}[@rate])'), "ShareShifted", overview=True),
     Panel("How long would the articles take that wait?", "At the pace of the last hour.", "s",
           _one("farmwatch:score_backlog:seconds", "waiting"), "UnscoredArticles", overview=True),
     Panel("Does the device fail?", "Errors in an hour; oom: a batch was too large and is halved.", "short", _by("kind",

@@ -26,7 +26,7 @@ from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
-from crawler.fetch.gate import HostGate, Turn
+from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import forbids_mining, opt_outs
@@ -56,16 +56,19 @@ class Fetcher:
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.time,
         tap: Tap | None = None,
+        excludes: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
         seconds.
 
-        `tap` is called on the event loop with every response, also redirects, errors and robots.txt.
+        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No redirect is
+        followed to a host that `excludes` names.
         """
         settings.check()
         self._settings = settings
         self._clock = clock
         self._gate = HostGate(settings)
+        self._excludes = excludes
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
@@ -89,6 +92,10 @@ class Fetcher:
         processes together keep the delays.
         """
         self._gate.spacing.share(fraction)
+
+    def hold(self, *, held: bool) -> None:
+        """While held no request starts: jobs whose request has not started end as DEFERRED."""
+        self._gate.closed = held
 
     async def fetch(self, job: Job, *, wait: bool = True) -> FetchResult:
         """Run a job. Failures are results; only cancellation is raised.
@@ -136,6 +143,9 @@ class Fetcher:
                 target = normalise(location, context.final_url)
             except UnusableUrl:
                 raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
+            if (host := host_of(target)) != context.job.site and self._excludes(host):
+                context.status = 0  # as without an answer: a robots.txt that is not read forbids all
+                raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             await self._check_hop(context, target)
             context.final_url = target
         raise FetchEnded(FetchOutcome.FAILED, "too_many_redirects")
@@ -175,6 +185,8 @@ class Fetcher:
         delay_s = context.job.delay_s
         answer = await self.fetch(Job(RequestKind.ROBOTS, host_of(target), f"{origin}/robots.txt", delay_s))
         context.requests += answer.requests
+        if answer.outcome is FetchOutcome.DEFERRED:
+            raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=answer.not_before_ms)
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             now = self._clock()
@@ -198,7 +210,10 @@ class Fetcher:
         if not wait and (away_s := self._gate.deferral_s(host, addresses)):
             raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
         turn = self._gate.turn(host, context.delay_s, addresses)
-        await (self._wait(turn, context) if wait else turn.take())
+        try:
+            await (self._wait(turn, context) if wait else turn.take())
+        except GateClosed:
+            raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000)) from None
         try:
             self._record_start(context, host)
             context.requests.append(request)

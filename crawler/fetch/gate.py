@@ -26,6 +26,10 @@ from stream.text.registrable_domain import registrable_domain
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
+class GateClosed(Exception):
+    """Control flow: the crawl is paused, and no request starts."""
+
+
 @dataclass(slots=True)
 class _Host:
     """The state of a host: its lock, the last start, and the earliest next start."""
@@ -47,7 +51,10 @@ class Turn:
     _addresses: Sequence[str]
 
     async def take(self) -> None:
-        """Wait for the turn: until the host is free, for a slot, and until the last starts allow the request."""
+        """Wait for the turn: until the host is free, for a slot, and until the last starts allow the request.
+
+        Raises GateClosed.
+        """
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -61,6 +68,9 @@ class Turn:
                 if wait_s > 0:
                     await gate.sleep(wait_s)
                 await gate.slots.acquire()
+                if gate.closed:
+                    gate.slots.release()
+                    raise GateClosed
                 wait_s = self._stamp(-math.inf)
                 if wait_s <= 0:
                     return
@@ -116,6 +126,7 @@ class HostGate:
         """Use `clock` (seconds, monotonic) and `sleep`. At most `max_in_flight` requests hold a turn."""
         self.settings = settings
         self.slots = asyncio.Semaphore(settings.max_in_flight)
+        self.closed = False  # True: no turn is given
         self.clock = clock
         self.sleep = sleep
         self.spacing = Spacing(settings.domain_delay_s, settings.address_delay_s, clock())

@@ -9,6 +9,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -61,6 +62,11 @@ class FetchThread:
         """Set the share of all sites; see `Fetcher.share`."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
+
+    def hold(self, *, held: bool) -> None:
+        """Let no request start, or let them start again; see `Fetcher.hold`."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(partial(self._fetcher.hold, held=held))
 
     def collect(self) -> list[ClaimResult]:
         """The results since the last call."""

@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
 from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
-from crawler.frontier.site_store import STEP, SiteStore
+from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsRules, RobotsShelf
@@ -52,11 +52,13 @@ class Frontier:
         meter: Meter,
         emit: Callable[[Page], None],
         now_ms: int,
+        excludes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Work on `state` at `now_ms`; page records go to `emit`."""
+        """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited."""
         self._settings = settings
         self._meter = meter
         self._now = now_ms
+        self._excludes = excludes
         self._store = SiteStore(state, settings, now_ms)
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
@@ -72,7 +74,11 @@ class Frontier:
             return "imported"
         row = self._store.site(hit.site) or self._store.new_site(hit.site)
         row.origin = row.origin or origin_of(url)
-        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= _REOPEN_MS:
+        if self._excludes(hit.site):
+            self._exclude(row)
+        elif row.stopped == Stop.EXCLUDED or (
+            row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= _REOPEN_MS
+        ):
             row.reopen()
         outcome = self._take_hit(row, url, hit.id)
         self._store.save(row)
@@ -101,6 +107,14 @@ class Frontier:
 
         An excused failure is our own and counts as no attempt: the site waits `excused_s`, and the job comes again.
         """
+        site = answer.job.site
+        row = self._store.site(site) if self._excludes(site) else None
+        if row is not None:  # excluded while the request was under way
+            self._exclude(row)
+            self._store.save(row)
+            answer = FetchResult(
+                job=answer.job, outcome=FetchOutcome.REFUSED, reason=Stop.EXCLUDED, started_ms=answer.started_ms
+            )
         return self._answers.apply(answer, excused_s)
 
     def give_up(self, value: bytes) -> bool:
@@ -120,6 +134,8 @@ class Frontier:
         in a batch that was rolled back.
         """
         row = self._store.read(value)
+        if self._excludes(row.site):
+            self._exclude(row)
         if not row.stopped:
             if due_at < since_ms:
                 not_before_ms = max(not_before_ms, since_ms + int(row.delay_s * 1000))
@@ -131,6 +147,12 @@ class Frontier:
         if job is None or pack(row) != value:
             self._store.save(row)
         return job
+
+    def _exclude(self, row: SiteRow) -> None:
+        """Stop a site that is excluded, in place of an earlier stop."""
+        if row.stopped != Stop.EXCLUDED:
+            row.stopped = ""
+            self._store.stop(row, Stop.EXCLUDED)
 
     def _take_hit(self, row: SiteRow, url: str, hit: str) -> str:
         page = page_bytes(url)
@@ -226,4 +248,4 @@ def _may_pass(found: UrlRow) -> bool:
     if found.site_failed:
         return True
     by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES
-    return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)
+    return not by_itself and found.reason in MAY_REOPEN

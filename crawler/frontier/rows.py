@@ -50,6 +50,7 @@ class Stop(enum.StrEnum):
     CRAWL_DELAY = "crawl_delay"
     PRIVATE = "private_address"
     INTERNAL = "internal_error"
+    EXCLUDED = "excluded"
 
 
 # A later hit reopens a site stopped for these, and retries its refused URLs

@@ -35,7 +35,7 @@ from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
-_MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
+MAY_REOPEN = MAY_PASS | {Stop.DECIDED, Stop.EXCLUDED}
 
 
 class SiteStore:
@@ -73,6 +73,11 @@ class SiteStore:
             self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), sums, stored))
         self.state.put(site_key(row.site), pack(row), self.due(row))
 
+    def forget_site(self, row: SiteRow) -> None:
+        """Take a site out of the totals; the caller deletes its rows."""
+        stored = self._stored.pop(row.site, NO_SUMS)
+        self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), NO_SUMS, stored))
+
     def due(self, row: SiteRow) -> int | None:
         """When a site is processed next; None if there is nothing to do."""
         if row.stopped:
@@ -99,7 +104,7 @@ class SiteStore:
 
     def may_reopen(self, row: SiteRow) -> bool:
         """Whether the stop of a site may be lifted."""
-        return row.stopped in _MAY_REOPEN
+        return row.stopped in MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read, and the budget has room for their URLs."""

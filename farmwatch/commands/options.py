@@ -77,12 +77,12 @@ DEFAULTS = Common()
 JUST_CONFIGURED = Configured()
 
 
-def host_of(named: str) -> str:
-    """The host that --site names, as the log spells it: it may be given in capitals, in Unicode, or as a URL.
+def host_of(named: str, option: str = "--site") -> str:
+    """The host that an option names, as the log spells it: it may be given in capitals, in Unicode, or as a URL.
 
     Raises UsageError.
     """
     try:
         return site_of(named if "://" in named else f"http://{named}/")
     except UnusableUrl as error:
-        raise UsageError(f"--site {named!r}: no host name: {error}") from error
+        raise UsageError(f"{option} {named!r}: no host name: {error}") from error

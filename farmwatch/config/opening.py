@@ -5,17 +5,20 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from crawler.frontier.forgetting import forget_sites
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import message
 from filters.measure.epoch import feature_epoch
 from stream.log.contract import Log
 from stream.log.errors import StreamError
+from stream.masked import masked
 from stream.opening import open_log
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
-from stream.schema.topics import UNFINISHED, all_topics
+from stream.schema.topics import FRONTIER_STORE, UNFINISHED, all_topics
 from stream.text.user_errors import ConfigError, FarmwatchError
 from stream.text.wording import one_line
 
@@ -45,8 +48,8 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
             message(one_line(line))
 
 
-def open_configured(config: Config, *, read_only: bool = False) -> Log:
-    """The configured log; `read_only` as for `open_log`.
+def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:
+    """The configured log without its forgotten hosts, or with all that is there; `read_only` as for `open_log`.
 
     Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
     """
@@ -55,7 +58,13 @@ def open_configured(config: Config, *, read_only: bool = False) -> Log:
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
         options["settings"] = config.kafka
-    return open_log(config.log.url, prefix=config.log.prefix, read_only=read_only, **options)
+    log = open_log(config.log.url, prefix=config.log.prefix, read_only=read_only, **options)
+    return as_read(log, config) if is_masked else log
+
+
+def as_read(log: Log, config: Config) -> Log:
+    """The log without its forgotten hosts."""
+    return masked(log, {FRONTIER_STORE: partial(forget_sites, config.crawl)})
 
 
 def log_exists(config: Config) -> bool:

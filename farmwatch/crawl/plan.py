@@ -16,6 +16,7 @@ from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import input_lines, report_bad_line
+from farmwatch.crawl.orders import exclusions_of, pause_in_words
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
 from stream.log.sql_state import MemoryState
@@ -56,7 +57,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             is_cut = len(plans[0].requests) > most
             plans[0].requests = plans[0].requests[:most]
         else:
-            run = DryRun(config.crawl, now_ms, most + 1)
+            run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes)
             for partition in range(inputs.partitions):
                 with inputs.state(partition) as state:
                     run.add(state, inputs.records(partition), partition=partition)
@@ -73,6 +74,8 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
     if is_cut:
         message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
     message(_LIMITS)
+    if inputs.paused:
+        message(inputs.paused)
     return Exit.PROBLEM if skipped else Exit.OK
 
 
@@ -83,6 +86,8 @@ class _PlanInputs:
         topics = log.topics() if log is not None else {}
         self._log = log
         self._topics = topics
+        self.excludes = exclusions_of(log).covers if log is not None else lambda _: False
+        self.paused = pause_in_words(log) if log is not None else ""
         self.partitions = topics.get(HITS, partitions)
         self._from_files: dict[int, list[Hit]] = {}
         for hit in from_files:
@@ -109,7 +114,7 @@ class _PlanInputs:
 def _plan_of(inputs: _PlanInputs, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, inputs.partitions)
     records = [record for record in inputs.records(partition) if record.site == site]
-    run = DryRun(config.crawl, now_ms, None)
+    run = DryRun(config.crawl, now_ms, None, inputs.excludes)
     with inputs.state(partition) as state:
         (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:

@@ -19,6 +19,7 @@ def status_line(figures: CrawlFigures) -> str:
         f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; due: {_due(figures)};"
         f" {size(figures.received_bytes)} received; last minute: {_outcomes(figures)}"
         + (f"; waits for {figures.waits_for}" if figures.waits_for else "")
+        + (f"; paused: {figures.paused}" if figures.paused else "")
     )
 
 
@@ -35,6 +36,8 @@ def render(figures: CrawlFigures, log_url: str, most_in_flight: int) -> Renderab
     }
     if figures.waits_for:
         facts = {"waiting": f"for {figures.waits_for}", **facts}
+    if figures.paused:
+        facts = {"paused": figures.paused, **facts}
     heading = _line((one_line(f"crawl on {log_url}, {lasting(figures.running_s)}"), "bold"))
     return Group(heading, *(_line((f"{name:<13}", "bold"), fact) for name, fact in facts.items()))
 

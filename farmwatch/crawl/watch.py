@@ -51,6 +51,7 @@ class CrawlFigures:
     oldest_due_ms: int | None = None  # longest wait of a due site; None = no site is due
     next_due_ms: int | None = None  # time until the next site is due; None = one is due now, or none ever
     waits_for: str = PARTITIONS_TO_COME  # or open work of other processes, once these partitions are done
+    paused: str = ""  # why no request starts
     next_parked: str = ""  # if all active sites are parked: the first one to be asked again, and why it is parked
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
@@ -146,6 +147,7 @@ class CrawlWatch:
             next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
             waits_for=self.waits_for or ("" if totals else PARTITIONS_TO_COME),
             next_parked=parked[1] if parked and parked[0] == first_due and sums["active"] == sums["parked"] else "",
+            paused="; ".join(self._stage.paused.values()) if self._stage else "",
             outcomes=dict(outcomes.most_common()),
         )
 

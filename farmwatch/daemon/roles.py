@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from crawler.orders import free_bytes
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import create_topics, open_configured
@@ -49,8 +49,10 @@ def build_stage(
     """
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
+        from crawler.orders import CrawlOrders
 
-        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
+        orders = None if log is None else CrawlOrders(log, disks_of(config), config.crawl.pause_below_bytes)
+        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions, orders=orders)
     if role is Role.SCORE:
         from replay.runs.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
@@ -111,9 +113,9 @@ def run_role(
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=program_version())
     metrics.count("role_restarts", restarts)
-    metrics.watch("disk_free_bytes", partial(_free_bytes, names_folder(config)), folder="log")
-    if role is Role.CRAWL and config.crawl.warc_folder:
-        metrics.watch("disk_free_bytes", partial(_free_bytes, Path(config.crawl.warc_folder)), folder="archive")
+    for name, folder in disks_of(config).items():
+        if name == "log" or role is Role.CRAWL:
+            metrics.watch("disk_free_bytes", partial(_free_bytes, folder), folder=name)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     with tracing(config.log.url) as trace:
         process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
@@ -128,11 +130,15 @@ def run_role(
     _log.info("role_ended", member=member)
 
 
+def disks_of(config: Config) -> dict[str, Path]:
+    """The folders whose disks a process fills: that of the log (on Kafka of local state), and that of the archive."""
+    archive = {"archive": Path(config.crawl.warc_folder)} if config.crawl.warc_folder else {}
+    return {"log": names_folder(config), **archive}
+
+
 def _free_bytes(folder: Path) -> float:
-    try:
-        return float(shutil.disk_usage(folder).free)
-    except OSError:  # not created yet, or its disk is gone
-        return math.nan
+    free = free_bytes(folder)
+    return math.nan if free is None else free
 
 
 @dataclass(slots=True)

@@ -75,6 +75,7 @@ ON_THE_LOG = (
     DoctorCheck("groups", log_checks.groups, tuple(Role)),
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),
+    DoctorCheck("orders", crawl_checks.orders),
 )
 # For `doctor --deploy`
 OF_THE_DEPLOYMENT = (

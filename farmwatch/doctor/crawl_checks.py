@@ -6,6 +6,7 @@ import os
 import time
 
 from crawler.errors import BadCrawlSettings, NoContact
+from crawler.orders import free_bytes, in_words
 from crawler.preflight import check_crawl
 from crawler.sources.catalogue import configured, open_source, settings_for
 from crawler.sources.ledger import Ledger
@@ -13,10 +14,12 @@ from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
 from crawler.sources.usage import Usage, left, used
 from farmwatch.config.opening import log_exists
-from farmwatch.doctor.check_result import Results, Subject, fail, ok
+from farmwatch.daemon.roles import disks_of
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from stream.schema.orders import Orders
 from stream.schema.topics import CONTROL
 from stream.text.user_errors import ConfigError
-from stream.text.wording import one_line
+from stream.text.wording import counted, one_line, size
 
 WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
 
@@ -32,6 +35,21 @@ def crawl(at: Subject) -> Results:
         raise ConfigError(str(error)) from error
     archive = f"archive in {settings.warc_folder}" if settings.warc_folder else "no archive is written"
     yield ok(one_line(f"contact {settings.contact}; a request every {settings.delay_s:g} s a host; {archive}"))
+
+
+def orders(at: Subject) -> Results:
+    """Whether the crawl is paused, by an operator or for want of disk. Raises BadRecord."""
+    found = Orders(at.log) if at.log is not None else None
+    mark = at.config.crawl.pause_below_bytes
+    if found is not None and found.pause.on:
+        yield warn(f"the crawl is paused {in_words(found.pause.changes[-1])}", "`farmwatch crawl resume` ends it")
+    for name, folder in disks_of(at.config).items():
+        free = free_bytes(folder)
+        if free is not None and free < mark:
+            low = f"the disk of the {name} has {size(free)} free: the crawl pauses below {size(mark)}"
+            yield warn(one_line(low), "free disk space, or lower crawl.pause_below_bytes; the crawl resumes by itself")
+    excluded = sum(order.on for order in found.exclusions.values()) if found is not None else 0
+    yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch exclude --list`)")
 
 
 def search(at: Subject) -> Results:

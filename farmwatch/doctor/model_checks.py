@@ -14,7 +14,7 @@ from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from filters.errors import BadRuleset
 from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
 from scoring.detectors.registry import detector_identities
-from scoring.interface import SiteMethod, refuse_uncalibrated
+from scoring.interface import SiteMethod, name_of, refuse_uncalibrated
 from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
 from stream.log.errors import StreamError
 from stream.schema.control import Control
@@ -74,7 +74,8 @@ def detectors(at: Subject) -> Results:
         identities = detector_identities(msgspec.structs.replace(at.config.score, detectors=[name]))
         refuse_uncalibrated(identities)
         yield ok(identities[0])
-    for name in at.config.score.thresholds.keys() - set(at.config.score.detectors):
+    used = {*at.config.score.detectors, name_of(at.config.tally.detector)}
+    for name in sorted(at.config.score.thresholds.keys() - used):
         yield warn(
             f"score.thresholds has a set for {name}, which is not in score.detectors: SCORE does not read it",
             f"add {name} to score.detectors, or remove it from score.thresholds",

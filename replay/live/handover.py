@@ -20,6 +20,7 @@ from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.roles import Role
+from stream.schema.runs import shown_run
 from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
@@ -45,7 +46,7 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
             require_site_method(config, live.run)
     except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
-        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
+        back = f"; `farmwatch cutover --back` goes back to the run {shown_run(before)}" if before else ""
         raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be processed: {error}{back}")) from error
 
 
@@ -126,8 +127,8 @@ class _Watch:
         _log.info(
             "switched",
             role=self.role.value,
-            from_run=before.run.name,
-            to_run=found.run.name,
+            from_run=before.run.shown,
+            to_run=found.run.shown,
             from_digest=before.run.digest,
             to_digest=found.run.digest,
         )
@@ -140,7 +141,7 @@ class _Watch:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
         if trouble != self._last_error:
             self._last_error = trouble
-            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
+            _log.error(event, goes_on_with=self.live.run.shown, error=trouble)
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:

@@ -12,6 +12,7 @@ from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import rows_of
+from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState
 from stream.schema.topics import SITES
 
@@ -30,6 +31,7 @@ class SiteTable:
         self._topic = topic
         self._next: dict[int, int] = {}
         self._rows: dict[str, SiteState] = {}
+        self._forgotten = Forgotten(log)
 
     def refresh(self) -> None:
         """Read to the end of the topic. An unreadable row changes nothing. Raises as `Log.read_all`."""
@@ -42,6 +44,8 @@ class SiteTable:
                 self._rows.pop(message.key.decode(errors="replace"), None)
             else:
                 self._rows[row.site] = row
+        if self._forgotten.refresh():
+            self._rows = {site: row for site, row in self._rows.items() if not self._forgotten.covers(site)}
         self._next = dict(enumerate(ends))  # a transaction marker may follow the last record
 
     @property

@@ -125,20 +125,20 @@ def records_behind(
 def _records_in(
     log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str, max_other_scores: int
 ) -> dict[str, int]:
-    """Topic -> records in these offsets. After `exact` records the rest counts by offsets."""
+    """Topic -> records in these offsets. After `exact` records or too many other scores, offsets count."""
     left = dict(spans)
     found = dict.fromkeys((at.topic for at in spans), 0)
-    met = max_other_scores = 0
+    met = other_scores = 0
     for message in log.read_all(spans):
         at = At(message.topic, message.partition)
         left[at] = (message.offset + 1, left[at][1])
         if is_record(message):
             if _is_of_another(message, detector):
-                max_other_scores += 1
+                other_scores += 1
             else:
                 found[at.topic] += 1
                 met += 1
-        if met > exact or max_other_scores > max_other_scores:
+        if met > exact or other_scores > max_other_scores:
             break
     else:
         return found

@@ -122,7 +122,7 @@ def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
     """Raises OutsideRetention if records of a topic were deleted that a run read from these offsets on."""
     if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
         raise OutsideRetention(
-            f"--from {of.name}: records that the run {of.name} read were deleted: {retained_range(log, topic)[1]};"
+            f"--from {of.shown}: records that the run {of.shown} read were deleted: {retained_range(log, topic)[1]};"
             f" take --from {EARLIEST}, or a time"
         )
 

@@ -6,7 +6,7 @@ dimension, by a running sum). The groups are clear when
     D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) > 4           (Ashman, Bird and Zepf, Astron. J. 108, 1994)
 
 with means m and standard deviations s of the groups. Ashman's bound of 2 is for groups of a mixture model. A cut makes
-groups of anything: two halves of a bell curve have D = 2.7, of a flat one 3.5. So the bound is 4.
+groups of any data: two halves of a bell curve have D = 2.7, of a flat one 3.5. So the bound is 4.
 
 Each group must hold at least a quarter of the scores and at least 4; of one group at most a quarter and of the other at
 least three quarters must be flagged: two kinds of human prose make no site mixed. docs/explanation/sites.md has the
@@ -24,7 +24,7 @@ from scoring.interface import PageScore
 MIN_GROUP = 4
 MIN_SHARE = 0.25
 MIN_DISTANCE = 4.0
-MAX_MINORITY = 0.25  # of a group, that is flagged otherwise than the rest of it
+MAX_MINORITY = 0.25  # share of a group that may be flagged otherwise than the rest of it
 
 
 def is_mixed(pages: Sequence[PageScore]) -> bool:
@@ -36,7 +36,7 @@ def is_mixed(pages: Sequence[PageScore]) -> bool:
     if size < 2 * smallest or not (1 - MAX_MINORITY) * smallest <= flagged <= size - (1 - MAX_MINORITY) * smallest:
         return False  # most sites end here
     known.sort()
-    largest = max(abs(known[0][0]), abs(known[-1][0])) or 1.0  # D has no scale: no score is too large to be squared
+    largest = max(abs(known[0][0]), abs(known[-1][0])) or 1.0  # D has no scale; scaled scores do not overflow squared
     scaled = [score / largest for score, _ in known]
     middle = _mean(scaled)
     scores = [score - middle for score in scaled]  # they sum to 0, and their squares lose no digits

@@ -6,8 +6,8 @@ neighbours) of the scores of at least 15 pages of a site, which is `llm` where
     margin = sum_i weight_i (decile_i - centre_i) / scale_i + offset > 0.
 
 Centres and scales are means and standard deviations of the training sites' deciles. Support vectors have the margin 1,
-so |margin| tells how clear a site is; it is no probability. The test decides nothing before 15 scores, and always
-something from there on. Numbers that were learned from another detector's scores are refused.
+so |margin| shows how clear a site is; it is no probability. The test decides nothing before 15 scores, and always
+decides from 15 on. Numbers learned from another detector's scores are refused.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
 
 
 def _standard(decile: float, centre: float, scale: float) -> float:
-    """Standardised, and cut where no score of any training site ever was: a broken score gives a margin, not NaN."""
+    """Standardised and clipped far outside the scores of all training sites: a broken score gives a margin, not NaN."""
     return min(max((decile - centre) / scale, -_FAR), _FAR)
 
 

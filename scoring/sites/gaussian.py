@@ -5,8 +5,8 @@ mu1 and sd1. A page adds
 
     l(x) = ln(sd0 / sd1) + (x - mu0)^2 / (2 sd0^2) - (x - mu1)^2 / (2 sd1^2)
 
-to the sum of `scoring.sites.sequential`. A score far below the threshold says more than one just below it, so it needs
-fewer pages than `sprt`. Three things bound a page's weight:
+to the sum of `scoring.sites.sequential`. A score far below the threshold is stronger evidence than one just below it,
+so this test needs fewer pages than `sprt`. Three things bound a page's weight:
 
 - scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell, and
   the far tail of either side would speak for the wider bell;
@@ -50,7 +50,7 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high: float = 1.10  # see low
     alpha: float = 0.001  # a human site is called llm: at most about this often
     beta: float = 0.02  # an LLM site is called human: at most about this often
-    clip: float = 1.5  # most that one page can say, nats
+    clip: float = 1.5  # largest step of one page, nats
     min_pages: int = 1  # no verdict on fewer usable scores
     min_articles: int = 5  # fewer usable scores: unclassifiable. 5 are the fewest that can decide at the defaults
 

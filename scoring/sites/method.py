@@ -22,7 +22,7 @@ class NumberedMethod(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fiel
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything but the scores that a verdict follows from; 8 hex digits. Part of each site's row."""
+        """SHA-256 of all inputs of a verdict except the scores; 8 hex digits. Part of each site's row."""
         parts = [self.name, *(getattr(self, field) for field in self.__struct_fields__)]
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:8]
 

@@ -1,4 +1,4 @@
-"""A sequential test of two hypotheses, whose verdict may be corrected for a while: Wald's bounds, Ville's errors.
+"""A sequential test of two hypotheses with a verdict that may be corrected for a while: Wald's bounds, Ville's errors.
 
 Each page adds the logarithm of the likelihood ratio of "LLM site" to "human site" to a running sum. Wald (Sequential
 Tests of Statistical Hypotheses, Ann. Math. Statist. 16, 1945) decides at the first sum with
@@ -15,7 +15,7 @@ whatever came before. Then exp(sum) is a supermartingale, and by Ville's inequal
     P(exp(sum) >= x at any time at all) <= 1 / x.
 
 So the probability that a human site is ever called llm is at most alpha / (1 - beta); for LLM sites exp(-sum) gives
-beta / (1 - alpha). A correction can only mend. The full likelihood ratio has the mean 1. `sprt` shrinks its steps and
+beta / (1 - alpha). A correction adds no error. The full likelihood ratio has the mean 1. `sprt` shrinks its steps and
 keeps to the condition for every p0 and p1; `gaussian` cuts them, and has only measured it. A site whose pages are
 flagged more often than p0 is beyond the condition.
 

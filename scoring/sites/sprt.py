@@ -45,7 +45,7 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p1: float = 0.65  # share of an LLM site's pages that are flagged
     alpha: float = 0.001  # a human site is called llm: at most about this often
     beta: float = 0.02  # an LLM site is called human: at most about this often
-    clip: float = 3.0  # most that one page can say, nats
+    clip: float = 3.0  # largest step of one page, nats
     min_pages: int = 1  # no verdict on fewer usable scores
     min_articles: int = 5  # fewer usable scores: unclassifiable. 5 flags are the fewest that can decide at the defaults
 

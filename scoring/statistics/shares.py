@@ -5,8 +5,9 @@ quantile of Beta(k, n - k + 1) to the 97.5% quantile of Beta(k + 1, n - k). It a
 of a threshold on the (k+1)-th human score, which is distributed as Beta(k + 1, n - k) for any law of the scores (Wilks
 1941).
 
-Pages of a site agree, so n pages of C sites say less than n texts. Korn and Graubard (Survey Methodology 24, 1998) keep
-the exact interval and put the effective number in place of n: with weights w, y = 1 for a hit and p = sum wy / sum w,
+Pages of a site resemble each other, so n pages of C sites are less evidence than n independent texts. Korn and Graubard
+(Survey Methodology 24, 1998) keep the exact interval and put the effective number in place of n: with weights w, y = 1
+for a hit and p = sum wy / sum w,
 
     var = C/(C-1) sum over clusters (sum over its texts w (y - p))^2 / (sum w)^2      sites vary, never pages
     n'  = p (1 - p) / var * (t_{n-1} / t_d)^2           never above (sum w)^2 / sum w^2, which is n for equal weights

@@ -1,8 +1,8 @@
-"""A detector's errors where they matter: on domains, generators, human sources and pages that it has not seen.
+"""The errors of a detector on domains, generators, human sources and pages that it was not trained on.
 
-The number in domain alone misleads, so every training computes all of these, each by a fit without the tested texts.
-Files of unseen texts and pages show how generators newer than every training text are found. Such a file should mix
-topics alike in both labels; where it does not, its AUROC is too good.
+The error in domain alone misleads, so every training computes all of these, each by a fit without the tested texts.
+Files of unseen texts and pages show the errors on generators newer than all training texts. Both labels of such a file
+should have the same mix of topics; otherwise its AUROC is too good.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SourceRow(msgspec.Struct, frozen=True):
     domains: list[str]
     texts: int
     flagged: float  # false-positive rate
-    web: bool  # the gate holds for it
+    web: bool  # the limit of false positives applies to it
 
 
 class LengthRow(msgspec.Struct, frozen=True):

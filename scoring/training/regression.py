@@ -17,10 +17,10 @@ from scoring.lite_ngram.words import tokens
 from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, calibration_crop, training_crop
 
 C = 3.0
-CROPS = 6  # of each text: a text says more by six stretches than by one
-WEB_WEIGHT = 6.0  # human web pages are its use; registers it never saw gain by it too
-RARITY = 0.25  # see `rarity`; 0 leaves the columns as they come, 0.5 would be inverse document frequency's root
-_RAREST = 1e-3  # n-grams rarer than one text in a thousand are all alike
+CROPS = 6  # of each text: six crops use more of a text than one
+WEB_WEIGHT = 6.0  # human web pages are the use case; unseen registers gain, too
+RARITY = 0.25  # see `rarity`; 0 = no scaling, 0.5 = root of the inverse document frequency
+_RAREST = 1e-3  # n-grams rarer than one text in a thousand have one factor
 _NO_PENALTY = 1e6
 _BATCH = 1024  # texts hashed at a time, for memory
 
@@ -46,7 +46,7 @@ class Model(NamedTuple):
 
 
 class Crops(NamedTuple):
-    """Stretches of texts, hashed."""
+    """Crops of texts, hashed."""
 
     matrix: Any  # scipy.sparse.csr_matrix, a row for each
     length: Floats  # L of each, see log_length
@@ -127,7 +127,7 @@ class Trainer:
         return np.asarray(self._openings.matrix[self._places(samples)] @ model.vector + model.intercept)
 
     def flagged(self, model: Model, samples: Sequence[TrainingText]) -> float:
-        """Share of the openings of texts of this trainer that is flagged; 0 of none."""
+        """Share of these openings that is flagged; 0 if there are none."""
         length = self._openings.length[self._places(samples)]
         flags = probability(self.margins(model, samples), length, model.calibration) > model.threshold
         return float(np.mean(flags)) if len(flags) else 0.0

@@ -25,7 +25,7 @@ CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
 _MIN_ASCII = 0.95
 _CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)
 _SAME_OPENING = 300  # normalised characters
-_ASSISTANTS = "2022-12"  # from this month on a page may be an assistant's
+_ASSISTANTS = "2022-12"  # from this month on, an assistant may have written a page
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _UnseenLine(_Line, frozen=True, kw_only=True):
-    """One line of a file that is only measured on: nothing is grouped by its identifier or its domain."""
+    """One line of a file that is used for measuring only; its identifier and domain are optional."""
 
     id: Ident = ""
     domain: str = "unknown"
@@ -93,7 +93,7 @@ class PageSet(NamedTuple):
     """Main texts of human pages, as words of the normalised text."""
 
     name: str
-    recent: bool  # published since assistants are in use, or at an unknown time: some pages may not be human
+    recent: bool  # published after assistants came into use, or at an unknown time: some pages may not be human
     texts: list[list[str]]
 
 
@@ -108,7 +108,7 @@ class PageFile(NamedTuple):
 def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = False) -> TextSet:
     """Read a .jsonl file, packed as .zst or .gz or not, normalise, filter and cap it.
 
-    A file that is only measured on (`unseen`) may leave out `id` and `domain`. Texts with one of `openings` are dropped
+    A file for measuring only (`unseen`) may leave out `id` and `domain`. Texts with one of `openings` are dropped
     as duplicates, and the openings of this file are added to them. Raises BadTrainingData with file and line.
     """
     kept: list[TrainingText] = []
@@ -136,9 +136,9 @@ def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = Fals
 def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
     """The sets of a file of labelled human pages: English articles that are in none of the training files.
 
-    A training's own web texts flatter it, even those left out: they come from the same collections. Where a file has
-    dates, the pages of before December 2022 are surely by people, and the others are a set of their own. A set is named
-    after the folder of a `gold.jsonl`, else after the file. Raises BadTrainingData with file and line.
+    The training's own web texts give too good a figure, even those left out: they come from the same collections. Where
+    a file has dates, the pages from before December 2022 are surely by people; the others are a separate set. A set is
+    named after the folder of a `gold.jsonl`, else after the file. Raises BadTrainingData with file and line.
     """
     name = path.parent.name if path.name == "gold.jsonl" else path.stem
     kept: list[tuple[str, list[str]]] = []

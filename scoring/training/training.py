@@ -38,7 +38,7 @@ def run_training(
 
     `train` and `dev` hold labelled texts, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}. `dev`
     is split from `train` by group (prompt or source document), to calibrate and test on. `unseen` texts and human
-    `pages` are measured on only.
+    `pages` are used for measuring only.
 
     Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
     BadTrainingData, or MissingExtra.

@@ -21,6 +21,7 @@ from typing import ClassVar, TypeVar
 from stream.embedded import groups
 from stream.embedded.commit import Records, write_state
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
+from stream.embedded.erasing import clear_unnamed, erase_keys, rebuild
 from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import EmbeddedState, RecordReader
@@ -33,12 +34,14 @@ from stream.log.contract import (
     NONE_NEEDED,
     At,
     Clock,
+    Erased,
     Message,
     Output,
     StateChange,
     Topic,
     TopicSize,
     check_offsets,
+    partition_of,
     wall_ms,
 )
 from stream.log.errors import StreamError, UnknownTopic
@@ -245,6 +248,27 @@ class EmbeddedLog:
                 stops |= enumerate(needed[name], known[name].base)
             clear(reader.database, self._writer)  # finish an interrupted removal
             return self._retention.expire(reader.database, now_ms, stops, most)
+
+    def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
+        """See `Log.erase`. Waits for readers; other processes wait while the database is built anew."""
+        records = 0
+        with self._reader() as reader:
+            clear(reader.database, self._writer)  # finish an interrupted removal
+            for topic in self._topics.all(reader.database).values():
+                of_partitions: dict[int, list[bytes]] = {}
+                for site in sites:
+                    of_partitions.setdefault(partition_of(site, topic.partitions), []).append(site.encode())
+                if topic.partitions == 1 and rows:  # control, and others that have no such keys
+                    of_partitions.setdefault(0, []).extend(rows)
+                for partition, keys in of_partitions.items():
+                    place = topic.partition_id(partition)
+                    records += erase_keys(self._folder, reader.database, self._writer, place, keys)
+            clear_unnamed(self._folder, reader.database)
+            self._retention.remove_segments(reader.database, self._clock())
+        with self._lock:
+            self._close_idle()  # no reader of this process keeps the WAL from being emptied
+        rebuild(self._folder, self._lock_timeout_s)
+        return Erased(records)
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:
         with self._reader() as reader:

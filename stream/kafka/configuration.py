@@ -18,9 +18,10 @@ _OLDEST = (2, 5)  # first version that checks transactional offset commits again
 # A different value is right if it keeps more; all others must match.
 _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
 _LIMITS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms")
-_POLICY = "cleanup.policy"
-_BASES = {"retention.ms": 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
-_COMPARED = (_POLICY, *_BASES, *_AT_LEAST)
+POLICY = "cleanup.policy"
+RETENTION_MS = "retention.ms"
+_BASES = {RETENTION_MS: 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
+_COMPARED = (POLICY, *_BASES, *_AT_LEAST)
 
 
 def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
@@ -70,7 +71,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        value = _own(key, found[key]) if key in found else None  # without the addition of a held topic
+        value = own_limit(key, found[key]) if key in found else None  # without the addition of a held topic
         if key not in wanted or value == wanted[key]:
             continue
         if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
@@ -87,18 +88,18 @@ def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
     if not partitions:
         return
     names = {site.full(name): name in needed for name in partitions}
-    found = site.admin.topic_settings(list(names), [*_BASES, _POLICY])
+    found = site.admin.topic_settings(list(names), [*_BASES, POLICY])
     changes: dict[str, dict[str, str]] = {}
     for topic, settings in found.items():
-        deletes = "delete" in settings.get(_POLICY, "")
+        deletes = "delete" in settings.get(POLICY, "")
         for key in _BASES.keys() & settings.keys():
-            value = _held(key, settings[key]) if names[topic] and deletes else _own(key, settings[key])
+            value = _held(key, settings[key]) if names[topic] and deletes else own_limit(key, settings[key])
             if value != settings[key]:
                 changes.setdefault(topic, {})[key] = value
     site.admin.set_topic_settings(changes)
 
 
-def _own(key: str, value: str) -> str:
+def own_limit(key: str, value: str) -> str:
     """A topic's own limit, also while it is lifted."""
     base = _BASES.get(key)
     return value if base is None or int(value) < base else str(int(value) - base)

@@ -23,6 +23,7 @@ from kafka import errors as kafka_errors
 from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.configuration import Finding, check_broker, hold
+from stream.kafka.erasing import erase
 from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
@@ -32,6 +33,7 @@ from stream.log.contract import (
     NONE_NEEDED,
     At,
     Clock,
+    Erased,
     Message,
     Output,
     StateChange,
@@ -211,6 +213,12 @@ class KafkaLog:
         """Keep the needed topics, see `stream.kafka.configuration`. The broker applies retention and compaction."""
         hold(self._site, needed)
         return 0
+
+    def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
+        """See `Log.erase`."""
+        tombstones, erased = erase(self._site, self.read_all, sites, rows, self._site.clock())
+        self.append(tombstones)
+        return erased
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:
         partitions = self._site.at(topic)

@@ -117,6 +117,13 @@ class Commit:
     state: Mapping[int, Sequence[StateChange]] = field(default_factory=dict)
 
 
+class Erased(NamedTuple):
+    """The outcome of `Log.erase`."""
+
+    records: int  # that were there
+    gone_at_ms: int = 0  # when the last of them leaves the log; 0 = now
+
+
 class StateReader(Protocol):
     """Committed keyed state of one partition. Keys order as bytes."""
 
@@ -261,6 +268,14 @@ class Log(Protocol):
         topics are skipped. On Kafka a needed topic keeps all records. Raises StreamError for a wrong number of offsets.
         `most`: largest share of a topic's records that may expire by age. A topic that would lose more keeps its old
         records; TooMuchExpired names it after all other work (Kafka ignores `most`).
+        """
+
+    def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
+        """Remove all records of these sites, and the records of `control` with the keys `rows`; may be repeated.
+
+        A site's records have its name as key, or before a space. Embedded: their bytes are removed from all files, and
+        their offsets read as tombstones without a key. Kafka: tombstones in compacted topics; records of other topics
+        leave with retention. State is not touched: its owners remove it.
         """
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:

@@ -61,6 +61,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("histogram", "fetch_duration_seconds", "Time of one HTTP request.", ("kind",), _SECONDS),
     Spec("counter", "fetch_response_bytes", "Decoded bytes received.", ("kind",)),
     Spec("gauge", "fetch_inflight", "HTTP requests under way."),
+    Spec("gauge", "crawl_paused", "1 while CRAWL makes no requests, by reason: operator or disk.", ("reason",)),
     Spec("counter", "fetch_deferred", "Requests put off because their domain or address had its turn.", ("kind",)),
     Spec("gauge", "frontier_urls", "URLs in the frontier of this process by status, and those queued.", ("state",)),
     Spec("gauge", "frontier_sites", "Sites in the frontier: active, parked, resting or stopped.", ("state",)),

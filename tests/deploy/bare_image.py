@@ -104,7 +104,8 @@ def _run(image: Image, command: str) -> None:
         shutil.copy(file, image.root / place)
     machine = {name: value for name, value in os.environ.items() if name.startswith("PIP_DEFAULT")}
     env = {**machine, **image.env, "PIP_CERT": "/run/certificates.crt", "DEBIAN_FRONTEND": "noninteractive"}
-    script = f"mount -t proc proc {image.root}/proc && exec chroot {image.root} /bin/sh -ec {shlex.quote(command)}"
+    within = f"exec /usr/sbin/chroot {image.root} /bin/sh -ec {shlex.quote(command)}"
+    script = f"mount -t proc proc {image.root}/proc && {within}"
     done = _execute(["unshare", "--mount", "--pid", "--fork", "sh", "-c", script], env, 900)
     assert done.returncode == 0, f"RUN {command}\n{done.stdout}"
 

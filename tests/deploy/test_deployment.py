@@ -82,7 +82,7 @@ def test_pods_are_nobody_and_write_to_their_volumes_alone(overlay: str) -> None:
 
 
 def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
-    """On Kubernetes and in the compose file; the network lets nobody else in."""
+    """On Kubernetes and in the compose file, the network admits no other client."""
     settings = MetricsSettings()
     workloads = {one["metadata"]["name"]: one for one in manifests("cluster") if "template" in one.get("spec", {})}
     assert set(workloads) == {role.value for role in Role}
@@ -163,7 +163,7 @@ def _discovered(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_the_crawler_cannot_reach_the_cluster() -> None:
-    """Its pods may reach every address but the private ones; they carry the label that says so, and no other does."""
+    """CRAWL's pods may reach all but private addresses; they have the label for it, and no other pods do."""
     crawler = next(one for one in manifests("cluster") if one["metadata"]["name"] == "farmwatch-crawler")
     blocks = [to["ipBlock"] for rule in crawler["spec"]["egress"] for to in rule["to"]]
     private = {

@@ -96,7 +96,7 @@ class World:
         self.measure = MeasureStage(config.measure)
 
     def work(self) -> None:
-        """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
+        """Run every stage over all records; TALLY first, to send, and last, to count."""
         self._tally()
         self._work(self.measure)
         self._work(JudgeStage(load_ruleset(self.config.judge.ruleset)))
@@ -117,7 +117,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A farm in which a round of canaries, and the pages of one real site, have gone all the way."""
+    """A farm with a complete round of canaries and the pages of one real site."""
     file = canary_file(tmp_path_factory.mktemp("canaries"))
     flags = [f"canary.file={file}", "rate.canary_least=8", "measure.workers=1", f"log.partitions={PARTITIONS}"]
     world = World(load(None, flags, {}).config)
@@ -138,7 +138,7 @@ def put_real_site(log: MemoryLog) -> None:
 
 
 def test_canaries_are_judged_like_any_site(world: World) -> None:
-    """Every canary site comes through with a verdict; of each truth one is wrong, as the detector was of its pages."""
+    """Every canary site gets a verdict; one of each truth is wrong, as its pages' flags are."""
     rows = {row.site: row for row in read_sites(world.log)}
     sent = read_canaries(world.config.canary)
     number = int(START_S) // world.config.canary.every_s
@@ -177,7 +177,7 @@ def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None
 
 
 def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> None:
-    """A site's pages are judged in the order of the file in each round, whatever its name: nothing moves by itself."""
+    """In each round a site's pages are judged in the order of the file, for any site name."""
     if world.now_s == START_S:  # this test alone: a second round
         world.now_s += world.config.canary.every_s
         world.work()

@@ -60,7 +60,7 @@ def reader() -> Reader:
 
 @pytest.fixture(scope="module")
 def log(reader: Reader) -> MemoryLog:
-    """A log in which three pages have gone through MEASURE, JUDGE, SCORE and TALLY under the ruleset `c4`."""
+    """A log with three pages processed by MEASURE, JUDGE, SCORE and TALLY under the ruleset `c4`."""
     log = MemoryLog()
     log.create(all_topics(1, feature_epoch(SETTINGS)))
     pages = [page(subject) for subject in SUBJECTS]
@@ -84,7 +84,7 @@ def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> N
 
 
 def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reader) -> None:
-    """Verdict, request and score of a page have the digest of what was read, which is not that of the main text."""
+    """Verdict, request and score of a page have the digest of the scored text, not of the main text."""
     features = records(log, FEATURES, Features)
     verdicts = records(log, VERDICTS, Verdict)
     requests = {request.page_id: request for request in records(log, SCORE_REQUESTS, ScoreRequest)}

@@ -113,7 +113,7 @@ def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
 
 
 def test_private_hosts_are_never_connected(loopback: Web) -> None:
-    """Without the override and the test switch, hits on loopback are refused and the server sees nobody."""
+    """Without the override and the test switch, hits on loopback are refused and the server gets no request."""
     settings = CrawlSettings(contact="a@example.org", delay_s=0.02, retry_s=0.02)
     pages = crawl(settings, hits_of(f"http://127.0.0.1:{loopback.port}/x", f"http://[::1]:{loopback.port}/x"))
     assert [(page.outcome, page.reason) for page in pages] == [("refused", "private_address")] * 2

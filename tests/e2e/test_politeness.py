@@ -151,7 +151,7 @@ def settings(port: int) -> CrawlSettings:
 
 @dataclass(frozen=True)
 class Crawled:
-    """A crawl with kills, as the server and the log tell of it."""
+    """A crawl with kills, from the server's and the log's records."""
 
     seen: list[Seen]
     pages: list[Page]
@@ -177,7 +177,7 @@ class Crawled:
         return any(since <= at <= until for at in self.kills)
 
     def is_known(self, earlier: Seen, later: Seen) -> bool:
-        """Whether who made the later request knew the answer to the earlier one: no kill kept it from the log."""
+        """Whether the later request was made with the earlier answer in the log, not lost by a kill."""
         return not self.was_killed(earlier.earliest, min(earlier.ended + LOST_S, later.began))
 
 
@@ -190,7 +190,7 @@ def crawl(
     hosts: int = HOSTS,
     together_s: float = 0.0,
 ) -> Crawled:
-    """Crawl hosts to the end, killed so many times on the way, and first by two processes for `together_s`."""
+    """Crawl hosts to the end with this many kills, first by two processes for `together_s`."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)

@@ -127,7 +127,7 @@ def told(log: Log, run: str) -> Told:
 
 
 def differing(a: Told, b: Told) -> list[str]:
-    """Ids of the verdicts that stand at different places or say different things, and of sites with different rows."""
+    """Ids of verdicts with different places or contents, and of sites with different rows."""
     longest = max(len(a.verdicts), len(b.verdicts))
     filled = [[*one.verdicts, *[None] * (longest - len(one.verdicts))] for one in (a, b)]
     verdicts = [(x or y).id for x, y in zip(*filled, strict=True) if x != y and (x or y)]

@@ -139,7 +139,7 @@ def rows(log: Log) -> list[SiteState]:
 
 
 def get(config: Config, page: str) -> tuple[int, str]:
-    """A page of SCORE's process; 0 while nobody answers."""
+    """The status of a page of SCORE's process; 0 without an answer."""
     url = f"http://127.0.0.1:{config.metrics.port_of(Role.SCORE)}/{page}"
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -194,7 +194,7 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
 
 
 def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While models are loaded the process holds its partitions, answers, is healthy, and says that it is not ready."""
+    """While models are loaded the process holds its partitions, answers, is healthy, and reports not ready."""
     config = world.config("lite-ngram")
     release = threading.Event()
 

@@ -37,7 +37,7 @@ def article(subject: str) -> str:
 
 
 def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
-    """Crawl until each page has had so many visits; returns all page records."""
+    """Crawl until each page has this many visits; returns all page records."""
     stage = CrawlStage(settings)
     member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
     loop = StageLoop(stage, member, metrics=Metrics())
@@ -58,7 +58,7 @@ def _visits(log: MemoryLog) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def log() -> MemoryLog:
-    """A log on which three pages were visited twice or more: one stays as it is, one changes, one goes away."""
+    """A log with two or more visits of three pages: one is unchanged, one changes, one disappears."""
     log = MemoryLog()
     log.create(all_topics(1, feature_epoch(SETTINGS)))
     hits = hits_of(*(f"http://{SITE}/{name}" for name in ("same", "other", "gone")))
@@ -116,7 +116,7 @@ def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
 
 
 def test_the_site_counts_each_page_once(log: MemoryLog) -> None:
-    """The site's row has three pages, whatever the number of visits."""
+    """The site's row has three pages, for any number of visits."""
     row = records(log, SITES, SiteState)[-1]
     assert (row.pages, row.articles, row.scored + row.abstained, row.hits) == (3, 3, 3, 3)
 

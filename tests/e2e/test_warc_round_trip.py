@@ -58,7 +58,7 @@ def encoded(body: bytes, encoding: str) -> Reply:
 
 @pytest.fixture
 def loopback() -> Iterator[Web]:
-    """Sites with a page of each kind that may come out of an archive in another way than it went in."""
+    """Sites with a page of each kind that an archive might change."""
     with Web() as served:
         served.routes |= {
             "a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /private\n", headers={"Content-Type": "text/plain"}),
@@ -155,7 +155,7 @@ def assert_same(crawled: list[Page], imported: list[Page]) -> None:
 
 
 def test_an_import_of_what_a_crawl_wrote_is_that_crawl(loopback: Web, tmp_path: Path) -> None:
-    """Same pages, URLs, charsets, headers, times and features; what was refused or failed is no page again."""
+    """Pages, URLs, charsets, headers, times and features are the same; refused and failed fetches give no page."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path), body_bytes=100_000)
     crawled, imported, skipped = crawl_and_import(settings, HITS)
     assert {page.url for page in crawled} >= {"http://a.test/moved", "http://a.test/long", "http://b.test/found"}

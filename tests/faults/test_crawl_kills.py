@@ -68,7 +68,7 @@ def settings(web: RawWeb, **changes: object) -> CrawlSettings:
 
 
 def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kill]:
-    """Let the crawl run to its end, with so many kills on the way."""
+    """Run the crawl to its end, with this many kills."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)

@@ -49,14 +49,14 @@ def reopen(folder: Path) -> Iterator[Callable[[], EmbeddedLog]]:
 
 
 def append(folder: Path, records: list[tuple[str, Record]]) -> None:
-    """Write records as another process did, which is gone."""
+    """Write records as an ended process."""
     log = EmbeddedLog(folder)
     log.append([Output(topic, 0, r.site.encode(), encode(r), {"run": "live"}) for topic, r in records])
     log.close()
 
 
 def page(number: int) -> Page:
-    """A fetched page with an article of its own, larger than what is kept in the database."""
+    """A fetched page with a unique article, too large for the database."""
     text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(200))
     html = f"<html><body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>"
     headers = {"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))}
@@ -65,7 +65,7 @@ def page(number: int) -> Page:
 
 
 def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
-    """Let a stage read all that is there, or until its breaker opens."""
+    """Run a stage over all records, or until its breaker opens."""
     stage.poll_s = 0.01
     member = log.join(stage.name, list(stage.inputs), member="m", store=stage.store)
     more = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.002, **settings)  # type: ignore[arg-type]

@@ -96,7 +96,7 @@ class Killing:
         return names
 
     def _is_killed_enough(self, kills: int, phases: set[str]) -> bool:
-        """At random moments a short phase may be missed for a while, but not for ever."""
+        """Random kills may miss a short phase for a while."""
         often = self.killed.total()
         return often >= kills and (phases <= self.killed.keys() or often >= 5 * kills)
 

@@ -181,7 +181,7 @@ def _crawl(crawl: Crawl, urls: Sequence[str]) -> None:
 
 
 def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
-    """Every page of every decent site is there, fetched, exactly once, whatever the others do meanwhile."""
+    """Every page of every normal site is fetched exactly once, in spite of the attacks."""
     found = Counter((page.site, page.url.partition(f":{crawled.web.port}")[2]) for page in crawled.pages)
     for site in SITES:
         assert {path: n for (of, path), n in found.items() if of == site} == dict.fromkeys(PATHS, 1), site
@@ -190,7 +190,7 @@ def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
 
 
 def test_decent_sites_are_crawled_as_fast_as_ever(crawled: Crawled) -> None:
-    """No attack holds up the others: all decent sites together, each of them, and each of its requests keep their pace.
+    """No attack delays others: all normal sites together, each of them, and each request keep their pace.
 
     Each takes at most so many times as long as alone, and some seconds for what attacks cost this machine.
     """
@@ -225,7 +225,7 @@ def test_nobody_reached_the_intranet(crawled: Crawled) -> None:
 
 
 def test_no_request_carries_what_a_site_left(crawled: Crawled) -> None:
-    """Cookies never come back, and no request names the page that led to it."""
+    """Cookies are never sent back, and no request has a Referer."""
     carried = {name for seen in crawled.web.seen for name in seen.headers if name in _COOKIE_NAMES}
     assert carried == set()
 

@@ -67,7 +67,7 @@ def test_no_record_of_the_background_is_lost_or_doubled(world: World) -> None:
 
 
 def test_a_rewind_takes_both_back(world: World) -> None:
-    """Positions go back to what was committed, in both topics, and the live records are first again."""
+    """Positions return to the committed ones in both topics, and the live records are first again."""
     member = joined(world)
     put(world, "later", 0, 1)
     put(world, "live", 0, 1)

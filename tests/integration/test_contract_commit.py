@@ -66,7 +66,10 @@ def test_a_commit_with_a_record_that_is_refused_leaves_nothing(
 
 
 def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
-    """A second member of the same name owns what the first had; a commit of the first is Fenced and leaves nothing."""
+    """A second member of the same name owns the first one's partitions.
+
+    A commit of the first is Fenced without effect.
+    """
     zombie = ready(world)
     heir = world.owner(2, "in", store="s", log=world.again())
     with pytest.raises(Fenced):
@@ -122,7 +125,7 @@ def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
 
 
 def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
-    """A member that joins after another closed reads on behind the committed offset; another group reads all."""
+    """A member that joins after another has closed continues at the committed offset; another group reads all."""
     member = ready(world)
     found = list(world.log.read("in", 0))
     member.commit(Commit(offsets={At("in", 0): found[1].offset + 1}))
@@ -187,7 +190,7 @@ def test_lag_counts_to_the_end_from_the_committed_offset(world: World) -> None:
 
 
 def test_polling_wakes_for_a_record_of_another_process(world: World) -> None:
-    """A member that waits in poll gets what another process appends meanwhile, and nothing a second time."""
+    """A member that waits in poll gets the records that another process appends, once."""
     member = ready(world)
     member.commit(Commit([record("out", 0, "k")]))
     world.again().append([record("in", 1, "k", "news")])

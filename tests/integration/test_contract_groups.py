@@ -48,7 +48,10 @@ def test_two_members_share_and_lose_nothing(world: World) -> None:
 
 
 def test_shares_are_sticky(world: World) -> None:
-    """When a member joins, the first keeps what it can, under the same epochs; what moves comes back under another."""
+    """When a member joins, the first keeps its remaining partitions under the same epochs.
+
+    Moved ones return under new epochs.
+    """
     world.topics("in", partitions=4)
     first = world.owner(4, "in", name="first")
     before = dict(first.assignment())
@@ -102,7 +105,7 @@ def test_topics_of_a_group_are_owned_together(world: World) -> None:
 
 
 def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
-    """A process that crashed and joins under its old name has its partitions without a wait, and nobody else moves."""
+    """A crashed process that joins under its old name gets its partitions without a wait, and no others move."""
     world.topics("in", partitions=4)
     log = world.again()
     crashing = world.join("in", name="crashing", log=log)
@@ -147,7 +150,7 @@ def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> No
 
 
 def test_more_members_than_partitions(world: World) -> None:
-    """A member beyond the number of partitions owns nothing, and takes over when another leaves."""
+    """A member above the number of partitions owns nothing, and takes over when another leaves."""
     world.topics("in", partitions=1)
     first, spare = (world.join("in", name=name, log=world.again()) for name in ("first", "spare"))
     settle([first, spare], 1)

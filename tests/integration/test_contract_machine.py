@@ -29,7 +29,7 @@ keys = st.sampled_from(["a", "b", "c", "d", "e"])
 
 
 class Worker:
-    """A member with what it has polled and not committed, per partition, dropped when the partition's epoch changes."""
+    """A member with its uncommitted records per partition; they are dropped when the partition's epoch changes."""
 
     def __init__(self, member: Member) -> None:
         self.member = member

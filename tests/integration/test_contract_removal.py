@@ -84,7 +84,7 @@ def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
 
 
 def test_a_commit_of_another_process_finds_the_new_topic(world: World) -> None:
-    """Outputs to a topic that was removed and made again lie in the new one, though the member used the old one."""
+    """Outputs to a topic that was removed and created again are in the new one, though the member used the old one."""
     world.topics("in", "out")
     member = world.owner(2, "in", log=world.again())
     member.commit(Commit([record("out", 0, "k", "old")]))
@@ -152,7 +152,7 @@ def test_missing_ones_are_passed_over(world: World) -> None:
 
 
 def test_a_store_beside_the_removed_one_stays(world: World) -> None:
-    """State of another store whose name begins alike is left."""
+    """State of another store with the same beginning of its name is kept."""
     world.topics("in", store="s")
     world.topics("state.s.run", cleanup=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):
@@ -164,7 +164,7 @@ def test_a_store_beside_the_removed_one_stays(world: World) -> None:
 
 
 def test_members_are_listed_by_name(world: World) -> None:
-    """members() of another process gives the names of those in the group, whatever is in them, and none after close."""
+    """members() of another process gives the names of the members, with any characters; none after close."""
     world.topics("in")
     assert world.log.members("g") == []
     names = ["judge_2.näme", "judge.1@host"]
@@ -194,7 +194,7 @@ def test_sizes_of_topics(world: World) -> None:
 
 
 def test_a_changelog_stands_for_its_store(world: World) -> None:
-    """sizes() of "state.<store>" tells of the store's state."""
+    """sizes() of "state.<store>" gives the size of the store's state."""
     write_all(world)
     size = world.log.sizes(["state.s"])["state.s"]
     if world.embedded:
@@ -206,7 +206,7 @@ def test_a_changelog_stands_for_its_store(world: World) -> None:
 
 @on_embedded
 def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
-    """A member that stood still while its group was removed, and joined anew under its name, commits nothing."""
+    """A member that paused while its group was removed and joined again under its name commits nothing."""
     world.topics("in", "out", store="s")
     stopped = world.owner(2, "in", store="s", log=world.again())
     world.clock.turn(LEASE_MS + 1)

@@ -44,7 +44,7 @@ def test_a_partition_is_held_to_its_bytes(world: World) -> None:
 
 
 def test_without_limits_all_is_kept(world: World) -> None:
-    """A topic without retention keeps its records for ever; a new limit on it takes effect."""
+    """A topic without retention keeps all records; a new limit takes effect."""
     world.topics("a")
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
@@ -115,7 +115,7 @@ def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
 
 
 def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) -> None:
-    """A record dated a year ahead goes with the next one behind it that is too old, and not before it."""
+    """A record dated a year ahead expires together with the next old record after it, not before."""
     world.topics("a", retention_ms=DAY_MS)
     ahead = world.clock.now_ms + 365 * DAY_MS
     world.log.append([record("a", 0, "k", "ahead", timestamp_ms=ahead) for _ in range(2500)])

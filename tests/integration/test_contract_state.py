@@ -51,7 +51,7 @@ def test_due_keys_come_oldest_first(world: World) -> None:
 
 
 def test_changes_apply_in_order(world: World) -> None:
-    """Of several changes of a key in one commit the last holds; deleting what is not there is allowed."""
+    """Of several changes of a key in one commit the last one counts; deleting a missing key is allowed."""
     member = joined(world)
     changes = [
         StateChange(b"k", b"1", 5),
@@ -76,7 +76,7 @@ def test_partitions_have_states_of_their_own(world: World) -> None:
 
 
 def test_state_is_read_from_outside_as_it_stood(world: World) -> None:
-    """read_state looks up, scans and asks what is due without joining; what is committed meanwhile does not show."""
+    """read_state looks up, scans and lists due keys without joining; later commits are not visible."""
     member = joined(world)
     member.commit(Commit(state={0: [StateChange(b"a", b"1", 5), StateChange(b"b", b"2"), StateChange(b"c", b"3", 4)]}))
     with world.again().read_state("s", 0) as state:

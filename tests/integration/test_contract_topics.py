@@ -111,7 +111,7 @@ def test_reading_ends_where_the_log_ended_at_the_call(world: World) -> None:
 
 
 def test_records_up_to_the_cap_pass(world: World) -> None:
-    """A value of exactly the cap comes back whole, beside small ones."""
+    """A value of exactly the cap is read whole, beside small ones."""
     world.topics("a")
     body = bytes(range(256)) * (RECORD_CAP_BYTES // 256)
     world.log.append([record("a", 0, "k", "small"), record("a", 0, "k", body), record("a", 0, "k", "small")])
@@ -221,7 +221,7 @@ def test_a_group_begins_where_it_was_set_to(world: World) -> None:
 
 
 def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
-    """Set to the end of an empty topic and of one with records, a group has no lag, and reads only what is new."""
+    """A group set to the end of an empty topic and of one with records has no lag, and reads only new records."""
     world.topics("in")
     world.log.append([record("in", 0, "k", "old")])
     world.log.reset("g", "in", world.log.end("in"))
@@ -232,7 +232,7 @@ def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
 
 
 def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None:
-    """While a member lives reset raises StreamError and changes nothing; after it left the group begins anew."""
+    """With a living member reset raises StreamError and changes nothing; after it has left, the group starts again."""
     world.topics("in")
     world.log.append([record("in", 0, "k", str(n)) for n in range(3)])
     member = world.join("in", log=world.again())
@@ -268,7 +268,7 @@ def test_renewing_offsets_changes_none(world: World) -> None:
 
 
 def test_several_partitions_are_read_at_once(world: World) -> None:
-    """Of each partition its range comes, in order; up to the end where the range goes beyond; of no range nothing."""
+    """Each partition's range is read in order, up to the end of the partition; an empty range gives nothing."""
     world.topics("a", "b")
     for number in range(4):
         world.log.append([Output(topic, p, b"k", str(number).encode()) for topic in "ab" for p in (0, 1)])

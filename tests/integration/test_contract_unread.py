@@ -15,7 +15,7 @@ FIRST = At("a", 0)
 
 
 def put(world: World, count: int, partition: int = 0) -> None:
-    """Append records one by one: on Kafka the marker of a transaction stands behind each."""
+    """Append records one by one: on Kafka the marker of a transaction follows each."""
     for n in range(count):
         world.log.append([record("a", partition, "k", str(n))])
 
@@ -41,7 +41,10 @@ def world(world: World) -> World:
 
 
 def test_what_expired_before_a_group_began_is_reported_once(world: World) -> None:
-    """A group without offsets gets one message for all that is gone, then the rest; it is committed like any other."""
+    """A group without offsets gets one message for all expired records, then the rest.
+
+    It is committed like any other.
+    """
     put(world, 5)
     kept = offsets(world)[3]
     world.lose("a", [kept])
@@ -72,7 +75,7 @@ def test_it_comes_again_until_it_is_committed(world: World) -> None:
 
 
 def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World) -> None:
-    """The message stands where the records would: between what was read and what is kept.
+    """The message is at the place of the records: between the read and the kept ones.
 
     The committed offset stays as it was; on the embedded log the lag counts kept records only.
     """
@@ -133,7 +136,7 @@ def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_group_beyond_the_end_begins_anew(world: World, lost: int) -> None:
-    """The partition is read from its first kept record, and the log says so; nothing is reported as expired."""
+    """The partition is read from its first kept record, with a log line; nothing is reported as expired."""
     put(world, lost + 2)
     kept = offsets(world)[lost]
     member = world.owner(1, "a")

@@ -64,7 +64,7 @@ def test_a_log_without_control_has_no_runs(world: World) -> None:
 
 
 def test_rows_are_read_back_as_they_were_put(controlled: World) -> None:
-    """Runs, the alias, cutovers and rulesets come back whole in another process, and the run that is live by alias."""
+    """Another process reads runs, alias, cutovers and rulesets unchanged, and the live run by its alias."""
     with exclusive(controlled.log) as writer:
         writer.put(RUN, ALIAS, CUTOVER, rulesets=[("d1", "[rules]\nname = 'ü'\n")])
     control = Control(controlled.again())
@@ -133,7 +133,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
 
 
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
-    """Three that read, add one to what they read, and try again when fenced: no number is given twice or left out."""
+    """Three writers that read, add one, and retry when fenced give each number exactly once."""
     logs = [controlled.again() for _ in range(3)]
     turns = 4 if controlled.embedded else 2
     failures: list[Exception] = []

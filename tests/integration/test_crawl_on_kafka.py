@@ -54,7 +54,7 @@ def crawl(tmp_path: Path, web: Web) -> Iterator[Crawl]:
 
 
 def wait_for_pages(crawl: Crawl, count: int) -> None:
-    """Until so many pages are on the log, and the answer of the busy site is committed."""
+    """Wait until this many pages are on the log, and the answer of the busy site is committed."""
 
     def are_there() -> bool:
         assert crawl.running, crawl.output()

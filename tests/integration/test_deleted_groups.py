@@ -44,7 +44,7 @@ def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
 
 
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
-    """It is told with its topic and the records; then each verdict stands there twice, and the rows are the same."""
+    """It is reported with its topic and records; afterwards each verdict is there twice, and the rows are the same."""
     verdicts, rows = live.outcome()
     live.log.remove(groups=["judge"])
     (found,) = find_rereading_groups(live.log)
@@ -71,7 +71,7 @@ def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
 
 
 class _Lacking:
-    """A log on which offsets or the records of a topic are gone, as far as one can ask."""
+    """A log that reports the offsets or records of a topic as deleted."""
 
     def __init__(self, log: Log, *, offsets: str = "", records: str = "") -> None:
         self._log, self._offsets, self._records = log, offsets, records
@@ -97,7 +97,7 @@ def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
 
 
 def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> None:
-    """Its first record is newer than all that the group made: the group begins with it."""
+    """If the first record is newer than all of the group's output, the group begins with it."""
     live.log.remove(topics=[SCORES])
     live.log.create([Topic(SCORES, PARTITIONS, CleanupPolicy.COMPACT)])
     later_ms = wall_ms() + 1_800_000
@@ -115,7 +115,7 @@ def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
 
 
 def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
-    """A topic that was made anew, or cut off, is read from its beginning by a group that was further."""
+    """A topic that was created again, or truncated, is read from its beginning by a group with a later offset."""
     member = live.log.join("judge", [FEATURES], member="m")
     settle([member], PARTITIONS)
     member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
@@ -126,7 +126,7 @@ def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
 
 
 def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live: LiveWorld, world: World) -> None:
-    """Its offsets went with it on every log, so what comes on it is read, and nothing of it was read before."""
+    """Every log deletes the offsets with a topic, so new records on it are read, once."""
     live.log.remove(topics=[FEATURES])
     again = LiveWorld(world.again(), config_of("sqlite:unused"))
     assert again.log.committed("judge", FEATURES) == [None] * PARTITIONS

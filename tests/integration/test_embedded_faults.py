@@ -128,7 +128,7 @@ def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: Embedded
 
 
 def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog, again: Open) -> None:
-    """An older log.sqlite is put back: segments made since stay for ever, those that grew since for a day at least."""
+    """After a restore of an older log.sqlite, newer segments stay; those that grew since stay for at least a day."""
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 5000, timestamp_ms=0)])
     sql(folder, "VACUUM INTO ?", str(folder.parent / "backup"))
@@ -251,7 +251,7 @@ def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: Embedde
 
 
 def damage(folder: Path, change: Callable[[Path], object]) -> Path:
-    """Write three large records, and change the segment behind the log's back."""
+    """Write three large records, and change the segment from outside."""
     with closing(EmbeddedLog(folder)) as log:
         log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
     (segment,) = segments(folder)
@@ -273,7 +273,7 @@ def flip(segment: Path) -> None:
 def test_damaged_values_are_reported_and_the_others_read(
     folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
 ) -> None:
-    """A value whose bytes changed or are gone is a message with its file, byte and fault, for every way of reading.
+    """A value with changed or missing bytes is a message with its file, byte and fault, for every way of reading.
 
     The others of its segment are returned as they are.
     """
@@ -294,7 +294,7 @@ def test_damaged_values_are_reported_and_the_others_read(
 def test_rows_that_retention_takes_meanwhile_are_no_damage(
     log: EmbeddedLog, again: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A segment that is gone with its rows, removed between the reading of the two, is left out without a word."""
+    """A segment that is removed with its rows during a read is skipped without a report."""
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=0), record("old", 0, "k", "kept", timestamp_ms=9000)])
     log.close()
@@ -329,7 +329,7 @@ INLINE = [
 
 
 def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
-    """Change a column of a record of partition 0 of `in` behind the log's back; `value` is SQL."""
+    """Change a column of a record of partition 0 of `in` from outside; `value` is SQL."""
     sql(folder, f"UPDATE records SET {column} = {value} WHERE id = (SELECT min(id) FROM records) + ?", offset)
 
 
@@ -402,7 +402,7 @@ def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLo
 def test_a_damaged_row_does_not_stop_retention(
     folder: Path, log: EmbeddedLog, column: str, value: str, cleanup: CleanupPolicy
 ) -> None:
-    """Whatever a column of a row became, its partition loses what is too old, and so do the others."""
+    """With any damage in a column, expired records of its partition and of the others are removed."""
     log.create([Topic("in", 1, cleanup, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
     log.append([record("in", 0, "k", None if n == 1 else "valu", timestamp_ms=0) for n in range(3)])
     log.append([record("out", 0, "k", "valu", timestamp_ms=0)])

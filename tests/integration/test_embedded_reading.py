@@ -39,7 +39,7 @@ def folder() -> Iterator[Path]:
 
 
 def look(folder: Path) -> int:
-    """Read all that there is; returns the number of records of `in`."""
+    """Read all records; returns the number of records of `in`."""
     with closing(EmbeddedLog(folder, read_only=True)) as log:
         found = [len(value) for value in values(log.read("in", 0))]
         assert found[:2] == [5, 5000]
@@ -82,7 +82,7 @@ def as_another_user(folder: Path, action: Callable[[], int], rights: int = 0o555
 
 
 def test_reading_changes_no_file(folder: Path) -> None:
-    """A log that nobody writes has the same files before, while and after it is read, with the same times."""
+    """Reading a log without writers does not change its files or their times."""
     before = snapshot(folder)
     log = EmbeddedLog(folder, read_only=True)
     assert len(values(log.read("in", 0))) == 2
@@ -106,7 +106,7 @@ def test_a_log_at_work_is_read_without_the_right_to_write(folder: Path) -> None:
 
 
 def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
-    """After kill -9 the commits that lie in the WAL are read, and the database is left as it is."""
+    """After kill -9 the commits in the WAL are read, and the database is not changed."""
     with worker_process("count", folder) as process:
         assert process.stdout is not None
         while process.stdout.readline() != "count 5\n":
@@ -121,7 +121,7 @@ def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
 
 
 def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
-    """The index of the WAL is gone, and it may not be made: one line names the rights that are needed."""
+    """If the index of the WAL is missing and may not be created, one line names the needed rights."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     copied = folder.parent / "copied"
@@ -137,7 +137,7 @@ def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
 
 
 def test_an_open_reader_follows_writers_that_come_and_go(folder: Path) -> None:
-    """Opened while nobody writes, it sees what is appended later, in whichever order writers begin and end."""
+    """Opened without a writer, it sees later records, for any order of the starts and ends of writers."""
     log = EmbeddedLog(folder, read_only=True)
     for count in range(3, 8):
         assert log.end("in") == [count - 1]
@@ -185,7 +185,7 @@ def test_a_folder_that_may_not_be_read_is_reported(folder: Path) -> None:
 
 @pytest.mark.parametrize("left", ["nothing", "a folder", "an empty file"])
 def test_where_there_is_no_log_none_is_made(tmp_path: Path, left: str) -> None:
-    """Without a log, or with one that nobody finished making: StreamError, and nothing is there afterwards."""
+    """Without a log, or with an incomplete one, opening raises StreamError and creates nothing."""
     folder = tmp_path / "log"
     if left != "nothing":
         (folder / "segments").mkdir(parents=True)

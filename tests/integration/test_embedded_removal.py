@@ -1,4 +1,4 @@
-"""Removal from the embedded log: killed amid it, beside other writers, and what it gives back."""
+"""Removal from the embedded log: a kill during it, other writers, and its result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> 
 
 @pytest.mark.kill
 def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Path) -> None:
-    """Killed at any moment, all is there still or nobody sees any of it; the next expire deletes what it has left."""
+    """After a kill at any moment all records are there or none is visible; the next expire deletes the rest."""
     dice = random.Random(3)
     for attempt in range(6):
         with worker_process("remove", folder) as process:
@@ -86,7 +86,7 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
 def test_what_a_broken_removal_left_is_deleted_by_expire(
     log: EmbeddedLog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the process died after the first transaction, expire of another one deletes records and state."""
+    """If the process dies after the first transaction, expire of another one deletes records and state."""
     monkeypatch.setattr("stream.embedded.log.clear", lambda *_: 0)
     log.remove(["pairs"], ["g"], ["s"])
     monkeypatch.undo()
@@ -100,7 +100,7 @@ def test_what_a_broken_removal_left_is_deleted_by_expire(
 
 
 def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
-    """Removal takes many small transactions: appends of another thread get in between, and none is lost."""
+    """Removal uses many small transactions: appends of another thread run in between, and none is lost."""
     stop = threading.Event()
     appended = 0
 

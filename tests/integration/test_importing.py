@@ -61,7 +61,7 @@ def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -
 
 
 def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path) -> None:
-    """Two that began together, batch by batch in turns: what one has appended the other one knows at its next batch."""
+    """Two imports with alternating batches: each knows the other's pages at its next batch."""
     pages = list(pages_of(io.BytesIO(archive(tmp_path)), CrawlSettings(), now_ms=2 * 10**12))
     world.log.create(all_topics(PARTITIONS, "e"))
     logs = [world.log, world.again()]

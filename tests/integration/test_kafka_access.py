@@ -110,7 +110,7 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
 
 
 def test_a_wrong_password_and_an_unknown_certificate_are_reported(guarded: tuple[str, Path], tmp_path: Path) -> None:
-    """Neither is retried for ever, and no message holds the password."""
+    """Neither is retried without end, and no message contains the password."""
     address, certificate = guarded
     other = tmp_path / "other.pem"
     make_certificate(tmp_path / "key.pem", other, "other")

@@ -1,4 +1,4 @@
-"""Flipped bits in the broker's files, and headers of strangers: damaged messages, and the records behind are read."""
+"""Flipped bits in the broker's files, and foreign headers: damaged messages; the records after them are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker dies and comes back, again and again: nothing is lost, and nothing is done twice."""
+"""The broker is killed and restarted repeatedly: no record is lost or processed twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_t
 
 @pytest.fixture
 def own_broker(one_broker: Broker) -> Broker:
-    """The broker, running, whatever the test before has left."""
+    """The broker, running again after any earlier test."""
     return one_broker if one_broker.running else one_broker.start()
 
 
@@ -157,7 +157,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
 
 
 def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Path) -> None:
-    """Joining while the broker is away succeeds; polling says so, and works once the broker is there."""
+    """Joining while the broker is away succeeds; polling raises LogUnavailable, and works when the broker is back."""
     log = _open(own_broker, tmp_path)
     _prepare(log, 10)
     log.close()

@@ -74,7 +74,7 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: Kafka
 
 
 def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heartbeat of the generation before, refused during a join, makes the client forget the join: it joins anew."""
+    """After a refused heartbeat of the earlier generation during a join, the client joins again."""
     world.topics("a")
     takes = ConsumerCoordinator._process_sync_group_response
     joins: list[int] = []

@@ -65,7 +65,7 @@ HAPPENINGS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("happening", HAPPENINGS)
 def test_state_is_whole_after_a_restart(world: KafkaWorld, states: Path, happening: str) -> None:
-    """Values, deletions and due times are there again, whatever became of the local files."""
+    """Values, deletions and due times are restored, for any state of the local files."""
     member = world.owner(2, "in", store="s")
     put(member, a="1", b="22", c="333")
     member.commit(
@@ -131,7 +131,7 @@ def test_state_alone_moves_no_input_offset(world: KafkaWorld) -> None:
 
 
 def test_a_changelog_that_the_broker_compacted(world: KafkaWorld, states: Path) -> None:
-    """The broker packs compacted batches anew: the state restored from them is the same, deletions included."""
+    """The state restored from repacked compacted batches is the same, with deletions."""
     eager = {
         "cleanup.policy": "compact",
         "segment.ms": "300",

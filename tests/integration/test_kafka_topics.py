@@ -62,7 +62,7 @@ def test_check_is_content_with_what_create_made(kafka_log: KafkaLog) -> None:
 
 
 def test_check_names_what_is_wrong(kafka_log: KafkaLog) -> None:
-    """A missing topic, another number of partitions and another setting are each told with what to do."""
+    """A missing topic, another number of partitions and another setting are each reported with a remedy."""
     kafka_log.create([Topic("a", 2), Topic("b", 1, retention_ms=1000)])
     wanted = [Topic("a", 3), Topic("b", 1, retention_ms=2000), Topic("gone", 1)]
     findings = {what: (right, told) for what, right, told in kafka_log.check(wanted)}
@@ -99,7 +99,7 @@ def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, comp
 
 
 def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
-    """The request keeps them for years, in the last version that can say so."""
+    """The request keeps them for years, in the last version with that field."""
     at = TopicPartition("in", 0)
     request = AdminClient._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
     assert request.retention_time_ms > YEAR_MS
@@ -112,7 +112,7 @@ def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
     not os.environ.get("FARMWATCH_LONG"), reason="a minute is the least time for which offsets are kept"
 )
 def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) -> None:
-    """On a broker that forgets after a minute: what a member left is forgotten, what was set or renewed stays."""
+    """On a broker that forgets after a minute, a member's offsets are forgotten, set or renewed ones stay."""
     broker = Broker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=1000")
     try:
         log = KafkaLog(broker.start().address, state_folder=tmp_path)
@@ -137,7 +137,7 @@ def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) ->
 
 
 def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path: Path) -> None:
-    """The files of the store are gone, whichever member had them; those of other groups and stores stay."""
+    """The files of the store are removed for every member; those of other groups and stores stay."""
     kafka_log.create(
         [Topic("in", 1), *(Topic(f"state.{store}", 1, CleanupPolicy.COMPACT) for store in ("tally", "tally.a"))]
     )
@@ -158,7 +158,7 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
 
 
 def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:
-    """A new reader, and one whose rows are gone by now, take in all that is there."""
+    """A new reader, and one whose rows have expired, read all records."""
     name = kafka_log._site.full(CONTROL)
     admin = KafkaAdminClient(bootstrap_servers=broker())
     admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])

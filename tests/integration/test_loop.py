@@ -100,7 +100,7 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
 
 @pytest.mark.parametrize(("url", "said"), [("poison", "cannot be processed"), ("large", "a Decision of")])
 def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog, url: str, said: str) -> None:
-    """A record that cannot be processed, or whose output is too large, is dead-lettered; its neighbours go on."""
+    """A record that cannot be processed, or has too large an output, is dead-lettered; its neighbours are processed."""
     put(memory, ("a.example", "x"), ("a.example", url), ("a.example", "x"))
     cycle(loop_on(memory, Troubled()))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
@@ -165,7 +165,7 @@ def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: Memory
 
 
 def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
-    """With input and no commit for longer than the watchdog's limit the health turns bad and says why."""
+    """With input and no commit for longer than the watchdog's limit the health turns bad, with the reason."""
     now = [0.0]
     put(memory, ("a.example", "transient"))
     stage = Troubled()
@@ -202,7 +202,7 @@ def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
 
 
 def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None:
-    """Trace, run, epoch and ruleset of a record go on to its outputs; other headers end there."""
+    """Trace, run, epoch and ruleset of a record are copied to its outputs; other headers are not."""
     trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
     headers = {"traceparent": trace, "run": "live", "private": "x"}
     record = encode(Hit(id="1", site="a.example", url="x"))

@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 class Fatal(Exception):
-    """A fault that stays, whatever the record."""
+    """A permanent fault, for any record."""
 
     fatal = True
 
@@ -243,7 +243,10 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
 
 
 def test_records_of_a_partition_that_came_back_are_left_out() -> None:
-    """Lost and given back since, it has another epoch: others may have read on, so only what is still ours stays."""
+    """A partition that was lost and returned has a new epoch.
+
+    Its batch is dropped, the other partitions' batches stay.
+    """
     work: Future[dict[int, Any]] = Future()
     work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
     messages = [Message("in", n % 2, n // 2, b"k", b"v", {}, 0) for n in range(4)]
@@ -259,7 +262,7 @@ def test_records_of_a_partition_that_came_back_are_left_out() -> None:
 def test_a_long_batch_is_distinguished_from_one_that_stands_still(
     memory: MemoryLog, moves: bool, starting: bool, healthy: bool
 ) -> None:
-    """Past the watchdog's limit a batch is healthy while the stage says that it moves on, or that it still loads."""
+    """Past the watchdog's limit a batch is healthy while the stage reports progress or loading."""
     put(memory, 1)
     now, looks, release = [0.0], [0], threading.Event()
     seen: list[bool] = []

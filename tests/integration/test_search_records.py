@@ -35,7 +35,7 @@ def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
 
 
 def test_two_processes_see_each_others_requests(world: World) -> None:
-    """Each takes in what the other counted before it asks."""
+    """Each process reads the other's counts before a request."""
     world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     settings = BraveSettings(rate=100.0, quota_day=3)
     one = Desk(world.log, Brave(settings, "key"), settings, lambda _: answer(SAID))

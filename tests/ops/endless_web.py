@@ -1,4 +1,4 @@
-"""A web that lasts longer than any test and can be told to refuse: sites of many articles."""
+"""A web that outlasts any test and can be set to refuse: sites of many articles."""
 
 from __future__ import annotations
 

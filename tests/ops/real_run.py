@@ -88,7 +88,7 @@ def canary_file(folder: Path, *, swapped: bool = False) -> Path:
 
 
 def settings(folder: Path) -> dict[str, str]:
-    """Of a farm that is quick to show what it does."""
+    """Settings of a farm with quick metrics."""
     return {
         "crawl.stop_when_decided": "true",
         "crawl.warc_folder": str(folder / "archive"),

@@ -12,6 +12,12 @@ _FETCHED = f'{_PAGE}"fetched",status="2xx"}}'
 _ROBOTS = {'farmwatch_fetch_requests_total{kind="robots",outcome="fetched",status="2xx"}': "0+9000x300"}
 
 
+# All others: warning
+SEVERITY = dict.fromkeys(("NoVerdicts", "HeartbeatStale", "RoleDown"), "critical") | dict.fromkeys(
+    ("CrawlerStarved", "ShareChanged", "CanariesOff"), "info"
+)
+
+
 class Case(NamedTuple):
     """Series by name, as promtool writes them; when the alert is looked for, and whether it fires then."""
 
@@ -22,6 +28,12 @@ class Case(NamedTuple):
     fires_at: str = ""  # just after; "" = never
     labels: Mapping[str, str] = MappingProxyType({})  # of the alert that fires, besides its name and severity
     said: str = ""  # its value, in the description
+    severities: tuple[str, ...] = ()  # of those that fire; () = its only one
+
+    @property
+    def grave(self) -> tuple[str, ...]:
+        """The severities with which it fires."""
+        return self.severities or (SEVERITY.get(self.alert, "warning"),)
 
 
 def _verdicts(a_minute: float, run: str = "first") -> dict[str, str]:
@@ -37,7 +49,7 @@ def _answers(a_minute: dict[str, float]) -> dict[str, str]:
 
 
 def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
-    """Verdicts in half an hour: articles and others, and after 30 hours so many articles fewer."""
+    """Verdicts per half hour: articles and others; after 30 hours this many fewer articles."""
     name = 'farmwatch_page_verdicts_total{run="first",verdict="'
     return LIVE | {
         f'{name}article"}}': f"0+{articles}x60 {60 * articles}+{articles - later}x60",
@@ -45,14 +57,14 @@ def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
     }
 
 
-def _sites(judged: int, other: int, moved: int) -> dict[str, str]:
-    """Sites that can be judged and others, two TALLY processes, and after 30 hours so many fewer of the former."""
-    half = moved // 2
-    changes = {"llm": (judged - 30, -half), "human": (30, half - moved), "unclassifiable": (other, moved)}
+def _scores(scored: int, abstained: int, later: int) -> dict[str, str]:
+    """Scored articles in half an hour, and others; after 30 hours so many fewer of the former."""
+    name = 'farmwatch_stage_records_total{run="first",stage="score",result="'
     return LIVE | {
-        f'farmwatch_sites{{run="first",verdict="{verdict}",instance="{instance}"}}': f"{count}x59 {count + more}x60"
-        for verdict, (count, more) in changes.items()
-        for instance in "ab"
+        f'{name}scored"}}': f"0+{scored}x60 {60 * scored}+{scored - later}x60",
+        f'{name}abstained"}}': f"0+{abstained}x60 {60 * abstained}+{abstained + later}x60",
+        f'{name}unanswered"}}': "0+99x120",
+        'farmwatch_stage_records_total{run="first",stage="judge",result="scored"}': "0+99x120",
     }
 
 
@@ -74,13 +86,14 @@ def _up(instance: str) -> str:
 
 
 def _waiting(requests: int) -> dict[str, str]:
-    """After 70 minutes so many articles wait; one a minute is scored."""
+    """After 70 minutes this many articles wait; one a minute is scored."""
     lag = 'farmwatch_log_lag_records{topic="score.requests"}'
     return {lag: f"0x70 {requests}x80", 'farmwatch_stage_records_total{stage="score"}': "0+1x150"}
 
 
 _TALLY = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 _CANARY = 'farmwatch_canary_timestamp_seconds{role="tally"}'
+_PAUSED = "farmwatch_crawl_paused{reason="
 _FREE = 'farmwatch_disk_free_bytes{folder="log",instance="a:1",role="crawl"}'
 _DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord",instance="a:1"}'
 _LETTER = {"stage": "measure", "reason": "BadRecord"}
@@ -106,10 +119,12 @@ CASES = (
     Case("FallingBehind", "1m", {'farmwatch_log_lag_seconds{role="measure",topic="pages"}': "2500x60",
           'farmwatch_log_lag_seconds{role="replay",topic="pages"}': "9999x60",
           'farmwatch_log_lag_seconds{role="score",topic="score.requests"}': "9999x60"}, "59m"),
-    Case("RejectedByHosts", "1m", _answers({"403": 10, "429": 10, "503": 5, "5xx": 5, "2xx": 70}), "15m", "17m",
-          said="30%"),
-    Case("RejectedByHosts", "1m", _answers({"403": 2}), "30m", "36m", said="100%"),
-    Case("RejectedByHosts", "1m", _answers({"403": 5, "429": 5, "503": 3, "5xx": 2, "404": 25, "none": 10, "2xx": 50}),
+    Case("RejectedByHosts", "1m", _answers({"403": 25, "429": 10, "503": 5, "5xx": 5, "2xx": 55}), "15m", "17m",
+          said="45%"),
+    Case("RejectedByHosts", "1m", _answers({"403": 85, "5xx": 5, "2xx": 10}), "15m", "17m", said="90%",
+          severities=("warning", "critical")),
+    Case("RejectedByHosts", "1m", _answers({"403": 2}), "30m", "36m", said="100%", severities=("warning", "critical")),
+    Case("RejectedByHosts", "1m", _answers({"403": 8, "429": 7, "503": 5, "5xx": 4, "404": 20, "none": 10, "2xx": 46}),
           "59m"),
     Case("RejectedByHosts", "1m", _answers({"403": 0.9}), "59m"),
     Case("FetchFailures", "1m", _answers({"none": 75, "2xx": 25}), "15m", "17m", said="75%"),
@@ -130,11 +145,10 @@ CASES = (
     Case("ShareShifted", "30m", _kept(15, 10, 6), "30h", "37h", {"run": "first", "share": "kept"}, "24%"),
     Case("ShareShifted", "30m", _kept(15, 10, 3), "50h"),
     Case("ShareShifted", "30m", _kept(7, 5, 4), "50h"),
-    Case("ShareShifted", "30m", _sites(90, 60, 36), "30h30m", "31h", {"run": "first", "share": "classifiable"},
-          "24%"),
-    Case("ShareShifted", "30m", _sites(90, 60, 15), "50h"),
-    Case("ShareShifted", "30m", _sites(45, 30, 18), "50h"),
-    Case("ShareShifted", "30m", LIVE | _of_old(_kept(15, 10, 6) | _sites(90, 60, 36)), "50h"),
+    Case("ShareShifted", "30m", _scores(15, 10, 6), "34h30m", "35h", {"run": "first", "share": "scored"}, "19.64%"),
+    Case("ShareShifted", "30m", _scores(15, 10, 3), "50h"),
+    Case("ShareShifted", "30m", _scores(7, 5, 4), "50h"),
+    Case("ShareShifted", "30m", LIVE | _of_old(_kept(15, 10, 6) | _scores(15, 10, 6)), "50h"),
     Case("ShareChanged", "30m", LIVE | {_CHANGED: "0x59 1x60"}, "30h30m", "31h", {"run": "first"}),
     Case("ShareChanged", "30m", LIVE | {_CHANGED: "1x120"} | _of_old({_CHANGED: "0x59 1x60"}), "50h"),
     Case("UnscoredArticles", "1m", _waiting(600) | {'farmwatch_stage_records_total{stage="judge"}': "0+99x150"}, "100m",
@@ -155,6 +169,9 @@ CASES = (
           page_tpr=0.3), "30h"),
     Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"lost"}}': "0x10 1x50"}, "9m", "12m", {"kind": "lost"}, "1"),
     Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"oom"}}': "0+5x60", f'{_DEVICE}"lost"}}': "0x60"}, "59m"),
+    Case("CrawlPaused", "1m", {f'{_PAUSED}"disk",instance="a"}}': "0x4 1x20", f'{_PAUSED}"disk",instance="b"}}': "0x9"},
+          "14m", "15m", {"reason": "disk"}, "1"),
+    Case("CrawlPaused", "1m", {f'{_PAUSED}"operator",instance="a"}}': "0x4 1x9 0x20"}, "29m"),
     Case("DiskForecast", "30m", {_FREE: "432e8-18e7x60"}, "1h", "1h30m", {"folder": "log", "instance": "a:1"},
           "4d 22h 30m 0s"),
     Case("DiskForecast", "30m", {_FREE: "864e8-18e7x60"}, "29h"),

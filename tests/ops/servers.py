@@ -60,7 +60,7 @@ class Server:
 
 
 class Alertmanager(Server):
-    """With the rules of inhibition that deploy/ has, and nobody to tell."""
+    """An Alertmanager with the inhibition rules of deploy/ and no receiver."""
 
     def __init__(self, folder: Path) -> None:
         settings = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
@@ -68,8 +68,13 @@ class Alertmanager(Server):
         super().__init__(folder, "prometheus-alertmanager", *own, ready="/-/ready")
 
     def raised(self) -> set[str]:
-        """The alerts that somebody would be told: those that no other one holds back."""
-        return {alert["labels"]["alertname"] for alert in self.get("/api/v2/alerts", active="true", inhibited="false")}
+        """The alerts that would be sent: those without inhibition."""
+        return {name for name, _ in self.graded()}
+
+    def graded(self) -> set[tuple[str, str]]:
+        """The same, each with its severity."""
+        told = self.get("/api/v2/alerts", active="true", inhibited="false")
+        return {(alert["labels"]["alertname"], alert["labels"]["severity"]) for alert in told}
 
 
 class Prometheus(Server):

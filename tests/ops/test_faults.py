@@ -33,7 +33,7 @@ _QUIET_S, _AFTER_S = 15, 30  # before the fault nothing is raised; after its ale
 
 
 class Scene:
-    """A farm over an endless web, its Prometheus, and the Alertmanager that tells."""
+    """A farm over an endless web, its Prometheus, and its Alertmanager."""
 
     def __init__(self, folder: Path, log: str, own: dict[str, str], held: ExitStack) -> None:
         self._folder, self._held = folder, held
@@ -56,7 +56,7 @@ class Scene:
         return self._held.enter_context(command(self.farm, "up", *more, **by))
 
     def works(self, *but: str) -> None:
-        """All roles work, and what was told while they started is over, `but` these."""
+        """All roles work, and no alert of their start is left `but` these."""
         for role in _ROLES:
             self.run.until(f'up{{role="{role}"}} == 1')
         self.run.until('rate(farmwatch_stage_records_total{stage="score"}[5s]) > 0')
@@ -90,7 +90,7 @@ class Scene:
 
 @contextmanager
 def scene(folder: Path, log: str = "", **own: str) -> Iterator[Scene]:
-    """The log is in memory: what others do to the disk of this machine is no fault of these."""
+    """The log is in memory, independent of other writers to this machine's disk."""
     with ExitStack() as held:
         memory = Path("/dev/shm")
         home = Path(held.enter_context(TemporaryDirectory(dir=memory if memory.is_dir() else folder)))
@@ -115,7 +115,7 @@ def test_a_broker_that_is_away(tmp_path: Path) -> None:
 
 
 def test_a_role_that_is_killed_and_held_down(tmp_path: Path) -> None:
-    """JUDGE is down; what follows from it is held back."""
+    """If JUDGE is down, consequent alerts are inhibited."""
     with scene(tmp_path) as at:
         at.up("crawl", "measure", "score", "tally")
         judge = at.up("judge", alone=True)
@@ -144,16 +144,18 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
 
 
 def test_hosts_that_refuse_all(tmp_path: Path) -> None:
-    """Every host answers 403."""
+    """Every host answers 403: hardly anything is measured, which is critical."""
     with scene(tmp_path) as at:
         at.up(*_ROLES)
         at.is_quiet()
         at.web.refuses = True
         at.raises("RejectedByHosts")
+        critical = ("RejectedByHosts", "critical")
+        wait_until(lambda: critical in at.alerts.graded(), lambda: f"{at.alerts.graded()}", _PATIENCE_S, every_s=0.5)
 
 
 def test_a_device_that_is_lost(tmp_path: Path) -> None:
-    """SCORE's device is lost once; it loads its models again and goes on."""
+    """If SCORE's device is lost once, it loads its models again and continues."""
     from tests.e2e.test_side_by_side import World
     from tests.support.pairs import build_pair
 

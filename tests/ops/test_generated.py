@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
 
 _FOLDERS = (HERE / "grafana", HERE / "rules")
+_GRAVE = ("info", "warning", "critical")
 _RUNBOOK = ("## What it means", "## Confirm", "## Do", "## Do not")
 
 
@@ -63,13 +65,24 @@ def test_there_is_an_overview_and_a_dashboard_for_each_row() -> None:
 
 
 def test_each_alert_has_a_page_and_a_panel() -> None:
-    """The page says what it means, how to confirm it, what to do and what not to do; no page is of another alert."""
+    """Each alert has a page with meaning, confirmation, remedy and mistakes; there is no other page."""
     pages = {runbook_page(alert.name) for alert in ALERTS}
     assert {f"how-to/runbook/{file.name}" for file in (DOCS / "how-to" / "runbook").iterdir()} == pages
     for page in pages:
         text = (DOCS / page).read_text()
         assert [part for part in _RUNBOOK if f"\n{part}\n" not in text] == [], page
     assert {panel.alert for row in ROWS for panel in row.panels} - {""} == {alert.name for alert in ALERTS}
+
+
+def test_severities_are_those_of_the_documentation() -> None:
+    """Of each alert's page, and of the table of all."""
+    table = (DOCS / "how-to" / "monitor.md").read_text()
+    rows = dict(re.findall(r"^\| \[(\w+)\]\(runbook/\S+\) \| ([\w, ]+?) \|", table, re.MULTILINE))
+    for name in {alert.name for alert in ALERTS}:
+        known = {alert.severity for alert in ALERTS if alert.name == name}
+        (line,) = re.findall(r"^Severity: .*", (DOCS / runbook_page(name)).read_text(), re.MULTILINE)
+        assert set(rows.pop(name).split(", ")) == known == set(re.findall("|".join(_GRAVE), line)), name
+    assert rows == {}
 
 
 def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Path) -> None:
@@ -83,16 +96,17 @@ def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Pa
     read = subprocess.run([tool("amtool"), "check-config", alerts], capture_output=True, text=True, check=False)
     assert read.returncode == 0, read.stderr
     rules = yaml.safe_load(alerts.read_text())["inhibit_rules"]
-    grave = ["info", "warning", "critical"]
-    severity = {alert.name: grave.index(alert.severity) for alert in ALERTS}
     for rule in rules:
-        source, target = (_named(rule[f"{of}_matchers"]) for of in ("source", "target"))
-        assert min(severity[name] for name in source) >= max(severity[name] for name in target), rule
+        source, target = (_gravities(rule[f"{of}_matchers"]) for of in ("source", "target"))
+        assert min(source) >= max(target), rule
 
 
-def _named(matchers: list[str]) -> set[str]:
-    """The alerts in matchers such as `alertname =~ "NoVerdicts|RoleDown"`."""
-    return set(" ".join(matchers).replace('"', " ").replace("|", " ").split()) - {"alertname", "=", "=~"}
+def _gravities(matchers: list[str]) -> list[int]:
+    """Of the alerts in matchers such as `alertname =~ "NoVerdicts|RoleDown"`, perhaps of one severity alone."""
+    wanted = {words[0]: set(words[1:]) for text in matchers if (words := re.findall(r"\w+", text))}
+    named = [alert for alert in ALERTS if alert.name in wanted["alertname"]]
+    assert {alert.name for alert in named} == wanted["alertname"]
+    return [_GRAVE.index(one.severity) for one in named if one.severity in wanted.get("severity", _GRAVE)]
 
 
 def test_compose_mounts_what_is_there() -> None:

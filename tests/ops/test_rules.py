@@ -57,20 +57,19 @@ def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cas
 def _test(case: Case, used: Sequence[Rules]) -> dict[str, Any]:
     looks: list[dict[str, Any]] = [{"eval_time": case.silent_at, "alertname": case.alert, "exp_alerts": []}]
     if case.fires_at:
-        rule = next(
-            rule
-            for rule in used
-            if rule.get("alert") == case.alert and case.labels.get("error") in (rule["labels"].get("error"), None)
-        )
-        looks.append(
-            {
-                "eval_time": case.fires_at,
-                "alertname": case.alert,
-                "exp_alerts": [{"exp_labels": {**rule["labels"], **case.labels}, "exp_annotations": told(rule, case)}],
-            }
-        )
+        fired = [_fired(case, used, severity) for severity in case.grave]
+        looks.append({"eval_time": case.fires_at, "alertname": case.alert, "exp_alerts": fired})
     series = [{"series": name, "values": values} for name, values in case.series.items()]
     return {"interval": case.step, "input_series": series, "alert_rule_test": looks}
+
+
+def _fired(case: Case, used: Sequence[Rules], severity: str) -> dict[str, Any]:
+    """The alert of that severity, or what it would be if a rule had it."""
+    rules_of = [rule for rule in used if rule.get("alert") == case.alert]
+    own = [rule for rule in rules_of if case.labels.get("error") in (rule["labels"].get("error"), None)]
+    rule = next((rule for rule in own if rule["labels"]["severity"] == severity), own[0])
+    labels = {**rule["labels"], "severity": severity, **case.labels}
+    return {"exp_labels": labels, "exp_annotations": told(rule, case)}
 
 
 def told(rule: Rules, case: Case) -> dict[str, str]:
@@ -125,6 +124,16 @@ def mutants(changes: Callable[[str], Iterator[str]], *, durations: bool = False)
             yield name, [*original[:place], {**rule, **one}, *original[place + 1 :]]
 
 
+def other_severities() -> Iterator[tuple[str, list[Rules]]]:
+    """The rules with another severity of one alert."""
+    original = rules()
+    for place, rule in enumerate(original):
+        for severity in {"info", "warning", "critical"} - {rule.get("labels", {}).get("severity")}:
+            if "alert" in rule:
+                wrong = {**rule, "labels": {**rule["labels"], "severity": severity}}
+                yield rule["alert"], [*original[:place], wrong, *original[place + 1 :]]
+
+
 def seconds_of(duration: str) -> int:
     return Durations().seconds(f"@{duration}")
 
@@ -142,3 +151,9 @@ def test_a_wrong_rule_fails_its_cases(changes: Callable[[str], Iterator[str]], t
     """Comparisons turned round, thresholds and `for` halved and doubled, names changed: promtool sees each of them."""
     count, passed = unseen(tmp_path, mutants(changes, durations=changes is moved))
     assert count > 20 and passed == []
+
+
+def test_a_wrong_severity_fails_its_cases(tmp_path: Path) -> None:
+    """Whom an alert wakes is in the cases, not taken from the rule."""
+    count, passed = unseen(tmp_path, other_severities())
+    assert count == 2 * len(ALERTS) and passed == []

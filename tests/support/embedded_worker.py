@@ -1,4 +1,4 @@
-"""Fault tests of the embedded log: files to change behind its back, and processes to start and kill.
+"""Faults of the embedded log: files changed by others, and processes to start and kill.
 
 A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
 """
@@ -28,7 +28,7 @@ LARGE_BYTES = 20_000
 
 @contextmanager
 def worker_process(role: str, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
-    """Such a process, killed in the end."""
+    """A worker process; it is killed at the end of the block."""
     command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -44,7 +44,7 @@ def sql(folder: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 def lose_page(folder: Path, value: bytes) -> None:
-    """Break the first page of 16 KiB that is all `value`: the bytes of a long value go on over such pages."""
+    """Break the first page of 16 KiB that holds only `value`: a long value fills such pages."""
     sql(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
     file = folder / "log.sqlite"
     data = bytearray(file.read_bytes())
@@ -58,12 +58,12 @@ def segments(folder: Path) -> set[Path]:
 
 
 def say(line: str) -> None:
-    """Tell the test, at once; a line this short enters the pipe whole or not at all, also when killed."""
+    """Print a line for the test at once. A line this short enters the pipe whole or not at all, also at a kill."""
     os.write(1, f"{line}\n".encode())
 
 
 def count(folder: Path) -> None:
-    """Commit 0, 1, 2, …: a small record, a large one, a count in state and an offset; say each when it is durable.
+    """Commit 0, 1, 2, …: a small record, a large one, a count in state and an offset; print each when it is durable.
 
     Two threads append beside it, so that commits share groups with others.
     """
@@ -94,7 +94,7 @@ def _append(log: EmbeddedLog, name: str) -> None:
 
 
 def hold(folder: Path) -> None:
-    """Own all partitions, and then work for long without a poll."""
+    """Own all partitions, then do not poll for a long time."""
     log = EmbeddedLog(folder, lease_ms=LEASE_MS)
     member = log.join("g", ["in"], member="holder")
     while not member.assignment():
@@ -104,10 +104,10 @@ def hold(folder: Path) -> None:
 
 
 def fill(folder: Path, size: int) -> None:
-    """Append records of `size` bytes until the disk is full, say the error, make room, and append once more."""
+    """Append records of `size` bytes until the disk is full, print the error, make room, and append once more."""
     log = EmbeddedLog(folder)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))  # writing beyond fails, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))  # a write beyond it fails, as on a full disk
     number = 0
     errors = 0
     while errors < 3:

@@ -1,6 +1,6 @@
 """A stand-in for MEASURE's worker processes: extraction in this process, once for each page in a session of tests.
 
-Settings that differ by their limits alone measure the pages of the tests the same, and share what is remembered.
+Settings that differ only in limits measure the pages of the tests alike and share the results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from filters.settings import MeasureSettings
 
 
 class ExtractionHere:
-    """What MEASURE needs of an `ExtractionPool`. Nothing bounds a page's time: for pages of the tests' own."""
+    """The part of `ExtractionPool` that MEASURE uses. No limit of time: for the tests' own pages."""
 
     def __init__(self, settings: MeasureSettings) -> None:
         self._settings = settings
@@ -26,11 +26,11 @@ class ExtractionHere:
         return [_measured(page, self._settings) for page in pages]
 
     def ready(self) -> bool:
-        """There is nothing to wait for."""
+        """Does nothing."""
         return True
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
 
 def extract_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def extract_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let worker processes extract as ever, and remember what they find."""
+    """Extract in worker processes, and remember the results."""
     monkeypatch.setattr("filters.measure_stage.ExtractionPool", _RememberingPool)
 
 

@@ -1,4 +1,4 @@
-"""Bare Trafilatura with our options, and how good a main text is by a page's labels: for the test and the bench."""
+"""Plain Trafilatura with farmwatch's options, and the quality of a main text by labels: for the test and the bench."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class GoldPage:
-    """A page, and either its main text by people, or segments that belong to its main text and others that do not."""
+    """A page with its main text by people, or with segments inside and outside of its main text."""
 
     html: str
     body: bytes  # zstd
@@ -28,7 +28,7 @@ class GoldPage:
 
 
 def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
-    """Each `every`-th page of a source that has labels of its main text, in the order of the file."""
+    """Each `every`-th page of a source with labels of the main text, in the order of the file."""
     rows = [json.loads(line) for line in (source / "gold.jsonl").read_text().split("\n") if line]
     for row in [row for row in rows if row.get("articleBody") or row.get("with")][::every]:
         body = (source / "html" / f"{row['id']}.html.zst").read_bytes()
@@ -39,7 +39,7 @@ def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
 
 
 def f1(texts: Sequence[str], pages: Sequence[GoldPage]) -> float:
-    """How good the texts of a source's pages are, 0..1.
+    """The quality of the texts of a source's pages, 0..1.
 
     With main texts by people: the mean over the pages of F1 of the multisets of lower-cased words. With segments: F1 of
     finding those that belong and no others, all pages' segments counted together.
@@ -62,7 +62,7 @@ def _token_f1(found: str, gold: str) -> float:
 
 
 def bare(html: str, *, precision: bool = False) -> Any:
-    """One call of Trafilatura with the options of the extractor `trafilatura`; its document, None where it has none."""
+    """Call Trafilatura with the options of the extractor `trafilatura`; returns its document, or None."""
     return trafilatura.bare_extraction(
         html,
         favor_recall=not precision,
@@ -75,9 +75,9 @@ def bare(html: str, *, precision: bool = False) -> Any:
 
 
 def bare_text(html: str, *, retried: bool) -> str:
-    """All text of Trafilatura's result: for recall, or, where `retried`, for precision if there is any.
+    """All text of Trafilatura's result: for recall; if `retried`, for precision if that finds any.
 
-    Joined as Trafilatura joins it to count it. Its own rendering has the targets of links in it, with these options.
+    Joined as Trafilatura does to count it; its own rendering would contain the targets of links.
     """
     documents = [bare(html, precision=True)] if retried else []
     documents = [document for document in documents if document is not None] or [bare(html)]

@@ -1,4 +1,4 @@
-"""What the front door's tests share: commands in this process, a page that is an article, a log as a run leaves it."""
+"""For tests of commands: commands in this process, an article page, the log of a finished run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Runner = Callable[..., Ran]
 
 
 def article_html(words: int = 400) -> str:
-    """A page that every rule keeps."""
+    """The HTML of a page that passes every rule."""
     text = " ".join((_SENTENCE * (words // 16 + 1)).split()[:words])
     return f"<html><body><article><h1>A garden</h1><p>{text}</p></article></body></html>"
 

@@ -1,9 +1,8 @@
 """A real Apache Kafka broker for tests, its data in a temporary folder, killed and restarted at will.
 
-The controller is a process of its own, which lives through the broker's deaths, as in a cluster. Where both die
-together the broker comes up as the leader of everything, as it was, and loses that again when it registers anew. In
-between Kafka 4.3 drops the markers of a transaction that was being committed (KAFKA-20734): it then hangs for ever.
-Loads of groups fail in between, too.
+The controller is a separate process, as in a cluster, and survives a killed broker. If both were killed together, the
+broker would start as the leader of all partitions and lose them again when it registers. In between Kafka 4.3 drops the
+markers of a transaction that is being committed (KAFKA-20734), which then never ends; loads of groups fail, too.
 
 The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` uses an operator's broker for `broker()`.
 """
@@ -39,7 +38,7 @@ controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 """
-# the short session of the broker lets it register again at once after a kill: by default that waits nine seconds
+# with a short session the broker registers at once after a kill; by default it waits nine seconds
 _CONTROLLER_PROPERTIES = (
     _BOTH
     + """\
@@ -76,7 +75,7 @@ message.max.bytes=8388608
 auto.create.topics.enable=false
 """
 )
-# what became of transaction markers is reported at INFO
+# the fate of transaction markers is logged at INFO
 _LOGGING = """\
 <Configuration status="ERROR"><Appenders><Console name="out">
 <PatternLayout pattern="%d{ABSOLUTE} %p %c{1}: %m%n%throwable{8}"/>
@@ -99,7 +98,7 @@ class Broker:
         self._port, controller = free_ports(2)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
         access = [line for line in properties if line.startswith(("authorizer.", "super.users"))]
-        if guarded_port:  # a listener for clients that the broker does not trust
+        if guarded_port:  # a listener for untrusted clients
             both = f"PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}"
             properties = (*properties, f"listeners={both}", f"advertised.listeners={both}")
         for path, text, added in (
@@ -131,7 +130,7 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout_s: float = 60) -> Broker:
-        """Start and wait till it answers; raises with its output where it does not."""
+        """Start, and wait until it answers. Raises RuntimeError with its output."""
         if self._controller is None:
             self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")
         self._process = self._java(_JAVA_MEMORY, self._config, self._output)
@@ -166,7 +165,7 @@ class Broker:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 cwd=self._home,
-                start_new_session=True,  # a Ctrl-C in the terminal must not take it before its clients
+                start_new_session=True,  # a Ctrl-C in the terminal must not end it before its clients
             )
 
     def _end(self, signum: int, timeout_s: float) -> None:
@@ -181,7 +180,7 @@ class Broker:
             process.wait()
 
     def _answers(self) -> bool:
-        with socket.socket() as probe:  # kafka-python backs off for seconds where nothing listens yet
+        with socket.socket() as probe:  # kafka-python backs off for seconds if nothing listens yet
             if probe.connect_ex(("127.0.0.1", self._port)) != 0:
                 return False
         try:

@@ -1,4 +1,4 @@
-"""A sample of flips as `farmwatch compare` writes one."""
+"""A sample of flips in the format of `farmwatch compare`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def page(number: int, **other: Any) -> dict[str, Any]:
-    """A page that run strict throws out; even ones are let in by it."""
+    """A flip: odd pages are dropped by the run `strict`, even ones are let in."""
     kept, dropped = ("a", "b") if number % 2 else ("b", "a")
     failed = [{"name": "min_tokens", "value": 30.0, "op": "ge", "threshold": 50}]
     return {

@@ -1,4 +1,4 @@
-"""`farmwatch label` in a process of its own on a terminal (pty) that a test types into and reads."""
+"""`farmwatch label` in a process on a pseudo-terminal; tests type into it and read from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENVIRONMENT |= {"TERM": "xterm", "PS1": "$ "}
 
 
 class Desk:
-    """A process on a new terminal. A context manager: at its end nothing runs."""
+    """A process on a new terminal, as a context manager; it is ended with the block."""
 
     def __init__(self, command: list[str], folder: Path, *, columns: int = 80, rows: int = 24, file_cap: int = -1):
         """`command` without its interpreter; it may write files of up to `file_cap` bytes."""
@@ -46,7 +46,7 @@ class Desk:
         os.write(self.fd, keys.encode())
 
     def wait_for(self, text: str) -> str:
-        """Read until `text` is shown, after what was waited for before; all that was shown since."""
+        """Read until `text` appears after the text of the last wait; returns all text since then."""
         until = time.monotonic() + _DEADLINE_S
         while (at := self.shown.find(text, self._read_to)) < 0:
             assert time.monotonic() < until, f"{text!r} was never shown: {self.shown[-2000:]!r}"
@@ -56,12 +56,12 @@ class Desk:
         return since
 
     def echoes(self) -> bool:
-        """Whether the terminal is as a shell wants it: whole lines, echoed."""
+        """Whether the terminal is in the mode of a shell: whole lines, with echo."""
         flags: int = termios.tcgetattr(self.fd)[3]
         return flags & termios.ICANON != 0 and flags & termios.ECHO != 0
 
     def wait_for_echo(self, wanted: bool) -> None:
-        """Wait until the terminal is as a shell wants it, or until it is not."""
+        """Wait until the terminal is in the mode of a shell, or until it is not."""
         wait_until(lambda: self.echoes() is wanted, f"a terminal that {'echoes' if wanted else 'does not echo'}")
 
     def end(self) -> int:
@@ -77,7 +77,7 @@ class Desk:
         assert ready, f"nothing happens any more: {self.shown[-2000:]!r}"
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # Linux's way to say that nobody has the other end open
+        except OSError:  # on Linux: the other end is closed
             return False
         self.shown += data.decode(errors="replace")
         return bool(data)

@@ -1,4 +1,4 @@
-"""Loops under test: quick settings, members of which a method is replaced, and what a stage has put out."""
+"""Loops under test: quick settings, members with replaced methods, and the outputs of a stage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_l
 
 
 class Copying(Stage):
-    """Makes a decision on `out` of each hit on `in`."""
+    """Emits a decision on `out` for each hit on `in`."""
 
     name = "copying"
     inputs: Mapping[str, type[Record]] = {"in": Hit}
@@ -30,7 +30,7 @@ class Copying(Stage):
 
 
 class Counting(Copying):
-    """Counts the hits of a site in its state, and says so on `out`."""
+    """Counts the hits of a site in its state, and emits the count on `out`."""
 
     name = "counting"
     forward = "out"
@@ -47,15 +47,15 @@ Gate = Callable[["Ahead", Sequence[str]], object]
 
 
 class Ahead(Copying):
-    """Two records a batch; `gate` is called in the slow work of each, with the ids, and may hold it up or fail it."""
+    """Two records a batch; the slow work of a batch calls `gate` with the ids, which may block or raise."""
 
     max_records = 2
     ahead = 2
 
     def __init__(self, gate: Gate = lambda *_: None) -> None:
-        self.begun: list[list[str]] = []  # ids of each batch whose slow work began
+        self.begun: list[list[str]] = []  # ids of each batch with begun slow work
         self.running = 0
-        self.most = 0  # batches whose slow work ran at once
+        self.most = 0  # batches in slow work at once
         self.dropped: list[int] = []
         self.closed = False
         self._gate = gate
@@ -90,7 +90,7 @@ class Transient(Exception):
 
 
 class Around:
-    """A member of which some methods are replaced."""
+    """A member with some methods replaced."""
 
     def __init__(self, member: Member, **replaced: Any) -> None:
         self._member = member
@@ -136,7 +136,7 @@ def cycle(loop: StageLoop, times: int = 12) -> None:
 
 
 def decisions(log: Log, partitions: Iterable[int] = (0, 1), topic: str = "out") -> list[Decision]:
-    """What is on the output, heartbeats left out."""
+    """The records on the output, without heartbeats."""
     found = [m for p in partitions for m in log.read(topic, p) if m.value and not heartbeat.is_heartbeat(m)]
     return [decode(Decision, m.value or b"") for m in found]
 
@@ -146,5 +146,5 @@ def letters(log: Log, partitions: Iterable[int] = (0, 1)) -> list[DeadLetter]:
 
 
 def count(metrics: Metrics, name: str, **labels: str) -> float:
-    """The value of a metric; 0 where it was never counted."""
+    """The value of a metric; 0 if it was never counted."""
     return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0.0

@@ -6,7 +6,7 @@ from stream.schema.records import Features
 
 
 def numbered_page(number: int, text: str = "", site: str = "a.example", tokens: int = 9) -> Features:
-    """A page whose text is its number, if no other is said."""
+    """Features of a page; by default its text is its number."""
     return Features(
         id=f"f{number}",
         site=site,

@@ -1,4 +1,4 @@
-"""Records of made-up pages: a fetched page and a score, by what tells them apart."""
+"""Records of made-up pages: a fetched page and a score, from the fields that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made sites under two rulesets and the true difference of their shares: what the paired bootstrap is held against."""
+"""Generated sites under two rulesets with the true difference of their shares, to test the paired bootstrap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Numbers = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Numbers]
 Sample = Callable[[int, np.random.Generator], Numbers]
 
-# of a site: is it llm and classifiable under A, the same under B
+# of a site: llm and classifiable under A, the same under B
 KINDS = np.array(
     [[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]],
     np.float64,
@@ -67,7 +67,7 @@ def of_pages(
 
 
 def coverage(sample: Sample, truth: float, sites: int, simulations: int, resamples: int) -> tuple[float, float]:
-    """Share of 95% intervals that hold the truth, and their mean width."""
+    """Share of 95% intervals that contain the truth, and their mean width."""
     rng = np.random.default_rng(sites)
     found = [paired_change(sample(sites, rng), rng, resamples=resamples) for _ in range(simulations)]
     known = [change for change in found if change is not None]

@@ -41,9 +41,9 @@ def build_pair(
     layers: int = 2,
     positions: int = 2048,
 ) -> Pair:
-    """Write an observer and a performer of `architecture` below `folder`; the same arguments write the same models.
+    """Write an observer and a performer of `architecture` below `folder`; deterministic.
 
-    `vocab` is the tokenizer's size, `head_width` that of the models' output: unset, `vocab` padded to 8.
+    `vocab` is the tokenizer's size, `head_width` that of the models' output; default: `vocab` padded to 8.
     """
     import torch
     import transformers
@@ -72,7 +72,7 @@ def settings_of(pair: Pair, **changes: Any) -> PairSettings:
 
 
 def build_tokenizer(architecture: Architecture = "falcon", vocab: int = 300, extra: str = "") -> Tokenizer:
-    """A byte-level BPE tokenizer trained on a few sentences and `extra`; that of a llama puts <s> before a text."""
+    """A byte-level BPE tokenizer trained on a few sentences and `extra`; the one of a llama puts <s> before a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -94,7 +94,7 @@ def build_tokenizer(architecture: Architecture = "falcon", vocab: int = 300, ext
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, architecture: Architecture = "falcon") -> None:
-    """Write `tokenizer` into a model's folder in the form that the hub's models have."""
+    """Write `tokenizer` into a model's folder in the format of the hub's models."""
     import transformers
 
     fast: Any = transformers.PreTrainedTokenizerFast

@@ -1,4 +1,4 @@
-"""Prose by a person, long enough for the detectors when it is repeated."""
+"""Prose by a person; repeated, it is long enough for the detectors."""
 
 PROSE = (
     "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "

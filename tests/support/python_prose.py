@@ -1,4 +1,4 @@
-"""Human prose that every machine with Python has.
+"""Human prose from Python's own documentation.
 
 Both sources are by the Python Software Foundation's contributors: the chapters of `pydoc_data.topics` (a language
 reference: long, even, impersonal) and the docstrings of the standard library. No training text is of their register.
@@ -18,7 +18,7 @@ _FOLDERS = ("", "asyncio", "collections", "concurrent/futures", "email", "http",
 
 
 def reference_pages() -> list[str]:
-    """The prose of Python's language reference in pages of 300 words; none where Python came without it."""
+    """The prose of Python's language reference in pages of 300 words; empty if Python lacks it."""
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -43,7 +43,7 @@ def docstrings() -> list[str]:
 
 
 def _prose(document: str) -> list[str]:
-    """Words of the paragraphs that start at the margin and are no code, tables or headings."""
+    """Words of the paragraphs at the left margin, without code, tables and headings."""
     words: list[str] = []
     for paragraph in re.split(r"\n\s*\n", document):
         first = paragraph.lstrip("\n")[:1]

@@ -1,4 +1,4 @@
-"""Sentences as texts, beside `filters.quality.sentences`, which only counts them."""
+"""The sentences of a text; `filters.quality.sentences` only counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages run over a log in memory: records put there, the work done, and what came of it."""
+"""Runs stages over a log in memory: puts records, runs, and reads the outputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
 
 
 def work_all(log: MemoryLog, settings: MeasureSettings, ruleset: str, detector: Detector) -> None:
-    """Let MEASURE, JUDGE, SCORE and TALLY read all that is there, one after the other."""
+    """Run MEASURE, JUDGE, SCORE and TALLY over all records, one after the other."""
     with closing(MeasureStage(settings)) as measure:
         work(log, measure)
     work(log, JudgeStage(load_ruleset(ruleset)))
@@ -45,7 +45,7 @@ def work_all(log: MemoryLog, settings: MeasureSettings, ruleset: str, detector: 
 
 
 def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> Metrics:
-    """Let a stage read all that is there; what it counted."""
+    """Run a stage over all records; returns its metrics."""
     stage.poll_s = 0.001
     metrics = Metrics()
     member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)

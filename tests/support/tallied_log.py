@@ -1,4 +1,4 @@
-"""A log as a run leaves it whose sites TALLY itself has judged: 24 sites in PARTITIONS partitions, 3 of them llm."""
+"""The log of a run with sites judged by TALLY itself: 24 sites in PARTITIONS partitions, 3 of them llm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tallied(world: CutoverWorld) -> Run:
 
 
 def put_site(world: CutoverWorld, run: Run, number: int, at_ms: int | None = None) -> None:
-    """A site's hits and pages, and what MEASURE, JUDGE and SCORE make of them; appended at `at_ms`, by default now.
+    """Append a site's hits and pages with the records of MEASURE, JUDGE and SCORE, at `at_ms` (default: now).
 
     A quarter of the pages is dropped; of an llm site 15 in 16 articles are flagged, of another one 1 in 16.
     """
@@ -83,7 +83,7 @@ def score_of(site: str, text: str, flag: bool, fetch: str = "", page: str = "") 
 
 
 def tally(world: CutoverWorld, run: Run) -> None:
-    """TALLY reads all that is there; so have the others."""
+    """Run TALLY over all records, and commit the ends for the other groups."""
     stage = TallyStage(run.detector, world.config.tally, method=method_of_text(run.site_method))
     world.work("tally", stage)
     for group, topics in READS.items():

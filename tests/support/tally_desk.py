@@ -1,4 +1,4 @@
-"""A TALLY stage at hand for tests: fed record by record, with its state, and the records that it is fed."""
+"""A TALLY stage for tests, fed record by record, with its state; and records to feed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.page_records import text_score
 SITE = "a.example"
 DAY_MS = 86_400_000
 DETECTOR = "fake/1"
-FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"  # every site method has its numbers
+FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"  # known to every site method
 SPRT = SprtParams(p0=0.10, min_articles=4)
 
 

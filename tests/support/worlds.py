@@ -1,4 +1,4 @@
-"""A log under test, of any kind, with what the contract suite needs to know and do around it."""
+"""A log under test, of any kind, with the operations that the contract suite needs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from stream.kafka.settings import KafkaSettings
 
-LEASE_MS = 60_000  # of the logs whose clock the tests turn
+LEASE_MS = 60_000  # of the logs with a clock under the test's control
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NOON = 1_700_000_000_000
 
-on_embedded = pytest.mark.parametrize("world", ["embedded"], indirect=True)  # a broker does it in its own time
+on_embedded = pytest.mark.parametrize("world", ["embedded"], indirect=True)  # a broker does it at its own pace
 
 
 class TestClock:
-    """A clock in milliseconds that stands still until it is turned."""
+    """A clock in milliseconds that moves only when it is set."""
 
     __test__ = False
 
@@ -42,9 +42,9 @@ class TestClock:
 
 
 class World:
-    """One log under test. `log` is a process's view of it; `again()` opens another's, which shares only the log."""
+    """One log under test. `log` is one process's view; `again()` opens that of another process."""
 
-    embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker does all that in its own time
+    embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker has its own clock
     examples = 25  # of the state machine
 
     def __init__(self, folder: Path) -> None:
@@ -93,11 +93,11 @@ class World:
         return member
 
     def lose(self, topic: str, offsets: Sequence[int]) -> None:
-        """Let retention take what lies below these offsets, one per partition, of a topic with `retention_ms=1`."""
+        """Remove the records below these offsets (one per partition) of a topic with `retention_ms=1`."""
         self.log.expire(NOON * 2, {topic: offsets})
 
     def close(self) -> None:
-        """Close members and logs, the fenced and the closed included."""
+        """Close members and logs, also fenced and closed ones."""
         for member in self.members:
             member.close()
         for log in self.opened:
@@ -108,7 +108,7 @@ class World:
 
 
 class EmbeddedWorld(World):
-    """The embedded log in a folder; in memory where that can be had: what is visible does not depend on the disk."""
+    """The embedded log in a folder, in /dev/shm if possible: visibility does not depend on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._place = tempfile.TemporaryDirectory(prefix="farmwatch-", dir=MEMORY_DISK)
@@ -156,7 +156,7 @@ KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 def gather(
     poll: Callable[[], Iterable[Message]], until: Callable[[Sequence[Message]], bool], what: str
 ) -> list[Message]:
-    """What `poll` returns, until that is enough."""
+    """Collect the records of `poll` until there are enough."""
     found: list[Message] = []
 
     def enough() -> bool:

@@ -62,7 +62,7 @@ GOPHER_REPETITION = tuple(rule for rule in load_ruleset("gopher").rules if re.se
 
 @dataclass(frozen=True)
 class Option:
-    """One way of setting one rule, or a group of rules that stands and falls together."""
+    """One setting of a rule, or of a group of rules that are chosen together."""
 
     rules: tuple[Rule, ...]
 
@@ -282,7 +282,7 @@ def first_half(site: str) -> bool:
 
 
 def chosen(measured: Sequence[LabelledPage]) -> list[Table]:
-    """The choice, from all labelled pages: what was searched on the first half, and the report on the second."""
+    """The choice from all labelled pages: the search on the first half, and the report on the second."""
     wcxb = [page for page in measured if page.label.page_type]
     pages, guard = Pages(wcxb), guard_of(measured)
     half = np.array([first_half(page.features.site) for page in wcxb])

@@ -1,4 +1,4 @@
-"""Sections of hand-written pages that a command renews. They stand between two comments that name the command."""
+"""Sections of hand-written pages that a command renews, between two comments that name the command."""
 
 from __future__ import annotations
 

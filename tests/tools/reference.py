@@ -64,7 +64,10 @@ _TOPICS = {  # name -> key, writers
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
     "state.frontier": ("row of the frontier", "CRAWL"),
     "state.tally": ("site", "TALLY"),
-    "control": ("id", "`search`: usage and rounds of sources; `replay`, `runs`, `cutover`: runs; SCORE: its detectors"),
+    "control": (
+        "id",
+        "`search`: usage, rounds; `replay`, `runs`, `cutover`: runs; SCORE: its detectors; `crawl`, `exclude`, `forget`",
+    ),
     "dead-letters": ("that of the original record", "every stage"),
 }
 _EXITS = {
@@ -77,7 +80,7 @@ _EXITS = {
 
 
 def configuration_page() -> str:
-    """Every setting: path, default, what it means, environment variable."""
+    """Every setting: path, default, meaning, environment variable."""
     lines = [
         _MADE,
         "# Configuration\n",
@@ -164,7 +167,7 @@ def commands_page() -> str:
 
 
 def rules_table() -> str:
-    """Every rule: what it measures, when a page passes, which thresholds are possible, where it comes from."""
+    """Every rule: measure, condition, possible thresholds, source."""
     lines = ["| rule | what is measured | a page passes when it is | threshold | source |", "|---|---|---|---|---|"]
     for name, kind in RULES.items():
         fields = "".join(f", `{field}`" for field in sorted(kind.fields))
@@ -221,7 +224,7 @@ def bounds_of(kind: Any) -> str:
 
 
 def topics_table() -> str:
-    """Every topic of a live log: its key, who writes it, and how long records are kept."""
+    """Every topic of a live log: key, writer, and retention."""
     lines = ["| topic | key | written by | kept |", "|---|---|---|---|"]
     for topic in all_topics(DEFAULT_PARTITIONS, "EPOCH"):
         name = topic.name.replace("EPOCH", "<feature epoch>")

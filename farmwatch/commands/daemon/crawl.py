@@ -1,4 +1,4 @@
-"""The command `crawl`: the role CRAWL alone, in this process, with a view of how it goes; or what it would do."""
+"""The commands `crawl`: the role CRAWL alone, in this process, with a view of how it goes; what it would do; pauses."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
+from crawler.orders import in_words
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.observer import CrawlObserver
+from farmwatch.crawl.orders import order_pause
 from farmwatch.crawl.plan import show_plan
 from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.supervisor import stop_on_signals
 from farmwatch.doctor.checks import prepare
-from farmwatch.terminal.messages import error_console, start_logging
+from farmwatch.terminal.messages import error_console, message, start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
 
+Why = Annotated[str, Parameter(help="The reason, kept with the order.")]
+crawl = App(name="crawl")
 
-def crawl(
+
+@crawl.default
+def run_crawl(
     *,
     hits: Hits = None,
     until_done: Annotated[
@@ -55,6 +61,8 @@ def crawl(
     --hits. One line a site: its next request, when, and what is in the way. The limits per registrable domain are in
     it; those per address are not, because no name is looked up.
 
+    `farmwatch crawl pause` stops all requests of all processes, and `farmwatch crawl resume` lets them go on.
+
     Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped.
     """
     flags = ["crawl.allow_private=true"] if allow_private else []
@@ -68,6 +76,31 @@ def crawl(
     if site or json or limit is not None:
         raise UsageError("--site, --limit and --json go with --dry-run")
     return _run(config, hits or [], until_done, member)
+
+
+@crawl.command
+def pause(*, why: Why = "", common: Common = DEFAULTS) -> int:
+    """Make no requests until `farmwatch crawl resume`: in all processes on this log, within seconds.
+
+    Requests under way finish. The other stages go on, heartbeats too, and a restart keeps the pause. The log keeps who
+    paused the crawl, when and why; `crawl`, `frontier` and `doctor` show it.
+    """
+    before = order_pause(common.load().config, why, on=True)
+    message(
+        "the crawl is paused already" if before is None else "the crawl is paused; `farmwatch crawl resume` ends it"
+    )
+    return Exit.OK
+
+
+@crawl.command
+def resume(*, why: Why = "", common: Common = DEFAULTS) -> int:
+    """End the pause of `farmwatch crawl pause`. A pause for want of disk ends by itself."""
+    before = order_pause(common.load().config, why, on=False)
+    if before is None:
+        message("the crawl was not paused by an operator")
+    else:
+        message(f"the crawl goes on; it was paused {in_words(before.changes[-1])}")
+    return Exit.OK
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:

@@ -14,6 +14,7 @@ from crawler.reasons import in_words, meaning_of_reason
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
+from farmwatch.crawl.orders import pause_in_words
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
@@ -57,6 +58,7 @@ def frontier(
             found = _read_site(log, config, host, now_ms, most)
         else:
             report = _read(log, config, now_ms, most)
+        paused = pause_in_words(log)
     if site:
         if json:
             put_json(msgspec.to_builtins(found))
@@ -79,6 +81,8 @@ def frontier(
         put_json(msgspec.to_builtins(report))
     else:
         _put_overview(report, now_ms)
+    if paused:
+        message(paused)
     return Exit.OK
 
 

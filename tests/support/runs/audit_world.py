@@ -1,4 +1,4 @@
-"""A log of one partition in which tests of the audit lose, double and contradict records."""
+"""A log of one partition, for audits of lost, doubled and contradicting records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READ = {
 
 @dataclass
 class World:
-    """A log of one partition, and who has read how far."""
+    """A log of one partition, and the offsets of its groups."""
 
     log: MemoryLog = field(default_factory=MemoryLog)
 
@@ -71,7 +71,7 @@ class World:
         rules: str = "",
         again: bool = False,
     ) -> str:
-        """A page that went all the way; `again`: it was there, and is only judged and scored once more."""
+        """Append a page with all its records. `again`: only judge and score an existing page once more."""
         url = f"http://{site}/{name}"
         fid = fetch_id(url, visit) if again else self.page(name, site=site, visit=visit)
         pid, digest = page_id(url), text or f"digest-{name}"
@@ -113,9 +113,9 @@ class World:
         rules: str = "",
         detector: str = "d/1",
     ) -> World:
-        """A site's row as TALLY makes it of what is there, but with these counts.
+        """A site's row as TALLY would make it, with these counts.
 
-        Unless said otherwise every article that was not abstained from is scored and flagged.
+        By default every article without an abstention is scored and flagged.
         """
         scored = articles - abstained if scored is None else scored
         flagged = scored if flagged is None else flagged
@@ -123,7 +123,7 @@ class World:
         return self.put("sites", replace(self.tallied(site, detector), **counts, digest=rules))
 
     def tallied(self, site: str, detector: str = "d/1") -> SiteState:
-        """The row that TALLY makes of what is there of a site."""
+        """The row that TALLY would make from a site's records."""
         desk, blank = Desk(detector), SiteState(id=site, site=site, detector=detector)
         for topic, kind in (("hits", Hit), ("verdicts", JudgedPage), ("scores", Score)):
             for message in list(self.log.read(topic, 0)):

@@ -1,4 +1,4 @@
-"""Comparisons as `farmwatch compare` finds them: one of real size, and one where nothing is there to compare."""
+"""Results of `farmwatch compare`: one of real size, and one of two empty runs."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> F
 
 
 def empty() -> Comparison:
-    """Two runs of which neither has anything."""
+    """Two runs without records."""
     zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
     return Comparison(
         at=AT,

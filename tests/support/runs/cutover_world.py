@@ -1,4 +1,4 @@
-"""A log on which runs are begun, judged and cut over, on either log: features by number, rulesets, replays at hand."""
+"""A world for cutovers on either log: numbered features, rulesets, and replays."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _measured(words: int) -> Features:
 
 @dataclass
 class CutoverWorld:
-    """A log, its configuration, and what was put into it."""
+    """A log, its configuration, and its records."""
 
     log: Log
     config: Config
@@ -65,7 +65,7 @@ class CutoverWorld:
     tempo: Tempo = field(default_factory=Tempo)  # of its replays
 
     def features(self, number: int, site: str = "") -> None:
-        """Append so many features records, of ten sites, every third of a page that is too short for an article."""
+        """Append this many features records of ten sites; every third page is too short for an article."""
         outputs = []
         for _ in range(number):
             place = len(self.put)
@@ -82,7 +82,7 @@ class CutoverWorld:
         self.log.append(outputs)
 
     def pages(self, number: int) -> None:
-        """Append so many pages, of ten sites, every third too short for an article, and the hits that led to them."""
+        """Append this many pages of ten sites, with their hits; every third page is too short for an article."""
         outputs = []
         for place in range(len(self.put), len(self.put) + number):
             name, url = f"s{place % 10}.example", f"http://s{place % 10}.example/{place}"
@@ -104,11 +104,11 @@ class CutoverWorld:
         return run
 
     def begin_broken(self, name: str) -> Run:
-        """A row whose ruleset is not in the log; the caller writes it."""
+        """A row with a ruleset that is not in the log; the caller writes it."""
         return Run(name=name, ruleset="gone", digest="0" * 16, detector=DETECTOR, epoch="e")
 
     def replay(self, run: Run) -> None:
-        """Judge and tally all that is there, as the run; it is done then."""
+        """Judge and tally all records as the run, and mark it as done."""
         names = run.names()
         self.work(names.judge_group, JudgeStage(load_ruleset(run.ruleset), run=run.name, names=names))
         self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
@@ -186,10 +186,10 @@ def config_of(url: str, *flags: str) -> Config:
 
 
 class _Shared(MemoryLog):
-    """A log that several roles of one process open and close."""
+    """A log that several roles of one process share."""
 
     def close(self) -> None:
-        """It stays."""
+        """Does nothing: other roles use the log."""
 
 
 @contextmanager

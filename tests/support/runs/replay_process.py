@@ -1,6 +1,6 @@
-"""`farmwatch replay` and `cutover` as processes that tests start and kill, at any moment or at one that they name.
+"""`farmwatch replay` and `cutover` as processes that tests start and kill, at any moment or at a named one.
 
-They are forked from a server that has imported farmwatch already, so that each starts in a fraction of a second.
+They are forked from a server that has imported farmwatch, so each starts in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
 
-# what a command imports as it runs, imported before it begins
+# lazy imports of the commands, done in advance
 LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)
 LOGS = (embedded_log, kafka_log)
 PATIENCE_S = 300.0
@@ -43,13 +43,13 @@ _SERVER.set_forkserver_preload([__name__])
 
 
 class Dies(enum.Enum):
-    """Where a process kills itself with signal 9, as if somebody else had at this very moment."""
+    """A moment at which a process kills itself with signal 9."""
 
     NEVER = ""
-    MEASURE = "measure"  # in the third commit of the phase; on Kafka all is sent, and the transaction is open
+    MEASURE = "measure"  # in the third commit of the phase; on Kafka in the open transaction, after all records
     JUDGE = "judge"
     TALLY = "tally"
-    BEFORE_DONE = "before done"  # all is judged and tallied, and the row does not say so yet
+    BEFORE_DONE = "before done"  # all is judged and tallied; the row is not updated yet
     AFTER_DONE = "after done"
     BEFORE_MOVE = "before move"  # the cutover is decided
     AFTER_MOVE = "after move"
@@ -59,7 +59,7 @@ _IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY)
 
 
 class Command:
-    """A command in a process of its own. What it prints is added to a file."""
+    """A command in a separate process. Its output is appended to a file."""
 
     def __init__(self, said: Path, *arguments: str, records: int = 1000, dies: Dies = Dies.NEVER) -> None:
         """Start it; `records` is the size of a replay's batches."""
@@ -115,7 +115,7 @@ def _carry_out(arguments: Sequence[str], said: Path, records: int, dies: Dies) -
 
 
 def _die_in_commits_of(phase: Dies) -> None:
-    """The third commit of the phase; on Kafka where its marker is to be asked for."""
+    """The third commit of the phase; on Kafka before the request for its marker."""
     commit, count = BoundedMember.commit, itertools.count(1)
 
     def counted(member: BoundedMember, changes: Commit) -> None:

@@ -1,6 +1,6 @@
-"""A log as a live farmwatch leaves it, made quickly: generated features, judged, scored and tallied by the live stages.
+"""The log of a live farmwatch, made quickly: generated features, judged, scored and tallied by the live stages.
 
-And the live side at hand, to go on while a replay works.
+The live stages can continue while a replay works.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WORDS = _TEXT.split()
 
 
 def rules(least: int) -> Ruleset:
-    """Pages of so many tokens are articles."""
+    """A ruleset for articles of at least this many tokens."""
     return parse_ruleset(rules_text(least), f"rules-{least}")
 
 
@@ -61,7 +61,7 @@ def config_of(url: str, *flags: str) -> Config:
 
 
 def features_of_pages(sites: int, pages: int, epoch: str, seed: int = 1) -> list[Features]:
-    """Features of `pages` pages of each site, fetched in turns; a tenth of the texts stand under two addresses."""
+    """Features of `pages` pages of each site, fetched in turns; a tenth of the texts have two addresses."""
     chance = random.Random(seed)
     found = []
     for number in range(sites * pages):
@@ -85,7 +85,7 @@ def features_of_pages(sites: int, pages: int, epoch: str, seed: int = 1) -> list
 
 
 def pages_later(world: LiveWorld, seed: int = 2, *, sites: int, pages: int) -> list[Features]:
-    """Pages of the same sites that were not there before."""
+    """New pages of the same sites."""
     more = features_of_pages(sites, pages, world.epoch, seed=seed)
     return [msgspec.structs.replace(page, id=f"n{page.id}", page_id=f"n{page.page_id}") for page in more]
 
@@ -120,7 +120,7 @@ class LiveWorld:
         self.score_runs(DETECTOR, OTHER_DETECTOR)
 
     def score_runs(self, *detectors: str) -> None:
-        """SCORE was started with these, and scores by them from now on."""
+        """Announce these as the detectors of SCORE."""
         self.detectors = detectors
         self._score_starts += 1
         write_scorers(self.log, Scorers(detectors=list(detectors), at=self._score_starts))
@@ -138,15 +138,15 @@ class LiveWorld:
         self.fed += [record.id for record in features]
 
     def carry_on(self, share_scored: float = 1.0) -> None:
-        """Let the live stages work to the ends of their topics; a share of the texts gets a score."""
+        """Run the live stages to the ends of their topics; a share of the texts gets a score."""
         self.run_stage(JudgeStage(self.ruleset), "judge")
         self.score(share_scored)
         self.run_stage(TallyStage(DETECTOR, self.config.tally), "tally")
 
     def score(self, share: float = 1.0, topics: Sequence[str] = (SCORE_REQUESTS, REPLAY_REQUESTS)) -> int:
-        """Score this share of the requests that came since the last time; returns how many there were.
+        """Score this share of the new requests; returns the number of new requests.
 
-        As SCORE does, which has dealt with them then, and leaves those for another detector unanswered.
+        As in SCORE, all of them count as processed, and those for another detector get no answer.
         """
         outputs, asked = [], 0
         for topic in topics:
@@ -195,11 +195,11 @@ class LiveWorld:
         put_rows(self.log, msgspec.structs.replace(self.row(run), **fields))
 
     def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
-        """Every verdict of a run in the order of the log, and the newest row of each site; nothing of clock and run."""
+        """Every verdict of a run in log order, and the newest row of each site, without clock and run."""
         return verdicts_of(self.log, run), rows_of(self.log, run)
 
     def live_traces(self) -> dict[str, Any]:
-        """What a replay must leave as it is: ends of the live topics, offsets of the live groups."""
+        """State that a replay must not change: ends of the live topics, offsets of the live groups."""
         ends = {topic: self.log.end(topic) for topic in (HITS, FEATURES, VERDICTS, SITES, SCORE_REQUESTS, "decisions")}
         offsets = {
             (group, topic): self.log.committed(group, topic)
@@ -211,9 +211,9 @@ class LiveWorld:
 def live_world(
     folder: Path, sites: int, pages: int, log: Log | None = None, *, detectors: Sequence[str] = ()
 ) -> LiveWorld:
-    """A log, in memory unless one is given, on which live judged so many pages of so many sites, all texts scored.
+    """A log (default: in memory) with this many live-judged pages of this many sites, all texts scored.
 
-    `detectors` are those that SCORE runs, if not both; `rules-5.toml` lies in the folder.
+    `detectors` are those of SCORE, by default both; `rules-5.toml` lies in the folder.
     """
     world = LiveWorld(log or MemoryLog(), config_of(f"sqlite:{folder / 'log'}"))
     if detectors:
@@ -225,7 +225,7 @@ def live_world(
 
 
 class Working:
-    """A replay at work in a thread of its own, and what it says."""
+    """A replay in a thread, and its messages."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class Working:
         wait_until(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
 
     def sees_control(self) -> None:
-        """Wait until it has seen `control` as it stands now."""
+        """Wait until it has seen the present `control`."""
         before = self.looks
         wait_until(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
 
@@ -281,7 +281,7 @@ class Working:
 def run_stage(
     log: Log, stage: Stage, group: str, metrics: Metrics | None = None, settings: LoopSettings | None = None
 ) -> None:
-    """Run a stage until nothing is left."""
+    """Run a stage until its input is processed."""
     stage.poll_s = 0.01
     inputs = list(stage.inputs)
     member = log.join(group, inputs, member="m", store=stage.store, background=stage.background)
@@ -316,7 +316,7 @@ def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
 
 
 def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -> list[tuple[str, str]]:
-    """(site, text digest) of each request that a run made, or any."""
+    """(site, text digest) of each request of a run, or of all runs."""
     found = []
     for partition in range(PARTITIONS):
         for message in world.log.read(topic, partition):
@@ -328,7 +328,7 @@ def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -
 
 
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:
-    """What the stand-in for a detector says of a text: by its digest."""
+    """The stand-in detector's flag for a text, by its digest."""
     flag = int(request.text_digest[-2:], 16) % 3 == 0
     ids = request.page_id, request.id
     return text_score(request.site, request.text_digest, detector, flag, *ids, score=1.0 if flag else 0.0)
@@ -369,7 +369,7 @@ def put_rows(log: Log, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[st
 
 
 def count_writers(monkeypatch: pytest.MonkeyPatch) -> list[Log]:
-    """The logs whose `control` was taken for an update, once for each attempt from now on."""
+    """The logs with an update of `control`, one entry for each attempt from now on."""
     taken: list[Log] = []
 
     def counting(log: Log) -> AbstractContextManager[ControlWriter]:

@@ -61,7 +61,7 @@ def page(
 
 
 def site(name: str, verdict: str, **more: Any) -> SiteState:
-    """A site's row; `put_run` fills in whose it is."""
+    """A site's row; `put_run` fills in the site and the run."""
     return SiteState(id=name, site=name, verdict=verdict, **more)
 
 

@@ -19,7 +19,7 @@ from stream.schema.records import Hit, Page, Record, decode
 
 
 def patient_settings(target: str, **changes: object) -> CrawlSettings:
-    """Settings for a web on loopback: sites wait for nothing but their own delay, each page is visited once."""
+    """Settings for a web on loopback: only the site's delay applies, and each page is visited once."""
     values: dict[str, object] = {
         "contact": "https://crawler.example/about",
         "domain_delay_s": 0.0,
@@ -34,7 +34,7 @@ def patient_settings(target: str, **changes: object) -> CrawlSettings:
 
 
 def settings_for(target: str, **changes: object) -> CrawlSettings:
-    """The same for a server that answers at once: everything polite, but fast."""
+    """The same for a server that answers at once: polite, but fast."""
     quick = {"delay_s": 0.03, "retry_s": 0.03, "robots_retry_s": 0.05}
     timeouts = {"connect_timeout_s": 2.0, "idle_timeout_s": 1.0, "total_timeout_s": 3.0}
     return patient_settings(target, **(quick | timeouts | changes))
@@ -75,7 +75,7 @@ class Committed:
 
 
 class Store:
-    """What outlives a process: committed state and the pages."""
+    """Data that survives a process: committed state and the pages."""
 
     def __init__(self, partitions: int = 4) -> None:
         self.states = [Committed() for _ in range(partitions)]
@@ -89,7 +89,7 @@ class Store:
 
 
 def same_on_every_run(pages: Sequence[Page], site: str) -> list[Page]:
-    """A site's pages, in order, without the fields that differ from run to run."""
+    """A site's pages in order, without the fields that differ between runs."""
     return [replace(page, fetched_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
 
 
@@ -124,7 +124,7 @@ class Driver:
 
     @property
     def at_rest(self) -> bool:
-        """Whether the committed frontier has nothing left to do but visits that lie ahead."""
+        """Whether the committed frontier has only later visits left."""
         return frontier_left(self.store, len(self.store.states)).active == 0  # type: ignore[arg-type]
 
     def run(self, records: Sequence[Record] = (), *, limit_s: float = 20.0) -> list[Page]:
@@ -139,7 +139,7 @@ class Driver:
         while not condition():
             assert time.monotonic() < until, "the crawl did not get there in time"
             self.round()
-            time.sleep(min(self.stage.poll_s, 0.005))  # so what arrives last is not collected yet
+            time.sleep(min(self.stage.poll_s, 0.005))  # the last answer is not collected yet
 
     def wait_for_result(self) -> None:
         """Wait until the fetch thread has a result that the stage has not collected."""

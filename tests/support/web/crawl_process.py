@@ -1,6 +1,6 @@
-"""CRAWL alone, as processes that tests start, watch and kill: see `main`.
+"""CRAWL alone, as processes that tests start, watch and kill (`main`).
 
-It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
+It imports only the needs of CRAWL, so a start takes well under a second. `Crawl` is the test's side.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.paths import ROOT
 
 PARTITIONS = 4
-FIRST = "crawl-1"  # the process that is meant where none is named
+FIRST = "crawl-1"  # the default process
 _SETTINGS = "crawl.json"
 
 
 def options_of(url: str, folder: Path, state: str = "state") -> dict[str, Any]:
-    """What the log at `url` needs besides; a broker holds the topics of several crawls, told apart by their folders."""
+    """Further settings of the log at `url`. On a broker, each folder has its own topics."""
     if not url.startswith("kafka:"):
         return {}
     return {"state_folder": folder / state, "prefix": f"t{zlib.crc32(bytes(folder)):08x}."}
 
 
 class Crawl:
-    """One crawl over restarts, in `folder` on the log `url`. Use as a context manager: at its end nothing runs."""
+    """One crawl over restarts, in `folder` on the log `url`; a context manager that ends its processes."""
 
     def __init__(self, folder: Path, url: str, settings: CrawlSettings, env: Mapping[str, str] | None = None) -> None:
         """Create the topics; nothing runs yet. `env` is added to the process's environment."""
@@ -87,7 +87,7 @@ class Crawl:
         process = self._processes[member]
         process.send_signal(signal.SIGTERM)
         code = process.wait(timeout_s)
-        assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter: it was still starting
+        assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter if it was still starting
         del self._processes[member]
 
     @property
@@ -112,7 +112,7 @@ class Crawl:
     def _is_read(self, unread: bool) -> bool:
         if not unread or not self.url.startswith("kafka:"):
             return not unread
-        return all(  # the markers of transactions take offsets, too
+        return all(  # markers of transactions take offsets, too
             next(iter(self.log.read(HITS, p, self.log.committed("crawl", HITS)[p] or 0)), None) is None
             for p in range(PARTITIONS)
         )
@@ -143,7 +143,7 @@ def main(url: str, folder: Path, name: str) -> None:
 
         be_public(public)
     settings = msgspec.json.decode((folder / _SETTINGS).read_bytes(), type=CrawlSettings)
-    settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # a server sees who came
+    settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # for the server's log
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log = open_log(url, **options_of(url, folder))

@@ -1,4 +1,4 @@
-"""Fetches of single jobs, from a web on loopback or from a server that writes what it likes."""
+"""Fetches of single jobs, from a web on loopback or from a server with any bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fetch(target: str, job: Job | str, tap: Tap | None = None, **changes: Any) -
 
 
 def fetch_from(server: Server, *jobs: Job | str, tap: Tap | None = None, **changes: Any) -> list[FetchResult]:
-    """Fetch jobs from a server that does as it likes; by default one page."""
+    """Fetch jobs from a server with any behaviour; by default one page."""
 
     async def main() -> list[FetchResult]:
         listening = await asyncio.start_server(server, "127.0.0.1", 0)
@@ -61,7 +61,7 @@ def fetch_from(server: Server, *jobs: Job | str, tap: Tap | None = None, **chang
 
 
 def endless(start: bytes, more: bytes, every_s: float = 0.0, sent: list[int] | None = None) -> Server:
-    """A server that sends a beginning, and then the same again for as long as somebody reads; counts in `sent`."""
+    """A server that sends a beginning, then the same bytes again while the client reads; counts in `sent`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -70,7 +70,7 @@ class Site:
         self._commit(state)
 
     def reach(self, kind: RequestKind) -> Job:
-        """Answer jobs until one of this kind is next; returns it."""
+        """Answer jobs until the next one is of this kind; returns it."""
         while True:
             self.now = max(self.now, self.committed.next_due() or 0)
             (job,) = self.jobs()

@@ -44,7 +44,7 @@ def redirect(to: str, status: int = 302) -> Reply:
 
 
 def raw(reply: bytes) -> Handler:
-    """Bytes sent as they are; then the connection ends."""
+    """Send the bytes unchanged, then close the connection."""
 
     async def send(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None

@@ -1,7 +1,7 @@
 """A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of questions (RFC 1035, 3596).
 
-A name outside of the table does not exist (NXDOMAIN). Each name has answers that are given in turn, the last one for
-good: so an address can change between the check of it and its use.
+A name outside of the table does not exist (NXDOMAIN). Each name has answers in turn, and the last one repeats. So an
+address can change between its check and its use.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from types import TracebackType
 A, CNAME, AAAA = 1, 5, 28
 NXDOMAIN, SERVFAIL = 3, 2
 
-Spoil = Callable[[bytes], bytes | None]  # a good answer to what is sent; None: nothing, and a TCP connection stays open
+Spoil = Callable[[bytes], bytes | None]  # good answer -> bytes to send; None: nothing, and a TCP connection stays open
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
     """The answer of a name: its addresses of both families, or `cname`, another name of the table; or `silent`.
 
-    `udp` and `tcp` spoil the good answer on its way. What is sent over TCP has its length before it.
+    `udp` and `tcp` damage the good answer. An answer over TCP begins with its length.
     """
 
     addresses: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class LoopbackDns:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.sendto(b"", self._socket.getsockname())  # wakes the thread, which takes it for the end
+        self._socket.sendto(b"", self._socket.getsockname())  # wakes the thread, which then ends
         self._thread.join(5)
         self._socket.close()
         if self._tcp is not None:

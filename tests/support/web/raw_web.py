@@ -1,7 +1,7 @@
-"""A web on loopback that sends bytes as they are, and logs all requests.
+"""A web on loopback that sends raw bytes, and logs all requests.
 
-A handler gets a `Visit` and writes whatever it likes. No library stands between the test and
-the wire, so that a lie in a header, a reset or a byte every second is just that.
+A handler gets a `Visit` and writes any bytes to the socket, without a library in between:
+false headers, resets, a byte every second.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.support.web.server_thread import ServerThread
 
 _HEAD_CAP = 65_536
 _TICK_S = 0.004
-_LONGEST_S = 60.0  # after which a handler that waits for nothing gives up
+_LONGEST_S = 60.0  # a handler gives up after this time
 
 
 @dataclass(slots=True)
 class Seen:
     """A request as the server saw it; times are monotonic seconds. `ended` is 0 while it is answered.
 
-    It was read at `began`, and had come by then: at `earliest`, or later. On a busy machine much may lie in between.
+    It arrived between `earliest` and `began`, when it was read. On a busy machine these times may differ much.
     """
 
     host: str
@@ -48,7 +48,7 @@ class Visit:
     headers: dict[str, str]
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    other_port: int = 0  # the same web is there, too
+    other_port: int = 0  # the same web, too
     number: int = 1  # of this host's requests for this path
     keep: bool = False  # whether the connection stays open for the next request
     sent: bytearray = field(default_factory=bytearray)  # the first bytes
@@ -83,7 +83,7 @@ def head(status: str = "200 OK", *lines: str, **fields: str) -> bytes:
 
 
 def reply(body: bytes | str = b"", status: str = "200 OK", **fields: str) -> Handler:
-    """A decent answer, after which the connection stays open."""
+    """A valid answer; the connection stays open."""
     data = body.encode() if isinstance(body, str) else body
     fields.setdefault("content_type", "text/html; charset=utf-8")
     wire = head(status, content_length=str(len(data)), **fields) + data
@@ -99,14 +99,14 @@ class RawWeb(ServerThread):
     """Serves every host name on a port of each of `addresses`, and on another of the first. It is a context manager."""
 
     def __init__(self, answer: Handler, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
-        """Requests are given to `answer`, which looks at the visit's host and path."""
+        """`answer` handles each request, by the visit's host and path."""
         super().__init__()
         self._answer = answer
         self._addresses = addresses
         self.seen: list[Seen] = []
         self.port = 0
         self.other_port = 0
-        self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
+        self.longest_round_s = 0.0  # of the loop: the delay of immediate work on this machine
         self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
         self._counts: dict[tuple[str, str], int] = {}
 

@@ -1,4 +1,4 @@
-"""A source at work without network or waiting: a client that answers by a function, and a clock that sleeping turns."""
+"""A source without network and waiting: a client that answers by a function, and a clock that `sleep` advances."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Desk:
         self.stop_after: int | None = None
         self.under_way = 0
         self.most_under_way = 0
-        self.together = 1  # an answer waits until so many were under way at once, for five seconds at most
+        self.together = 1  # an answer waits until this many requests are in flight, for five seconds at most
         self.metrics = Metrics()
         self.exclusive: Exclusion = nullcontext
 
     async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
-        """Answer, once the other requests had a chance to begin."""
+        """Answer after the other requests could begin."""
         assert timeout_s == self.settings.timeout_s
         self.asked.append(self.now)
         self.under_way += 1

@@ -1,4 +1,4 @@
-"""Search engines on loopback: answers of the shapes that the APIs document, and what they were asked."""
+"""Search engines on loopback: answers in the documented formats of the APIs, and a log of requests."""
 
 from __future__ import annotations
 
@@ -123,5 +123,5 @@ class Engine(ServerThread):
         self.port = runner.addresses[0][1]
 
     async def close(self) -> None:
-        """Let go of the port: what is asked from now on is refused."""
+        """Close the port: later requests are refused."""
         await self._runner.cleanup()

@@ -1,4 +1,4 @@
-"""A server for tests: an event loop in a thread, which ends with the block."""
+"""A server for tests: an event loop in a thread that ends with the block."""
 
 from __future__ import annotations
 

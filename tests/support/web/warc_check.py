@@ -1,4 +1,4 @@
-"""Archives under test: captures, files of them, and what warcio's own checker and reader say of those."""
+"""Archives under test: captures, their files, and the results of warcio's checker and reader."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def settings_in(folder: Path, **changes: object) -> CrawlSettings:
 
 
 class Read(NamedTuple):
-    """A record as warcio reads it; `body` is without HTTP headers, as it stands in the file."""
+    """A record as warcio reads it; `body` is without HTTP headers, otherwise as in the file."""
 
     kind: str
     headers: dict[str, str]
@@ -51,9 +51,9 @@ class Read(NamedTuple):
 
 
 def assert_clean(files: Sequence[Path]) -> None:
-    """`warcio check` finds nothing, and each record has a digest that it can check."""
+    """Assert that `warcio check` finds no error, and that each record has a digest it can check."""
     assert files
-    # warcio knows brotlipy's module `brotli`, and fails with Google's of that name; with none it checks bodies as sent
+    # warcio fails with Google's module `brotli`; without any it checks the bodies as sent
     BufferedReader.DECOMPRESSORS.pop("br", None)
     with pytest.raises(SystemExit) as ended:
         cli.main(["check", *map(str, files)])
@@ -89,7 +89,7 @@ def finished(folder: Path) -> list[Path]:
 
 
 def write(folder: Path, captures: Iterable[Capture], **changes: Any) -> list[Path]:
-    """The files that the crawler's own writer makes of captures."""
+    """The files of captures that the crawler's writer makes."""
     known = CrawlSettings(contact="a@example.org", warc_folder=str(folder))
     archive = WarcWriter(msgspec.structs.replace(known, **changes))
     for capture in captures:

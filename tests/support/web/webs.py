@@ -28,7 +28,7 @@ class Web:
     hits: list[str] = field(default_factory=list)
     truth: dict[str, str] = field(default_factory=dict)
     pages: int = 0
-    bad_lines: int = 0  # hits that name no page
+    bad_lines: int = 0  # hits without a page
 
 
 def labelled_pages(shared: Path, *, every: int = 1) -> Web:

@@ -32,7 +32,7 @@ def loopback() -> Iterator[Web]:
 
 
 def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the program fails on an answer its URL ends as failed, nothing half done stays, and other sites continue."""
+    """If processing an answer fails, its URL ends as failed without partial changes, and other sites continue."""
     calm = crawl(settings_for(loopback.target), ASKED)
 
     def breaking(body: bytes, encoding: str, url: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])
 def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the state cannot be read no site is given up: the loop gets the error, and nothing is staged."""
+    """If the state cannot be read, the loop gets the error, and no site is given up."""
 
     def breaking(*args: object) -> str:
         raise error
@@ -82,7 +82,7 @@ def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: p
 
 
 def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
-    """A broken row keeps its site from being requested, and nothing else."""
+    """A broken row stops the requests of its site only."""
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)

@@ -36,7 +36,7 @@ def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A free slot goes to the site that has waited longest, in whatever partition."""
+    """A free slot goes to the site with the longest wait, in any partition."""
     asked: list[Job] = []
     answers: list[ClaimResult] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
@@ -54,7 +54,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many due sites need no request, a free slot goes in the same round to one behind them that does."""
+    """With any number of due sites without a request, a free slot goes in the same round to the next site with one."""
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
@@ -91,7 +91,7 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
-    """Rows of another format are not touched: the error is fatal and says what to do."""
+    """Rows of another format are not changed: the error is fatal and has a remedy."""
     committed = Committed()
     committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # five fields: what format 1 had
     context = Context(0, KeyedState(committed), Meter(), 1000)

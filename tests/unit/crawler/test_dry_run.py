@@ -53,7 +53,7 @@ def test_a_site_is_followed_to_its_rest() -> None:
 
 
 def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
-    """URLs that robots.txt forbids, or that name another port, are refused without a request, and the plan says why."""
+    """URLs forbidden by robots.txt or with another port are refused without a request, with the reason in the plan."""
     site = begun("private/x", B, robots=b"User-agent: *\nDisallow: /private\n")
     plan = plan_of(site, hits_of("http://a.test:81/"), requests=9)
     assert [(each.url, each.reason, each.rule) for each in plan.refusals] == [
@@ -83,7 +83,7 @@ def test_a_stopped_site_asks_for_nothing() -> None:
 
 
 def test_a_parked_site_waits_for_its_time() -> None:
-    """A parked site is requested when the park is over, and the plan says why it waits."""
+    """A parked site is requested after the park, and the plan has the reason."""
     site = begun(A)
     site.step(**status(429, retry_after_s=600.0))
     asked = site.now

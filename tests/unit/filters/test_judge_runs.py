@@ -103,7 +103,10 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
 
 
 def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
-    """Known texts are not asked for; a text on two pages is, once; the same text of another site is another one."""
+    """Known texts are not requested; a text on two pages is requested once.
+
+    The same text of another site counts separately.
+    """
     log = new_log()
     pages = [features(1), features(2), features(3, text="x"), features(4, text="x")]
     pages += [features(5, text="x", site="b.example"), features(6, site="b.example", tokens=1)]
@@ -115,7 +118,7 @@ def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
 
 
 def test_what_was_asked_is_asked_by_no_later_process_of_the_run() -> None:
-    """A second process of the run, which knows of no score either, asks for new texts only; another run asks anew."""
+    """A second process of the run requests only new texts; another run requests all texts."""
     log = new_log()
     put(log, FEATURES, features(1))
     work(log, replays())
@@ -175,7 +178,7 @@ def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
 
 
 def test_the_live_run_forgets_what_is_known_once_it_has_caught_up() -> None:
-    """While it is behind a text with a score is not asked for; after that it is, and nothing is looked up any more."""
+    """While JUDGE is behind, a text with a score is not requested; afterwards it is, without look-ups."""
     log = new_log()
     is_behind = iter([True, False])
     names = names_of(RUN, is_live=True)
@@ -227,7 +230,7 @@ def test_a_run_that_measured_anew_is_judged_from_its_own_features() -> None:
 def test_measure_of_a_run_has_its_own_topic_and_memory(
     pool: ExtractionPool, replays: bool, forward: str | None, counts: str | None
 ) -> None:
-    """A run that measures anew has its own features and memory of sites; as a replay it passes no heartbeat on."""
+    """A run that measures again has its own features and site memory; as a replay it forwards no heartbeat."""
     names = names_of(RUN, features_of(RUN))
     stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=pool)
     assert stage.store == f"site-memory.{stage.epoch}.{RUN}"

@@ -63,7 +63,7 @@ def test_it_holds_what_the_set_of_scores_holds(
 
 
 def test_each_offset_is_read_once() -> None:
-    """Loading, and asking after that, reads a partition a single time; reading on begins behind the last offset."""
+    """Loading and later queries read a partition once; reading on begins after the last offset."""
     topic = Topic()
     for partition in (1, 2, 3):
         topic.put(partition, key("a.example", "t1"))

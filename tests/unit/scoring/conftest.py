@@ -22,5 +22,5 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair]:
 
 @pytest.fixture
 def copy(pairs: dict[str, Pair], tmp_path: Path) -> Pair:
-    """A falcon pair that the test may spoil."""
+    """A falcon pair that the test may change."""
     return Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))

@@ -1,4 +1,4 @@
-"""The pipes' functions: the same answers as the stages, in stable field names."""
+"""The functions of the pipes give the stages' answers, in stable field names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_estimate_counts_every_kind_of_site() -> None:
 
 
 def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
-    """{verdict} alone is enough: such lines are never taken for one site, nor for one that has a name."""
+    """Lines with {verdict} alone count as separate sites."""
     unnamed = [SiteVerdictLine(verdict="llm") for _ in range(3)]
     found = estimate_sites([*unnamed, SiteVerdictLine(site="", verdict="human"), SiteVerdictLine(verdict="human")])
     assert (found.llm, found.human, found.sites) == (3, 2, 5)
@@ -85,7 +85,7 @@ def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str,
 
 
 def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
-    """A row that no ruleset has judged yet is unclassifiable, and no reason to refuse the others."""
+    """A row without a ruleset is unclassifiable, and the other rows are accepted."""
     rows = [
         SiteVerdictLine(site="a", verdict="unclassifiable", ruleset=""),
         SiteVerdictLine(site="b", verdict="llm", ruleset="r"),

@@ -1,4 +1,4 @@
-"""SCORE: one score per request and detector, one reading per text; when it is ready, what it refuses, what it tells."""
+"""SCORE: one score per request and detector, one reading per text; its readiness, refusals and metrics."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Held(FakeDetector):
 
 
 class Batch(threading.Thread):
-    """A batch that is prepared in a thread of its own; `found` is what came of it, or its error."""
+    """A batch that is prepared in a thread; `found` has its results, or its error."""
 
     def __init__(self, stage: ScoreStage, *requests: ScoreRequest, name: str | None = None) -> None:
         super().__init__(name=name)
@@ -222,7 +222,7 @@ def test_a_text_in_two_batches_at_once_is_read_once() -> None:
 
 
 def test_when_the_first_batch_fails_the_second_reads_the_text_itself() -> None:
-    """A device that is lost under the first batch costs the second one nothing but the reading."""
+    """A device lost in the first batch does not fail the second batch."""
     held = Held(DeviceLost("the card fell off the bus"))
     desk = Desk(held)
     first = Batch(desk.stage, request(1, "d1", "shared"))
@@ -245,7 +245,7 @@ def test_canary_pages_are_always_read_anew() -> None:
 
 
 def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
-    """It shows the pages that were found; those that were chosen for their truth have gauges of their own."""
+    """The metric shows real pages only; canary pages have separate gauges."""
     desk = Desk()
     desk.run(request(1, "d1", "x"), request(2, "d2", "y", "novels.5f0c2a91d3b7e604.12.20405.llm.canary.invalid"))
     assert desk.value("page_score_count", run="first", detector=desk.detectors[0].identity) == 1
@@ -404,7 +404,7 @@ def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> N
 
 
 def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
-    """A process that stops while large models load does not wait for them."""
+    """A process that is stopped during the loading of large models does not wait for them."""
     release = threading.Event()
 
     def load() -> list[Detector]:

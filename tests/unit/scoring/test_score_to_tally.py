@@ -1,4 +1,4 @@
-"""SCORE and TALLY on one log: no score is lost between them, and heartbeats count once they have gone all the way."""
+"""SCORE and TALLY on one log: no score is lost between them, and heartbeats count after passing all stages."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def put_article(log: MemoryLog, site: str, number: int, digest: str, visit: int 
 
 
 def work(log: MemoryLog, stage: Stage) -> Metrics:
-    """Let a stage read all that is there."""
+    """Run a stage over all records."""
     return stage_work.work(log, stage, lambda: NOW_MS)
 
 
 def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
-    """Compaction between SCORE and TALLY takes no site's score, where both have the same text in one partition."""
+    """Compaction between SCORE and TALLY removes no score if two sites of a partition have the same text."""
     for site in ("a.example", "b.example"):
         put_article(log, site, 1, "same")
     work(log, ScoreStage(lambda: [FakeDetector()]))
@@ -65,7 +65,7 @@ def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
 
 
 def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
-    """A text on two pages of a site and a page scored on two visits leave one score, and it counts for all of them."""
+    """One text on two pages, or on two visits of a page, has one score that counts for all of them."""
     for number, digest, visit in ((1, "same", 1), (2, "same", 1), (3, "old", 1), (3, "same", 2), (4, "old", 1)):
         put_article(log, "a.example", number, digest, visit)
     work(log, ScoreStage(lambda: [FakeDetector()]))
@@ -77,7 +77,7 @@ def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
 
 
 def test_a_heartbeat_is_through_when_it_comes_with_the_scores(log: MemoryLog) -> None:
-    """TALLY reads the topic where heartbeats start: one seen there has gone no way and does not count."""
+    """A heartbeat that TALLY reads on its first topic has passed no stage and does not count."""
     log.append([heartbeat.travelling(HITS, 0, {heartbeat.HEADER: str(NOW_MS)})])
     assert through(work(log, TallyStage(DETECTOR))) == 0
     log.append([heartbeat.travelling(SCORES, 0, {heartbeat.HEADER: str(NOW_MS - 5000)})])

@@ -1,4 +1,4 @@
-"""TALLY folds a batch site by site: the same rows as record by record, and a record that fails goes alone."""
+"""TALLY folds a batch site by site: the rows are those of single records, and a failing record fails alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUICK = LoopSettings(linger_s=0.0, backoff_s=0.001)
 
 @st.composite
 def sites(draw: st.DrawFn) -> list[Record]:
-    """Records of three sites in the order in which they came: pages fetched again, shared texts, repeated hits."""
+    """Records of three sites in order of arrival: pages fetched again, shared texts, repeated hits."""
     found: list[Record] = []
     for _ in range(draw(st.integers(1, 40))):
         number, text = draw(st.integers(0, 6)), f"t{draw(st.integers(0, 8))}"
@@ -61,7 +61,7 @@ TOPIC_OF = {Hit: HITS, Verdict: VERDICTS, Score: SCORES}
 
 
 def outputs(records: Iterable[Record], verdicts: str = VERDICTS) -> Iterator[Output]:
-    """The records as they stand on their topics."""
+    """The records in the order of their topics."""
     for record in records:
         topic = verdicts if isinstance(record, Verdict) else TOPIC_OF[type(record)]
         yield Output(topic, 0, record.site.encode(), encode(record), {"run": "live", "feature_epoch": "e"})
@@ -96,7 +96,7 @@ def loop_of(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> Iter
 
 
 def work(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> None:
-    """Let the stage read all that is there."""
+    """Run the stage over all records."""
     with loop_of(log, stage, metrics) as loop:
         idle = 0
         while idle < 4:  # a batch that is rolled back is no commit either
@@ -150,7 +150,7 @@ def decided(log: Log) -> list[Decision]:
 @settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list[Record], rng: random.Random) -> None:
-    """Whatever the batches: the same last rows and tallies, one decision a site at most, and one for the same sites."""
+    """Any batches give the same last rows and tallies, and at most one decision a site, for the same sites."""
     sizes = [rng.randint(1, 9) for _ in records]
     together, alone = in_batches(records, [*sizes, len(records)]), in_batches(records, [1] * len(records))
     assert newest(together) == newest(alone)
@@ -161,7 +161,7 @@ def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list
 
 
 def stored(log: MemoryLog) -> dict[bytes, object]:
-    """TALLY's state without the reasons of decisions, because only the end of a batch decides."""
+    """TALLY's state without the reasons of decisions, which depend on the ends of batches."""
     found: dict[bytes, object] = {}
     for key, value in log.scan_state("tally", 0):
         if b"\0" in key:
@@ -176,7 +176,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
 @settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: random.Random) -> None:
-    """Hits and verdicts first and scores after them: the same rows as live, where all came mixed."""
+    """A replay with hits and verdicts before the scores gives the rows of live, with mixed order."""
     live = in_batches(records, [rng.randint(1, 9) for _ in records] + [len(records)])
     replay = replayed(records, memory_log())
     assert newest(replay, NAMES.sites) == newest(live)
@@ -197,7 +197,7 @@ def articles(site: str, count: int = 6) -> list[Record]:
 
 
 def test_the_run_decides_once_it_is_live() -> None:
-    """A replay marks nothing as decided, so the live run over its state decides when the site is next heard of."""
+    """A replay marks no site as decided, so a live run over its state decides at the site's next record."""
     with closing(MemoryLog()) as log:
         create(log)
         replayed(articles("a.example") + articles("b.example"), log)
@@ -210,7 +210,7 @@ def test_the_run_decides_once_it_is_live() -> None:
 
 
 class Trap:
-    """A site method that fails where a score is 666."""
+    """A site method that fails for the score 666."""
 
     def __init__(self, method: SiteMethod) -> None:
         self.name, self.digest, self.evidence = method.name, method.digest, method.evidence
@@ -261,7 +261,7 @@ def test_a_site_whose_tally_cannot_be_read_stops_no_other() -> None:
 
 
 def spoil(log: MemoryLog, key: bytes) -> None:
-    """Put bytes that are no tally into the state."""
+    """Put invalid bytes into the state."""
     member = log.join("tally", [HITS, VERDICTS, SCORES], member="one", store="tally")
     while 0 not in member.assignment():
         member.poll(0.001, 1, 1)
@@ -288,7 +288,10 @@ CANARY = "novels.5f0c2a91d3b7e604.6.20405.llm.canary.invalid"
 
 @pytest.mark.parametrize(("flag", "verdict"), [(True, "llm"), (None, "unclassifiable")])
 def test_a_canary_is_as_old_as_its_pages(flag: bool | None, verdict: str) -> None:
-    """Its row says when its newest page was fetched, decided or not, in a replay and live; rows of others say now."""
+    """A canary's row has the time of its newest fetch, decided or not, in a replay and live.
+
+    Other rows have the present.
+    """
     records = [
         msgspec.structs.replace(record, site=site)
         for site in (CANARY, "a.example")
@@ -304,13 +307,13 @@ def test_a_canary_is_as_old_as_its_pages(flag: bool | None, verdict: str) -> Non
 
 
 def test_a_canary_of_which_a_replay_knows_no_page_is_no_new_one() -> None:
-    """Scores are read from further back than pages are."""
+    """Scores may be older than the first page read."""
     log = replayed([msgspec.structs.replace(score("t1", True), site=CANARY)], memory_log())
     assert updated(log, NAMES.sites) == {CANARY: (0, "unclassifiable")}
 
 
 def test_a_score_that_comes_late_makes_no_old_round_new() -> None:
-    """After a cutover scores come for canaries of long ago: their rows change, and are as old as they were."""
+    """Late scores of old canaries after a cutover change their rows, but not the rows' times."""
     early = [msgspec.structs.replace(page(n, visit=n + 1), site=CANARY) for n in range(6)]
     late = [msgspec.structs.replace(score(f"t{n}", True), site=CANARY) for n in range(6)]
     log = replayed(early, memory_log())
@@ -344,7 +347,7 @@ class Away(Exception):
 
 
 def test_a_batch_that_is_rolled_back_is_folded_once() -> None:
-    """After its sites were judged the batch fails, and is done again: nothing of the first time is counted."""
+    """A batch that fails after its sites were judged is repeated, and the first attempt counts nothing."""
     records = articles("a.example") + articles("b.example", 2)
     failures = [Away("once"), Away("twice")]
 

@@ -1,4 +1,4 @@
-"""TALLY pools nothing: detectors, rulesets, and the test that belongs to a detector."""
+"""TALLY never pools detectors or rulesets, and uses the site test of the detector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, sc
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
-    """Scores of another identity change no row, and are counted apart."""
+    """Scores of another identity change no row, and are counted separately."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
     before = list(desk.outputs)
     desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))
@@ -31,7 +31,7 @@ def test_scores_of_another_detector_are_never_pooled() -> None:
 
 
 def test_another_detector_over_kept_state_starts_from_its_own_scores() -> None:
-    """After a change of detector no old flag counts under the new name; after the change back none is lost."""
+    """After a change of detector no old flag counts under the new name; after the change back no flag is lost."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
     assert (desk.row.detector, desk.row.verdict, desk.row.scored) == (DETECTOR, "llm", 4)
     desk.feed(score("t0", False, "fake/2"))  # SCORE was changed first
@@ -92,7 +92,10 @@ def test_a_row_says_which_test_judged_it() -> None:
 
 
 def test_a_detector_without_numbers_has_no_tally() -> None:
-    """The stage is refused when it is made, not at the first score; settings or a threshold set mend it."""
+    """A detector without a site test is refused at construction, not at the first score.
+
+    Settings or a threshold set help.
+    """
     name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
     with pytest.raises(NoSiteTest):
         TallyStage(name)
@@ -104,7 +107,7 @@ def test_a_detector_without_numbers_has_no_tally() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    """Zero articles can never be enough, a mixed site wants no fewer than another, and a site closes some day."""
+    """Invalid settings are refused: zero enough_articles, fewer mixed_articles than that, no closing time."""
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"enough_articles": 0}, "enough_articles"),
         ({"method": "deciles", "enough_articles": 14}, "at least 15"),

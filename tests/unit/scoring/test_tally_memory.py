@@ -15,7 +15,7 @@ from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, pa
 
 
 def test_a_site_of_every_query_keeps_a_small_row() -> None:
-    """Of 1,500 queries the row keeps 1,000, the same ones for every order; hits are all counted, repeats are not."""
+    """Of 1,500 queries the row keeps the same 1,000 for every order; all hits count once."""
     hits = [hit(number, query=f"q{number}") for number in range(1500)]
     shuffled = random.Random(1).sample(hits, len(hits))
     first, second = Desk().feed(*hits), Desk().feed(*shuffled, *hits[:100])
@@ -24,7 +24,7 @@ def test_a_site_of_every_query_keeps_a_small_row() -> None:
 
 
 def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
-    """Also beyond the caps of queries and days: which are kept does not depend on how many came together."""
+    """Beyond the caps, the kept queries and days do not depend on the batches."""
     number = MAX_QUERIES + 200
     hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
     one_by_one, at_once = SiteTally.load(None), SiteTally.load(None)
@@ -37,7 +37,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 
 def test_a_tally_is_stored_as_before() -> None:
-    """The bytes of a tally: state that a farmwatch of today wrote is read by the next one."""
+    """The bytes of a tally are pinned: a later farmwatch reads the state of this one."""
     stored = [
         *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
@@ -53,7 +53,7 @@ def test_a_tally_is_stored_as_before() -> None:
 
 @pytest.mark.parametrize("scores_first", [False, True])
 def test_a_page_that_changes_for_ever_does_not_make_the_tally_grow(scores_first: bool) -> None:
-    """Of 3,000 texts of one page the last few hundred scores are kept, beside those that rows are made of."""
+    """Of 3,000 texts of one page the last few hundred scores are kept, beside those in use."""
     desk = Desk(sprt=SPRT).feed(page(1, text="first"), score("first", True), page(2), score("t2", False))
     sizes = []
     for visit in range(2, 3002):
@@ -67,7 +67,7 @@ def test_a_page_that_changes_for_ever_does_not_make_the_tally_grow(scores_first:
 
 
 def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
-    """Of twenty detectors the one in use is kept, with the last of the others."""
+    """Of twenty detectors the one in use and the last of the others are kept."""
     desk = Desk(sprt=SPRT).feed(page(1), score("t1", True))
     desk.feed(*(score("t1", True, f"other/{number}") for number in range(20)))
     assert desk.feed(page(2)).row.scored == 1
@@ -76,7 +76,7 @@ def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
 
 
 def test_days_with_a_hit_are_kept() -> None:
-    """Days of hits, each once, in order; of more than 400 the newest; a hit without a time has none."""
+    """Days of hits are kept once, in order; of more than 400 the newest; a hit without a time adds none."""
     desk = Desk().feed(hit(1), hit(2, at=2 * DAY_MS), hit(3, at=2 * DAY_MS + 5), hit(4, at=DAY_MS - 1))
     assert desk.row.days == [0, 2]
     many = random.Random(3).sample(range(1000), 500)
@@ -100,6 +100,6 @@ TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in ("failed",
     )
 )
 def test_the_fields_are_those_of_the_verdict(verdict: Verdict) -> None:
-    """Of any verdict the fields that a tally takes in are read as the whole record reads them."""
+    """For any verdict, the partial record has the same fields as the whole record."""
     read = decode(JudgedPage, encode(verdict))
     assert [getattr(read, name) for name in TAKEN] == [getattr(verdict, name) for name in TAKEN]

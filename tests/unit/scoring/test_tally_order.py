@@ -1,4 +1,4 @@
-"""The row is the same for every order of arrival, and of each page its first article is the evidence."""
+"""The row is the same for every order of arrival, and each page's first article is the evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def test_a_newer_fetch_replaces_its_page_in_place() -> None:
 
 
 def test_a_refetched_page_moves_the_counts_and_not_the_evidence() -> None:
-    """The counts follow a page's newest fetch; the method reads its first fetch as an article, whatever came later."""
+    """The counts follow a page's newest fetch.
+
+    The method reads its first fetch as an article, regardless of later ones.
+    """
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(5)), *(score(f"t{i}", False) for i in range(5)))
     first = desk.row
     assert (first.verdict, first.pages_used, first.decided_at) == ("human", 5, 1)
@@ -40,7 +43,7 @@ def test_a_refetched_page_moves_the_counts_and_not_the_evidence() -> None:
 
 
 def test_a_page_that_was_no_article_at_first_is_evidence_from_when_it_is_one() -> None:
-    """A first fetch that was dropped is passed over; the evidence is the first that was an article."""
+    """A dropped first fetch is skipped; the evidence is the first article."""
     desk = Desk(sprt=SPRT).feed(page(1, article=False), page(1, visit=5, text="t"), score("t", True))
     assert (desk.row.articles, desk.row.pages_used) == (1, 1)
 
@@ -79,7 +82,7 @@ def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[
 def test_the_row_is_independent_of_the_interleaving(
     topics: tuple[Sequence[Record], Sequence[Record], Sequence[Record]], seed: int
 ) -> None:
-    """For every interleaving of the three topics, the last row is the same except for its time."""
+    """Every interleaving of the three topics gives the same last row, except for its time."""
     rng = random.Random(seed)
     in_turn = Desk(sprt=SPRT).feed(*topics[0], *topics[1], *topics[2])
     mixed = Desk(sprt=SPRT).feed(*interleaved(topics, rng))
@@ -108,7 +111,7 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
 @settings(max_examples=60)
 @given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
 def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
-    """Under one ruleset any order at all of hits, verdicts and scores leaves the same row, and so does a repetition."""
+    """Under one ruleset any order of hits, verdicts and scores gives the same row, also with repetitions."""
     records = [
         msgspec.structs.replace(record, detector=FALCON, id=f"{record.text_digest}:{FALCON}")
         if isinstance(record, Score)

@@ -1,4 +1,4 @@
-"""TALLY: one row per site, from hits, verdicts and scores; when its verdict stands, and when crawling it stops."""
+"""TALLY: one row per site from hits, verdicts and scores; the end of corrections, and the end of crawling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tally_desk import DAY_MS, DETECTOR, FALCON, SITE, SPRT, Desk,
 
 
 def test_a_hit_alone_makes_a_row() -> None:
-    """A site that was only found has its row: unclassifiable, no pages, its sources, queries and best rank."""
+    """A site without pages has a row: unclassifiable, with its sources, queries and best rank."""
     row = Desk().feed(hit(1, 7, "b"), hit(2, 3, "a", "q2"), hit(2, 1, "c"), hit(3, 0)).row
     assert (row.verdict, row.pages, row.hits, row.best_rank) == ("unclassifiable", 0, 3, 3)
     assert (row.sources, row.queries) == (["a", "b", "file"], ["q1", "q2"])
@@ -30,7 +30,7 @@ def test_flags_in_page_order_decide() -> None:
 
 
 def test_a_row_is_emitted_only_when_it_differs() -> None:
-    """Records that change nothing emit nothing, whatever the clock says."""
+    """Records without a change emit nothing, at any time."""
     desk = Desk().feed(hit(1), page(1), score("t1", True))
     count = len(desk.outputs)
     desk.feed(hit(1), page(1), score("t1", True))
@@ -62,7 +62,7 @@ def test_abstentions_are_skipped() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_no_number_is_absent(number: float) -> None:
-    """A record with NaN or infinity keeps its flag; for a method that reads scores it is not there."""
+    """A score of NaN or infinity keeps its flag; a method that reads scores ignores it."""
     records = [*(page(i) for i in range(8)), *(score(f"t{i}", True, number=number) for i in range(8))]
     assert Desk(sprt=SPRT).feed(*records).row.pages_used == 4
     row = Desk(method="gaussian", gaussian=GaussianParams()).feed(*records).row
@@ -70,7 +70,7 @@ def test_a_score_that_is_no_number_is_absent(number: float) -> None:
 
 
 def test_later_pages_correct_a_site_until_it_closes() -> None:
-    """Five clear pages, then flagged ones: within the time the row is corrected to llm, after it the row stands."""
+    """Flagged pages after five clear ones correct the row to llm until the site closes, and not afterwards."""
     flags = [False] * 5 + [True] * 10
     near, far = [*range(1, 16)], [1, 2, 3, 4, 5, *range(60_006, 60_016)]
     corrected = Desk(sprt=SPRT, close_after_s=60).feed(*site_of(flags, near))
@@ -83,7 +83,7 @@ def test_later_pages_correct_a_site_until_it_closes() -> None:
 
 
 def test_a_mixed_site_is_crawled_for_longer() -> None:
-    """Two clear groups of scores: marked, and no word to stop before mixed_articles, by default twice the number."""
+    """A site with two clear groups of scores is mixed, and is crawled up to mixed_articles (default: twice as many)."""
     desk = Desk(sprt=SPRT, enough_articles=10, mixed_articles=12)
     numbers = [0.97, 0.85, 0.98, 0.86, 0.99, 0.84, 1.0, 0.87] * 2
     desk.feed(*(page(i) for i in range(16)))
@@ -96,7 +96,7 @@ def test_a_mixed_site_is_crawled_for_longer() -> None:
 
 
 def test_a_site_that_is_no_longer_mixed_stops() -> None:
-    """The word to stop waits only while the site is mixed."""
+    """The stop decision waits only while the site is mixed."""
     desk = Desk(sprt=msgspec.structs.replace(SPRT, min_pages=8), mixed_articles=40)
     numbers = [0.84, 0.85, 0.86, 0.87, 0.97, 0.98, 0.99, 1.0]
     desk.feed(*(page(i) for i in range(40)), *(score(f"t{i}", x < 0.9, number=x) for i, x in enumerate(numbers)))
@@ -108,7 +108,7 @@ def test_a_site_that_is_no_longer_mixed_stops() -> None:
 
 @pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
 def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
-    """Decided and mixed on the first day, and 300 pages on the third that are no evidence any more: crawling stops."""
+    """A site decided and mixed on the first day, with 300 pages on the third day that are no evidence, is stopped."""
     desk = Desk(FALCON, method=method)
     flags = [True] * 2 + [False] * 4 + [True] * 9
     for number, flag in enumerate(flags):

@@ -44,7 +44,7 @@ def test_public_addresses(address: str) -> None:
 
 @given(st.ip_addresses(v=4))
 def test_wrapping_does_not_change_the_verdict(address: object) -> None:
-    """An IPv4 address is judged the same when mapped into IPv6 or put behind NAT64."""
+    """An IPv4 address is judged the same mapped into IPv6 or with a NAT64 prefix."""
     assert is_public(f"::ffff:{address}") == is_public(str(address)) == is_public(f"64:ff9b::{address}")
 
 

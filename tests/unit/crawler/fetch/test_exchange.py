@@ -39,7 +39,7 @@ def test_conditions_are_for_the_url_itself(loopback: Web) -> None:
 
 
 def test_tdmrep_is_read_up_to_its_cap(loopback: Web) -> None:
-    """/.well-known/tdmrep.json is fetched as it is, whatever its type, up to 64 KiB."""
+    """/.well-known/tdmrep.json is fetched with any content type, up to 64 KiB."""
     loopback.routes["a.test/ok"] = Reply(b'[{"location": "/", "tdm-reservation": 1}]', headers={"Content-Type": "x/y"})
     answer = fetch(loopback.target, job_for("http://a.test/ok", RequestKind.TDMREP))
     assert answer.outcome is FetchOutcome.FETCHED and answer.body.startswith(b'[{"location"') and not answer.truncated

@@ -30,7 +30,7 @@ def test_a_site_has_jobs_at_its_own_host_only(loopback: Web, kind: RequestKind) 
 
 
 def test_a_sitemap_at_the_twin_lists_pages_of_its_own_site(loopback: Web) -> None:
-    """A sitemap may stand at the www twin; URLs of the twin in it are still not the site's."""
+    """A sitemap may be at the www twin; its URLs of the twin do not belong to the site."""
     loopback.routes |= {
         "a.test/s.xml": redirect("http://www.a.test/s.xml"),
         "www.a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /p\n"),
@@ -138,7 +138,7 @@ def test_slow_connections_do_not_push_requests_together(loopback: Web, monkeypat
 
 @pytest.mark.parametrize("needed_for", ["the connection", "DNS"])
 def test_no_socket_left_is_not_the_sites_fault(loopback: Web, needed_for: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a file descriptor the job comes again, as if nothing had been requested; no site is blamed."""
+    """Without a file descriptor the job is repeated as if it had not been requested; no site is blamed."""
 
     def none_left(*_: Any) -> Any:
         raise OSError(errno.EMFILE, "Too many open files")

@@ -21,7 +21,10 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 
 def test_a_page_as_sent(loopback: Web) -> None:
-    """A fetched page has the inflated bytes packed, the charset, and the headers that are kept; we say who we are."""
+    """A fetched page has its packed inflated bytes, its charset and the kept headers.
+
+    The request has the User-Agent.
+    """
     body = "<html><p>Größe".encode()
     loopback.routes["a.test/x"] = Reply(
         gzip.compress(body),
@@ -177,7 +180,7 @@ def test_allow_private_lifts_the_guard_for_both_families(address: str, host: str
 
 
 def test_a_table_of_addresses_allows_no_other(loopback: Web) -> None:
-    """Under resolve_to the guard keeps IP literals out, too: nothing beyond the table is connected to."""
+    """Under resolve_to the guard also refuses IP literals: only addresses of the table are connected to."""
     loopback.routes["a.test/robots.txt"] = redirect("http://169.254.169.254/latest/meta-data/")
     answer = fetch(loopback.target, job_for("http://a.test/robots.txt", RequestKind.ROBOTS))
     assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address")
@@ -222,7 +225,7 @@ def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
 
 
 def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
-    """An opt-out behind a thousand characters of an X-Robots-Tag counts, though the kept header is cut."""
+    """An opt-out after a thousand characters of an X-Robots-Tag counts, though the kept header is cut."""
     tags = f"otherbot: {'noarchive, ' * 200}\r\nX-Robots-Tag: noai"
     loopback.routes["a.test/"] = raw(HEAD + f"X-Robots-Tag: {tags}\r\n\r\n<html>".encode())
     answer = fetch(loopback.target, "http://a.test/")

@@ -23,7 +23,7 @@ def answer(site: str, reason: str = "dns", **fields: object) -> FetchResult:
 def failed(
     sites: int, *, times: int = 2, known: bool = False, reason: str = "dns", now_ms: int = LATER_MS
 ) -> NetworkWatch:
-    """A watch that has seen sites fail in turn."""
+    """A network watch after failures of several sites."""
     watch = NetworkWatch(SETTINGS)
     fail(watch, sites, times=times, known=known, reason=reason, now_ms=now_ms)
     return watch
@@ -129,7 +129,7 @@ def test_failures_are_summed_up_once_a_minute() -> None:
 
 
 def test_failures_before_a_pause_belong_to_another_streak() -> None:
-    """One dead site hours ago does not keep an outage of today from being seen."""
+    """One dead site hours ago does not hide an outage of today."""
     watch = failed(1, times=1)
     today = LATER_MS + 8 * 3_600_000
     fail(watch, 6, known=True, now_ms=today)

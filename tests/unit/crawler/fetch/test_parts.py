@@ -71,7 +71,7 @@ def test_bad_encodings_are_named() -> None:
 
 
 def test_retry_after() -> None:
-    """Seconds and dates are read, the past is now, and nonsense is nothing."""
+    """Seconds and dates are read; a past date means now; invalid values mean none."""
     assert retry_after_s("120", 0) == 120.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 100) == 0.0

@@ -1,4 +1,4 @@
-"""Spacing of domains and addresses: a simulated crowd of hosts that come, are deferred, and come back."""
+"""Spacing of domains and addresses: simulated hosts that ask, are deferred, and ask again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Crowd:
 
 
 def closest(starts: Sequence[tuple[float, str]], shared: dict[str, Sequence[str]]) -> dict[str, float]:
-    """Smallest time between two starts, by what their hosts share."""
+    """Smallest time between two starts, by shared domain and address."""
     times: dict[str, list[float]] = defaultdict(list)
     for when, host in starts:
         for name in shared[host]:
@@ -74,7 +74,7 @@ COMERS = st.lists(
 def test_no_two_starts_are_closer_than_the_delay(
     found: list[tuple[float, int, list[int]]], domain_s: float, address_s: float, data: st.DataObject
 ) -> None:
-    """In whatever order hosts come, however late they come back: all start, a delay apart per domain and address."""
+    """For any order and delay of the hosts, all start, a delay apart per domain and address."""
     late = st.sampled_from([0.0, 0.0, 0.1, 0.4, 3.0, 40.0])
     crowd = Crowd(Spacing(domain_s, address_s, BORN), lambda _: data.draw(late))
     comers = [
@@ -95,7 +95,7 @@ def test_no_two_starts_are_closer_than_the_delay(
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=100), st.sampled_from([0.05, 0.5, 1.0, 7.0]), st.booleans())
 def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s: float, by_domain: bool) -> None:
-    """Hosts of one domain, or at one address, that come back at their place are deferred once at most."""
+    """Hosts of one domain or address that ask again at their time are deferred at most once."""
     crowd = Crowd(Spacing(delay_s if by_domain else 0.0, 0.0 if by_domain else delay_s, BORN))
     crowd.run([(BORN + when, f"h{number}", "d", ("a",)) for number, when in enumerate(whens)])
     assert len(crowd.starts) == len(whens) and set(crowd.sent_away.values()) <= {1}
@@ -114,7 +114,7 @@ def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
 
 
 def test_a_stall_costs_each_host_one_more_way() -> None:
-    """After a halt of ten seconds hosts are deferred once more at most, and none waits long."""
+    """After a pause of ten seconds hosts are deferred at most once more, and none waits long."""
     places = Spacing(0.0, 1.0, BORN)
     crowd = Crowd(places)
     halted = {f"h{number}" for number in range(20, 30)}

@@ -169,7 +169,7 @@ def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyP
 
 
 def test_traps_end() -> None:
-    """Links that lead ever deeper end at the depth limit, and URLs at the cap."""
+    """Endless chains of links end at the depth limit, and URLs at the cap."""
     site = begun("0", page_budget=1000, use_sitemaps=False, url_cap=7)
     for n in range(4):
         assert site.step(body=f"<a href=/{n + 1}>x</a>".encode()).url == f"http://a.test/{n}"

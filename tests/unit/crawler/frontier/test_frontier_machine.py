@@ -53,14 +53,14 @@ class Machine(Site):
         self.asked: set[str] = set()
 
     def start(self) -> None:
-        """Begin what is due."""
+        """Begin the due jobs."""
         for job in self.jobs(busy=tuple(self.under_way), since_ms=self.since):
             assert self.now >= self.earliest.get(job.site, 0), "too early"
             self.earliest[job.site] = self.now + DELAY_MS
             self.under_way[job.site] = job
 
     def end(self, dice: int, *, crash: bool) -> None:
-        """Answer a request that is under way; with a crash its batch is lost, and all that is under way."""
+        """Answer a request in flight; a crash loses its batch and all requests in flight."""
         if not self.under_way and (due := self.committed.next_due()) is not None:
             self.now = max(self.now, due)
             self.start()

@@ -144,7 +144,7 @@ def test_rows_of_another_version_are_not_guessed_at() -> None:
 
 
 class _Large:
-    """A frontier of 100,000 sites with a queued URL each, generated as it is read."""
+    """A frontier of 100,000 sites with a queued URL each, generated on reading."""
 
     SITES = 100_000
 

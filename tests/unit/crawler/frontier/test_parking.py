@@ -17,7 +17,7 @@ visited = partial(begun, use_sitemaps=False)
 
 
 def test_a_park_says_until_when_and_why() -> None:
-    """The row of a site says why and until when it is parked, and it counts as parked until its next request."""
+    """The row of a site has the reason and the end of its park; it counts as parked until its next request."""
     site = visited("1")
     site.step(**BUSY, retry_after_s=600.0)
     assert (site.row.parked_until, site.row.parked_why) == (site.now + 600_000, "http_429")
@@ -44,7 +44,7 @@ def test_a_park_says_which_file_failed(kind: RequestKind, failed: dict[str, obje
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
-    """The waits of a host double over its pages, and begin anew after a good answer."""
+    """The waits of a host double over its pages, and start again after a good answer."""
     site = visited("1", "2", "3", tries=1)
     site.step(**BUSY)
     assert site.row.next_start == site.now + 30_000
@@ -100,7 +100,7 @@ def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
 
 @pytest.mark.parametrize("kind", [RequestKind.ROBOTS, RequestKind.PAGE])
 def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
-    """If no request was made the site waits for its place, and nothing else changes; then the same job comes."""
+    """If no request was made, the site waits for its turn without another change; then the job is repeated."""
     site = with_hits("1", use_sitemaps=False)
     job = site.reach(kind)
     before = site.row

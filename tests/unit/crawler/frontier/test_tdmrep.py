@@ -27,7 +27,7 @@ def test_reserved_pages_carry_the_signal() -> None:
 
 
 def test_reserved_pages_are_not_asked_for_where_opt_outs_are_obeyed() -> None:
-    """With obey_opt_out a reserved URL is refused without a request, and its record says why."""
+    """With obey_opt_out a reserved URL is refused without a request, with the reason in its record."""
     site = reserved(obey_opt_out=True)
     site.step(body=RESERVING)
     assert site.walk() == ["/free"]

@@ -33,7 +33,7 @@ def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
 
 
 def test_only_failures_in_a_row_stop_a_site() -> None:
-    """An answer between connection failures, an error too, starts their count anew."""
+    """An answer between connection failures, also an error, resets their count."""
     site = begun("1", "2")
     for answer in (fail(), fail(), status(404), fail(), fail()):
         site.step(**answer)
@@ -124,7 +124,7 @@ def test_other_refusals_are_final() -> None:
 
 
 def test_an_excused_failure_is_no_attempt() -> None:
-    """A failure that is not the site's counts nowhere, however often: the same job comes again after a wait."""
+    """A failure that is not the site's never counts: the same job is repeated after a wait."""
     site = with_hits("1")
     for kind in (RequestKind.ROBOTS, RequestKind.PAGE, RequestKind.SITEMAP):
         for _ in range(5):

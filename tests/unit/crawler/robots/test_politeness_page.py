@@ -1,4 +1,4 @@
-"""docs/explanation/politeness.md: what it promises is what the code does."""
+"""The code keeps the promises of docs/explanation/politeness.md."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_caps_are_those_of_the_code() -> None:
 
 
 def test_the_example_of_a_group_is_right() -> None:
-    """The robots.txt on the page forbids us what the page says it forbids, and the way out of it works."""
+    """The page's example robots.txt has the stated effect on the crawler, and so has its exception."""
     text = re.search(r"```\n  (User-agent: \*.*?)\n  ```", PAGE, re.DOTALL)
     assert text is not None
     lines = "\n".join(line.strip() for line in text[1].split("\n"))

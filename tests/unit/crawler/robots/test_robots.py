@@ -1,4 +1,4 @@
-"""robots.txt: what an answer means, what its rules say, that no text hurts, and the shelf of parsed ones."""
+"""robots.txt: the meaning of answers and rules, hostile texts, and the cache of parsed files."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_marks_and_line_ends(mark: bytes, eol: bytes) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
-    """The RFC wants UTF-8; one in UTF-16 or strewn with NULs says what its owner wants all the same."""
+    """A robots.txt in UTF-16 or with NULs is understood, though the RFC demands UTF-8."""
     assert not RobotsRules("User-agent: *\nDisallow: /x\n".encode(encoding), "farmwatch").allows("https://a.example/x")
 
 
@@ -144,7 +144,7 @@ def _searched(text: bytes, url: str) -> RobotsRule | None:
 
 @given(_texts.map(str.encode) | st.binary(max_size=400).map(b"User-agent: *\nDisallow: /".__add__), _paths | st.text())
 def test_the_rule_that_is_looked_up_is_the_longest_match(text: bytes, path: str) -> None:
-    """The table comes to the rule that a search of all finds, its line is named, and any bytes break nothing."""
+    """The table finds the same rule as a full search, with its line, for any bytes."""
     url = f"https://a.example/{path}"
     rules, found = RobotsRules(text, "farmwatch"), explain(text, "farmwatch", url)
     if found.why is not DecisionReason.ROBOTS_TXT:
@@ -159,7 +159,7 @@ _plain_rules = st.tuples(st.booleans(), _plain, st.sampled_from(["", "", "$"]))
 
 @given(st.lists(_plain_rules, max_size=10), _plain)
 def test_on_plain_patterns_protego_agrees(rules: list[tuple[bool, str, str]], path: str) -> None:
-    """Where there are no escapes to read differently, an implementation of others comes to the same decisions."""
+    """Without escapes, an independent implementation makes the same decisions."""
     text = "User-agent: *\n" + "".join(f"{'Allow' if a else 'Disallow'}: {p}{end}\n" for a, p, end in rules)
     path = path.replace("*", "x")
     if path.startswith("//"):

@@ -1,4 +1,4 @@
-"""What others publish about robots.txt, as a table: RFC 9309's own examples, Google's and protego's cases.
+"""Published cases of robots.txt as a table: RFC 9309's examples, Google's and protego's cases.
 
 Facts only: a text, a product token, what it may and may not ask for. Every line is put to protego, too, so that the
 table says where it reads a robots.txt differently, and which of us is stricter.
@@ -210,7 +210,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_published_cases(case: Case) -> None:
-    """What may be asked for may be asked for, what may not may not, and the line that is named says the same."""
+    """The parser allows and forbids the stated URLs, and the named line agrees."""
     text = case.text.encode()
     rules = RobotsRules(text, case.agent)
     for paths, allowed in ((case.yes, True), (case.no, False)):
@@ -224,7 +224,7 @@ def test_published_cases(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_where_protego_reads_otherwise(case: Case) -> None:
-    """The table names every path on which protego is of another opinion, and no other."""
+    """The table names exactly the paths on which protego decides otherwise."""
     peer = Protego.parse(case.text)
     paths = [(path, True) for path in case.yes.split()] + [(path, False) for path in case.no.split()]
     other = {path for path, allowed in paths if peer.can_fetch(f"https://foo.bar{path}", case.agent) is not allowed}

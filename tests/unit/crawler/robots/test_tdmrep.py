@@ -89,7 +89,7 @@ def test_a_byte_order_mark_is_no_obstacle() -> None:
 
 
 def test_what_lies_beyond_the_caps_is_not_read() -> None:
-    """At most so many rules, and so many characters of locations, which bound the time of a match."""
+    """The numbers of rules and of characters of locations have limits, which bound the time of a match."""
     many = [{"location": "/x", "tdm-reservation": 0}] * RULES_CAP + [{"location": "/", "tdm-reservation": 1}]
     assert len(TdmRep.parse(json.dumps(many).encode()).rules) == RULES_CAP
     long = [{"location": "/" + "*a" * PATTERNS_CAP, "tdm-reservation": 1}]

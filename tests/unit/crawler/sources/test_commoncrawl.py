@@ -162,7 +162,7 @@ def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[s
 
 
 def test_a_query_is_a_host_name() -> None:
-    """A URL stands for its host; words are refused."""
+    """A URL means its host; words are refused."""
     assert "url=a.example%2F%2A" in SOURCE.request(Query("q", "https://A.example/x"), 1).url
     with pytest.raises(QueryRefused, match="host name"):
         SOURCE.request(Query("q", "how to garden"), 1)

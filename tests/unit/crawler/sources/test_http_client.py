@@ -29,7 +29,7 @@ def _secret(url: str) -> SourceRequest:
 
 
 def test_a_request_carries_its_secrets_and_who_asks() -> None:
-    """Header and parameter arrive beside what the URL says; the answer comes with its headers in lower case."""
+    """Headers and parameters are added to those of the URL; the answer has lower-case headers."""
     with Engine(lambda _: says({"a": 1}, 429, Retry_After="7")) as engine:
         answer = _ask(_secret(f"{engine.url}/search?q=a%26b+c"))
     (asked,) = engine.seen
@@ -62,7 +62,7 @@ def test_redirects_are_followed_on_the_same_host() -> None:
 
 
 def test_an_answer_beyond_the_cap_is_bad() -> None:
-    """Plain, and inflated from next to nothing; gzip within the cap is read."""
+    """Plain bodies and gzip bombs beyond the cap are refused; gzip within the cap is read."""
     bomb = gzip.compress(b"\0" * 50_000_000)
     for body, headers in (b"x" * 2_000_000, {}), (bomb, {"Content-Encoding": "gzip"}):
         big = Reply(body, headers=headers)

@@ -75,7 +75,7 @@ def test_ranks_go_on_over_result_pages(log: Log) -> None:
 
 
 def test_a_busy_source_is_left_alone_and_asked_again(log: Log) -> None:
-    """429 twice: our own wait, then what Retry-After says, then the answer; nothing is lost."""
+    """After 429 twice the client waits its own time, then Retry-After, then gets the answer; nothing is lost."""
     script: list[SourceAnswer | Exception] = [SourceBusy("429"), SourceBusy("429", 600.0), answer(_brave())]
     desk = _desk(log, lambda _: script.pop(0))
     summary = desk.run(QUERIES[:1])
@@ -95,7 +95,7 @@ def test_a_query_that_never_succeeds_is_given_up(log: Log) -> None:
 
 
 def test_a_park_survives_a_restart(log: Log) -> None:
-    """The next process waits what the one before was asked to wait."""
+    """The next process keeps the wait of the one before."""
     desk = _desk(log, lambda _: SourceBusy("429", 900.0), tries=1)
     desk.run(QUERIES[:1])
     desk.answering = lambda _: answer(_brave())
@@ -272,7 +272,7 @@ def test_sources_do_not_share_their_records(log: Log) -> None:
 
 
 def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log) -> None:
-    """The first page was answered, the second refused: what was found stays."""
+    """If the first page is answered and the second refused, the results of the first are kept."""
     script: list[SourceAnswer | Exception] = [answer(_brave()), SourceRefused("moved")]
     desk = _desk(log, lambda _: script.pop(0), pages=2)
     summary = desk.run(QUERIES[:1])
@@ -306,7 +306,7 @@ class _CountingLog(MemoryLog):
 
 
 def test_a_look_where_nothing_is_new_reads_nothing() -> None:
-    """On Kafka a read is a consumer, with its connections: only what was appended since is worth one."""
+    """Only new records are read, because on Kafka each read opens a consumer."""
     log = _CountingLog()
     log.create(all_topics(PARTITIONS, "e"))
     log.append([Output(CONTROL, 0, b"other", b"x")])

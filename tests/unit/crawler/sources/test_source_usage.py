@@ -145,7 +145,7 @@ def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
 
 
 def test_an_interval_is_a_number_and_a_unit() -> None:
-    """As `--every` takes it; too short, too long, or of another form it is refused with what may be written."""
+    """The forms of `--every` are read; too short, too long and other forms are refused with the allowed ones."""
     assert [interval_s(text) for text in ("6h", "90m", "1d", " 2W ")] == [21_600, 5400, 86_400, 1_209_600]
     for text in ("", "6", "h", "-1h", "1.5h", "30s", "9999999w", "6h 30m"):
         with pytest.raises(ValueError, match="such as 90m, 6h, 1d"):

@@ -109,7 +109,7 @@ ANSWERS = {
     ],
 )
 def test_a_request_is_as_documented(name: str, page: int, path: str, fields: str) -> None:
-    """Query, page, language and country stand where each API wants them, quoted."""
+    """Query, page, language and country are in the parameters of each API, quoted."""
     request = _open(name).request(QUERY, page)
     assert request.shown == path
     query = f"{'query' if name == 'marginalia' else 'q'}=garden+%26+wall&{fields}"
@@ -201,7 +201,7 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
     ],
 )
 def test_a_refusal_is_told_in_words(name: str, status: int, body: bytes, kind: type[SourceError], said: str) -> None:
-    """Each status is an error that says what it means for this source, and whether asking again helps."""
+    """Each status is an error with its meaning for this source, and whether a retry may help."""
     with pytest.raises(SourceError, match=said) as raised:
         _open(name).results(_answer(body, status), 1)
     assert type(raised.value) is kind
@@ -244,7 +244,7 @@ def test_a_wrong_path_of_json_http_is_an_error_that_names_what_is_there() -> Non
 
 @pytest.mark.parametrize("name", ["keyword", "author", "monkey", "search_lang"])
 def test_ordinary_parameters_are_not_taken_for_secrets(name: str) -> None:
-    """A name that only holds the letters of `key` or `auth`; and any whose value is what the query fills in."""
+    """No secrets: names that merely contain `key` or `auth`, and values that the query fills in."""
     refuse_url(f"https://a.example/?{name}=x")
     refuse_url("https://a.example/?key={query}")
     for secret in ("appid", "sig", "bearer", "apiKey", "X-Api-Key"):
@@ -301,13 +301,13 @@ def test_whatever_json_comes_is_results_or_a_source_error(said: Any, name: str, 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff\xfe", b"", b'{"results": [' + b"[" * 100_000])
 def test_an_answer_that_is_no_json_is_bad_not_fatal(body: bytes) -> None:
-    """Depth without end and bytes of nothing are answers that are asked for again."""
+    """Endless nesting and empty bodies are answers to be retried."""
     with pytest.raises(BadAnswer):
         _open("searxng").results(_answer(body), 1)
 
 
 def test_control_characters_of_an_answer_go_nowhere() -> None:
-    """Titles, engines and what a source says of itself must not steer a terminal."""
+    """Titles, engines and messages of a source cannot steer a terminal."""
     spoiled = {"results": [{"url": "https://a.example/", "title": "a\x1b[2Jb\n c", "engine": "\x07e"}]}
     (found,) = _open("searxng").results(_answer(spoiled), 1).found
     assert (found.title, found.engine) == ("a[2Jb c", "e")
@@ -403,7 +403,7 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     ("said", "renewed"), [("monthly limit reached", 1_764_547_200.0), ("daily query limit", 1_763_856_000.0)]
 )
 def test_mojeek_says_which_limit_is_spent(said: str, renewed: float) -> None:
-    """A month is waited out to its end (UTC), whatever else is called a limit to the end of the day."""
+    """A monthly limit is waited out to the end of the month (UTC), any other limit to the end of the day."""
     at_s = 1_763_812_800.0  # 2025-11-22 12:00 UTC
     reply = SourceAnswer(200, {}, json.dumps({"response": {"status": f"ERROR: {said}"}}).encode(), at_s)
     with pytest.raises(QuotaSpent) as told:

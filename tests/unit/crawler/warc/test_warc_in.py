@@ -65,7 +65,7 @@ def only(data: bytes, **options: object) -> Page:
 
 
 def reasons(data: bytes, **options: object) -> list[str]:
-    """Why nothing became a page."""
+    """The reasons for records without a page."""
     found = read(data, **options)
     assert all(isinstance(one, Skipped) for one in found)
     return [one.reason for one in found if isinstance(one, Skipped)]
@@ -174,7 +174,7 @@ def test_encodings_are_undone(wire: bytes, headers: list[str]) -> None:
 
 
 def test_chunks_that_end_early_are_a_cut_body() -> None:
-    """A chunk that declares two gigabytes costs nothing, and its available bytes are kept."""
+    """A chunk that declares two gigabytes allocates no memory, and its available bytes are kept."""
     page = only(record(http(b"7fffffff\r\n" + HTML, TYPE, "Transfer-Encoding: chunked")))
     assert (body_of(page), page.truncated) == (HTML, True)
 
@@ -247,7 +247,7 @@ def test_a_broken_record_is_named_by_its_offset_and_passed_over(bad: bytes, pack
 
 
 def test_a_file_in_one_gzip_member_is_read() -> None:
-    """Not as the standard wants it, but some tools write so."""
+    """Some tools write this form against the standard."""
     assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
 
 
@@ -291,7 +291,7 @@ def test_bombs_and_giants_stay_within_bounds() -> None:
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=40)), max_size=4), st.booleans())
 def test_no_damage_breaks_the_reader(damage: list[tuple[int, bytes]], packed: bool) -> None:
-    """Whatever is overwritten, reading ends, nothing is raised, and a record that is whole in front is read."""
+    """With any bytes overwritten, reading ends without an error, and complete records before them are read."""
     pack = gzip.compress if packed else bytes
     data = bytearray(b"".join(map(pack, (FIRST, record(http(NOISE[:2000])), LAST))))
     start = len(pack(FIRST))

@@ -1,4 +1,4 @@
-"""WARC files as warcio sees them: what was captured, whole, whatever happens to the process or its disk."""
+"""WARC files read by warcio: complete captures, also after a killed process or a full disk."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def written(folder: Path, *captures: Capture, **changes: Any) -> list[Read]:
 
 
 def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
-    """Under a warcinfo record that says who crawled and how; linked, dated to the millisecond, address and digests."""
+    """Records follow a warcinfo record of the crawler; they have links, milliseconds, addresses and digests."""
     info, request, response = written(tmp_path, capture())
     assert [one.kind for one in (info, request, response)] == ["warcinfo", "request", "response"]
     told = dict(line.split(": ", 1) for line in info.body.decode().strip().split("\r\n"))
@@ -154,7 +154,7 @@ _VALUE = st.binary(max_size=60).map(lambda value: bytes(b for b in value if b >=
     )
 )
 def test_whatever_was_captured_reads_back_byte_by_byte(tmp_path: Path, captures: list[Capture]) -> None:
-    """Headers, in their order and spelling, and the body stand in the file as they came, but for Transfer-Encoding."""
+    """Headers, in order and spelling, and body are stored unchanged, except for Transfer-Encoding."""
     folder = tmp_path / str(time.monotonic_ns())
     with writing(folder) as archive:
         for one in captures:
@@ -215,7 +215,7 @@ def test_an_unfinished_file_is_told_by_its_name_and_left_alone_by_others(tmp_pat
 
 
 def test_a_leftover_is_cut_at_its_last_whole_record(tmp_path: Path) -> None:
-    """Cut anywhere, what was whole stays, and the file gets its name; one with nothing whole is removed."""
+    """Of a file cut anywhere the complete records stay under its final name; a file without any is removed."""
     written(tmp_path, capture(), capture(1))
     (file,) = finished(tmp_path)
     data = file.read_bytes()

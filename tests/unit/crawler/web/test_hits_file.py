@@ -149,7 +149,7 @@ def test_csv_without_a_url_column_is_refused(first: str) -> None:
 
 
 def test_commas_in_urls_and_hosts_of_a_list() -> None:
-    """Commas behind the host belong to a URL of a list; a host that no name can have is a broken line."""
+    """Commas after the host belong to the URL of a list; an impossible host is a broken line."""
     good = ["http://a.example/1,2.html;x", "http://a.example/?q=a,b", "http://[::1]/", "http://a_b.example/,"]
     hits, bad = read(("\n".join(good) + "\nhttp://a.example,b\nhttp://a.example;b/x\nhttp://a!b.example/\n").encode())
     assert [hit.url for hit in hits] == good

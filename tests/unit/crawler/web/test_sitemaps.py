@@ -1,4 +1,4 @@
-"""Sitemaps: what a file lists, what no file can do, and the sample."""
+"""Sitemaps: the listed URLs, hostile files, and the sample."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawler.web.sitemaps import URLS_CAP, SitemapFile, first_sitemaps, read_sit
 
 
 def test_only_as_many_entries_as_a_file_may_have_are_looked_at() -> None:
-    """Entries beyond 50,000 do not count, whatever those before them are; nor do the links of a page beyond 10,000."""
+    """Entries beyond 50,000 do not count, also after invalid ones; nor do the links of a page beyond 10,000."""
     foreign = b"<loc>https://b.example/</loc>"
     own = b"<loc>https://a.example/own</loc>"
     url = "https://a.example/sitemap.xml"
@@ -27,7 +27,7 @@ def test_only_as_many_entries_as_a_file_may_have_are_looked_at() -> None:
 
 @given(st.lists(st.integers(0, 500), max_size=60), st.integers(0, 60), st.integers(0, 20))
 def test_a_sample_of_samples_is_the_sample_of_all(numbers: list[int], cut: int, size: int) -> None:
-    """In whatever order and parts the URLs come, the sample is the same, without doubles."""
+    """For any order and parts of the URLs, the sample is the same, without duplicates."""
     urls = [f"https://a.example/{n}" for n in numbers]
     whole = sample("a.example", urls, size)
     parts = sample("a.example", [*sample("a.example", urls[cut:], size), *urls[:cut]], size)
@@ -73,7 +73,7 @@ _URL = "https://a.example/maps/sitemap.xml"
     ],
 )
 def test_which_entries_count(entry: str, listed: str) -> None:
-    """Whole URLs of the file's own host and port, under either scheme, and nothing else."""
+    """Only absolute URLs of the file's host and port count, under either scheme."""
     body = f'<?xml version="1.0"?><!DOCTYPE urlset [<!ENTITY x "https://a.example/x">]><urlset><url><loc>{entry}</loc>'
     assert read_sitemap(body.encode(), _URL, 10**6).pages == ((listed,) if listed else ())
 
@@ -90,7 +90,7 @@ def test_encodings_and_line_ends(encoding: str, eol: str) -> None:
 
 
 def test_an_index_that_lists_itself_leads_nowhere() -> None:
-    """The file itself is not among the files of an index; the others are, once each, whatever their number."""
+    """An index lists each other file once, and never itself."""
     entries = "".join(f"<sitemap><loc>https://a.example/maps/{n % 3}.xml</loc></sitemap>" for n in range(9))
     index = f"<sitemapindex><sitemap><loc>{_URL}</loc></sitemap>{entries}</sitemapindex>"
     found = read_sitemap(index.encode(), _URL, 10**6)
@@ -98,7 +98,7 @@ def test_an_index_that_lists_itself_leads_nowhere() -> None:
 
 
 def test_bombs_stay_small() -> None:
-    """60 MB in gzip, gzip in gzip, and ten million entries cost what the caps allow, and list what fits in them."""
+    """60 MB in gzip, gzip in gzip, and ten million entries stay within the caps, and list the entries below them."""
     pack = zlib.compressobj(1, zlib.DEFLATED, 31)
     entry = b"<url><loc>https://a.example/1</loc></url>" * 25_000
     bomb = pack.compress(b"<urlset>") + b"".join(pack.compress(entry) for _ in range(60)) + pack.flush()
@@ -118,7 +118,7 @@ def test_bombs_stay_small() -> None:
     [b"<loc>", b"<loc ", b"<a.b-c:loc", b"<loc>   ", b"<loc><![CDATA[", b"<![CDATA[", b"<loc>&amp;", b"\r", b"x\r"],
 )
 def test_hostile_sitemaps_cost_no_more_than_their_length(piece: bytes) -> None:
-    """Eight megabytes of openings that never close list nothing, at once (a quadratic pattern would take hours)."""
+    """Eight megabytes of unclosed tags list nothing, in linear time (a quadratic pattern would take hours)."""
     body = piece * (8_000_000 // len(piece))
     assert read_sitemap(b"<urlset>" + body, _URL, 10**7).pages == ()
     assert read_sitemap(body, _URL, 10**7).pages == ()
@@ -131,7 +131,7 @@ def test_hostile_sitemaps_cost_no_more_than_their_length(piece: bytes) -> None:
     ).map(lambda pieces: "".join(pieces).encode())
 )
 def test_any_file_lists_only_its_own_host(body: bytes) -> None:
-    """Any bytes, and the pieces of a sitemap thrown together, raise nothing and list URLs of its host, each once."""
+    """Any bytes, also shuffled pieces of a sitemap, raise no error and list URLs of its host, each once."""
     for start in (b"<urlset>", b"<urlset><loc>", b"<sitemapindex>", b"\x1f\x8b", b""):
         found = read_sitemap(start + body, _URL, 1000)
         listed = found.pages + found.files
@@ -140,7 +140,7 @@ def test_any_file_lists_only_its_own_host(body: bytes) -> None:
 
 
 def test_which_sitemaps_are_asked_for_first() -> None:
-    """Those that robots.txt names on the site's own host, so many as are read at all; else the usual place."""
+    """The sitemaps are those of robots.txt on the site's host, up to the limit; otherwise /sitemap.xml."""
     origin = "https://a.example"
     named = [
         "https://a.example/1.xml",

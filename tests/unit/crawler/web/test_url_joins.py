@@ -134,7 +134,7 @@ def test_references_to_a_host(reference: str, url: str) -> None:
 
 @pytest.mark.parametrize("reference", REFUSED)
 def test_what_is_no_web_url_is_refused(reference: str) -> None:
-    """Anything but an http(s) URL with a host raises UnusableUrl, and nothing else."""
+    """Any text but an http(s) URL with a host raises UnusableUrl."""
     with pytest.raises(UnusableUrl):
         normalise(reference, BASE)
 
@@ -169,7 +169,7 @@ def test_bases_of_each_form(base: str, reference: str, url: str) -> None:
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
 def test_links_are_joined_as_urls_are(reference: str, path: str) -> None:
-    """The quick way of `internal_links` comes to the same URLs as `normalise`, for every reference in the table."""
+    """The fast path of `internal_links` gives the same URLs as `normalise`, for every reference in the table."""
     if any(character in reference for character in "\"'<>&\x00"):
         return
     page = f'<a href="{reference}">'.encode()
@@ -218,7 +218,7 @@ def test_session_ids_make_no_new_pages() -> None:
 
 
 def test_paths_that_deepen_without_end_do_not() -> None:
-    """A page that links to `a/` or `../x/a/` below itself for ever is left after a few steps."""
+    """An endless chain of links to `a/` or `../x/a/` is left after a few steps."""
     for reference in ("a/", "b/a/", "x/y/z/", "./a/../a/b/"):
         url, steps = "https://a.example/start/", 0
         while found := next(internal_links(f"<a href='{reference}'>".encode(), "utf-8", url), None):

@@ -27,7 +27,7 @@ from stream.text.registrable_domain import registrable_domain
     "host", ["novels.5f0c2a91d3b7e604.12.9.human.canary.invalid", "a.INVALID.", "invalid", "%69nvalid"]
 )
 def test_no_hit_has_a_reserved_host(host: str) -> None:
-    """A hit under `.invalid`, however it is spelled, could pass for a canary site: it is refused, and says why."""
+    """A hit under `.invalid`, in any spelling, is refused with the reason: it could pass for a canary site."""
     with pytest.raises(UnusableUrl, match=r"under \.invalid, which is reserved \(RFC 2606\)"):
         hit_url(f"https://{host}/1")
     assert hit_url("https://invalid.example/a#b") == "https://invalid.example/a"
@@ -44,7 +44,7 @@ def test_site_is_the_host_without_port() -> None:
 
 
 def test_fetch_ids_tell_visits_apart() -> None:
-    """A visit has one id for ever; another visit has another."""
+    """The id of a visit is constant; another visit has another id."""
     assert fetch_id("http://a.example/", 1) == fetch_id("http://a.example/", 1)
     assert fetch_id("http://a.example/", 1) != fetch_id("http://a.example/", 2) != page_id("http://a.example/")
 

@@ -73,7 +73,7 @@ def named(report: AuditReport) -> dict[str, str]:
 
 
 def named_sites(report: AuditReport) -> dict[str, str]:
-    """As `named`, whatever else is broken."""
+    """As `named`, with any other faults."""
     return {broken.site: broken.how for broken in report.broken if broken.step == TALLIED}
 
 

@@ -1,4 +1,4 @@
-"""`farmwatch calibrate`: labels in three forms, the files it writes, what it prints, and what it refuses."""
+"""`farmwatch calibrate`: labels in three forms, its files, its output, and its refusals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(farmwatch: Runner, labels: Path, *more: str | Path) -> Ran:
 
 
 def test_prints_what_it_did_print(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The whole output, as it was read and found right; tests/golden/calibrate.txt is what to compare."""
+    """The whole output equals tests/golden/calibrate.txt, which was checked by hand."""
     ran = run(farmwatch, labels, "--name", "mine")
     assert ran.code == 0, ran.err
     assert ran.out.replace(str(tmp_path), "FOLDER") == GOLDEN.read_text()
@@ -80,7 +80,7 @@ def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_pa
 
 
 def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
-    """--json prints one document: the report as it is written, and the files."""
+    """--json prints one document: the report as in its file, and the paths of the files."""
     ran = run(farmwatch, labels, "--json")
     told = json.loads(ran.out)
     assert told.pop("files") == {"json": "calibrated.json", "report.json": "calibrated.report.json"}
@@ -156,7 +156,10 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """It says what a line holds, or that `label` asks where it is a sample. Beside a label such a line is skipped."""
+    """Without labels the message names the kind of line, or `farmwatch label` for a sample.
+
+    Among labels it is skipped.
+    """
     texts = [{"text": f"text {number}"} for number in range(30)]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
     assert ran.code == 3 and "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
@@ -169,7 +172,7 @@ def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -
 
 
 def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) -> None:
-    """A score of nobody makes no threshold: the message says how to tell whose it is."""
+    """Scores without a detector give no threshold: the message names the option for it."""
     path = jsonl(tmp_path / "labels.jsonl", [{k: v for k, v in row.items() if k != "detector"} for row in rows()])
     ran = run(farmwatch, path)
     assert ran.code == 2 and "line 1" in ran.err and "--detector IDENTITY" in ran.err
@@ -202,7 +205,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
-    """Texts give the set that their scores give; the domain is the genre, words are counted, abstentions told."""
+    """Texts give the same set as their scores; the domain is the genre, words are counted, abstentions reported."""
     scored = rows(sites=False)
     texts: list[dict[str, object]] = [
         {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and {number}"}
@@ -221,7 +224,7 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
 def test_a_text_that_the_detector_cannot_take_costs_itself_only(
     farmwatch: Runner, words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One poison text among 600: its line is told and skipped, all others are scored, none twice; exit code 1."""
+    """One poison text among 600 is reported and skipped; all others are scored once; exit code 1."""
 
     class Poisoned(_Words):
         def score(self, texts: Sequence[str]) -> list[TextScore]:
@@ -250,7 +253,7 @@ def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None,
 
 
 def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path) -> None:
-    """Its threshold is one of p_llm: a line with the margin alone is told and skipped, the curve stays its own."""
+    """Its threshold is on p_llm: a line with the margin alone is reported and skipped, and its own curve is kept."""
     rng = np.random.default_rng(0)
     lines: list[dict[str, object]] = [
         {"label": label, "score": 1.0, "p_llm": float(rng.beta(*law))}
@@ -280,7 +283,10 @@ def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(
     farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asked for the plot it ends before any text is scored; else the numbers are written and a line says what lacks."""
+    """With --plot it ends before any text is scored.
+
+    By default the numbers are written, and a line names the missing part.
+    """
     monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
@@ -303,7 +309,7 @@ def test_without_matplotlib_it_says_what_to_install(
     ],
 )
 def test_hostile_identities_are_bad_lines(farmwatch: Runner, tmp_path: Path, name: str) -> None:
-    """Escapes, quotes, line ends, mathematics and markup in an identity: the line is told in plain characters."""
+    """Escapes, quotes, line ends, formulas and markup in an identity are reported in plain characters."""
     path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 1.0, "detector": name}, *rows()])
     ran = run(farmwatch, path)
     assert ran.code == 1 and "line 1: detector: " in ran.err and "Traceback" not in ran.err
@@ -326,7 +332,7 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
 
 
 def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
-    """Three texts of each label, given 134 times, are three: refused, and the copies are told."""
+    """Three texts of each label, given 134 times, count as three: refused, with the number of copies."""
     lines = [
         {"label": label, "text": f"{number / 10}  {label}" + " " * (copy % 3)}
         for copy in range(134)
@@ -340,7 +346,7 @@ def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: P
 
 
 def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """Scores with an id count once for each id, those without as often as they stand; a copy of two labels is bad."""
+    """Scores with an id count once per id, those without an id each time; an id with two labels is bad."""
     twice = [{"id": f"t{number}", **row} for number, row in enumerate(rows())] * 2
     other = {**twice[0], "label": "llm"}
     ran = run(farmwatch, jsonl(tmp_path / "twice.jsonl", [*twice, other]), "--name", "twice")
@@ -354,7 +360,7 @@ def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path,
 @given(body=st.binary(max_size=300) | st.text(alphabet='{}[]",:labelhumant01.\n', max_size=300).map(str.encode))
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) -> None:
-    """No file of labels makes it fall: a line is used or reported, whatever is in it."""
+    """No file of labels raises an error: any line is used or reported."""
     from stream.text.user_errors import Exit
 
     path = tmp_path / f"labels.{suffix}"

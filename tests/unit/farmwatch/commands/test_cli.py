@@ -23,7 +23,7 @@ _HEAVY = {"torch", "transformers", "trafilatura", "kafka", "numpy", "lxml", "aio
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`farmwatch --help` loads none of the libraries that take time; that is what keeps it quick."""
+    """`farmwatch --help` loads none of the slow libraries."""
     code = (
         "import sys\n"
         "from farmwatch.__main__ import run\n"
@@ -59,7 +59,7 @@ def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["rate", "runs show"])
 def test_help_of_a_command_by_name(farmwatch: Runner, command: str) -> None:
-    """`farmwatch help COMMAND` says what `farmwatch COMMAND --help` says."""
+    """`farmwatch help COMMAND` prints the same as `farmwatch COMMAND --help`."""
     assert farmwatch("help", *command.split()).out == farmwatch(*command.split(), "--help").out
 
 
@@ -86,7 +86,7 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
     ],
 )
 def test_a_near_miss_is_answered_with_the_cure(farmwatch: Runner, arguments: list[str], said: str) -> None:
-    """Likely mistakes: exit 2, and one line that says what to write."""
+    """Likely mistakes: exit 2, and one line with the right form."""
     ran = farmwatch(*arguments)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert said in ran.err
@@ -136,7 +136,7 @@ def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, comma
 
 
 def test_a_broker_that_is_away_is_told_at_once(farmwatch: Runner) -> None:
-    """A command does not try for long, and does not claim to go on trying."""
+    """A command does not retry for long, and does not claim to continue."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         ran = farmwatch("rate", "--log", f"kafka:127.0.0.1:{unused.getsockname()[1]}")

@@ -56,7 +56,7 @@ def test_a_configured_one_that_cannot_be_used_is_exit_1(farmwatch: Runner) -> No
 
 
 def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path) -> None:
-    """Thresholds alone do not do: without a site test `up` refuses, so `detectors` says so, as table and as JSON."""
+    """Without a site test `up` refuses a detector with thresholds, and `detectors` shows that, as table and as JSON."""
     own = LiteNgram.load().identity
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=0.5, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
@@ -75,7 +75,7 @@ def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
 
 
 def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:
-    """A set in score.thresholds shows in the identity, in what is judged by it, and in the pipe."""
+    """A set in score.thresholds is part of the identity, of the site verdicts, and of the pipe."""
     own = LiteNgram.load().identity
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
@@ -99,7 +99,7 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
     ],
 )
 def test_batches_are_small_where_they_are_slow(flags: list[str], texts: int) -> None:
-    """A pair of models on a CPU gets batches that end within the drain; what is set counts."""
+    """A pair of models on a CPU gets batches that end within the drain; an explicit setting wins."""
     assert load(None, flags, {"HOME": "/nowhere"}).config.score.texts_at_once == texts
 
 
@@ -132,7 +132,7 @@ def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytes
 
 @pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])
 def test_a_set_that_nobody_published_is_a_wrong_name(farmwatch: Runner, command: list[str]) -> None:
-    """Like an unknown detector: the configuration names what is not there; `detectors` lists nevertheless."""
+    """A missing model is an error, as an unknown detector is; `detectors` lists the others nevertheless."""
     ran = farmwatch(*command, "--set", 'score.thresholds={"lite-ngram" = "accuracy"}', *WITHOUT_MODELS)
     assert ran.code == (Exit.PROBLEM if command == ["detectors"] else Exit.USAGE)
     assert "no threshold set 'accuracy'" in ran.err

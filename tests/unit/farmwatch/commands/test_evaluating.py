@@ -56,7 +56,7 @@ def mine(tmp_path: Path) -> Path:
 
 
 def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path) -> None:
-    """Precision and recall, pass rates by page type and source with intervals, and what each rule drops."""
+    """Precision and recall, pass rates by page type and source with intervals, and the drops of each rule."""
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
     rows = [line.split("\t") for line in ran.out.splitlines()]
@@ -70,7 +70,7 @@ def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path)
 def test_several_rulesets_are_compared_and_details_are_for_the_asking(
     farmwatch: Runner, labels: Path, mine: Path
 ) -> None:
-    """Each has a row of the summary and a column of the pass rates; the rules stand there with --verbose."""
+    """Each has a row of the summary and a column of the pass rates; --verbose adds the rules."""
     arguments = ("rulesets", "evaluate", mine, "notes", "--labels", labels, "--jobs", "1", "--source", "news")
     ran = farmwatch(*arguments)
     rows = [line.split("\t") for line in ran.out.splitlines()]
@@ -92,7 +92,7 @@ def test_several_rulesets_are_compared_and_details_are_for_the_asking(
 def test_what_the_labels_cannot_say_is_left_open(
     farmwatch: Runner, tmp_path: Path, mine: Path, types: tuple[str | None, ...], summary: list[str], said: str
 ) -> None:
-    """No number stands there, and stderr says why: to keep all pages is no merit where every page is an article."""
+    """There is no number, and stderr has the reason: if every page is an article, precision has no meaning."""
     for number, kind in enumerate(types):
         add(tmp_path / "p", "my", article_html(400 + number), **({"page_type": kind} if kind else {}))
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1")
@@ -102,7 +102,7 @@ def test_what_the_labels_cannot_say_is_left_open(
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine: Path, more: tuple[str, ...]) -> None:
-    """Labels of which none can be used: each is told, no table or document comes out, exit code 3."""
+    """If no label is usable, each is reported, there is no table or document, and the exit code is 3."""
     (tmp_path / "p" / "my").mkdir(parents=True)
     (tmp_path / "p" / "my" / "gold.jsonl").write_text("{\n")
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1", *more)

@@ -1,4 +1,4 @@
-"""frontier and crawl --dry-run on logs that no crawl has read yet, and what they refuse."""
+"""frontier and crawl --dry-run on logs before the first crawl, and their refusals."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def unread(tmp_path: Path) -> str:
 
 
 def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None:
-    """Hits and decisions on the topics count as read; what CRAWL would pass over or bury is left out, and said."""
+    """Hits and decisions on the topics count as read; records that CRAWL would skip or dead-letter are reported."""
     ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
     plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
     assert set(plans) == {"new.example", "done.example", "archived.example"}
@@ -85,7 +85,7 @@ def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None
 
 
 def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path) -> None:
-    """Neither records nor offsets nor state change, so that the crawl that follows finds what it would have found."""
+    """Records, offsets and state do not change, so a later crawl is not affected."""
 
     def seen() -> object:
         with closing(open_log(unread)) as log:
@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path
 
 
 def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
-    """--site lists the requests up to the site's rest; a host that nobody names is an error, whatever its letters."""
+    """--site lists the requests up to the site's rest; an unknown host is an error, in any spelling."""
     ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
     assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
     assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
@@ -125,7 +125,7 @@ def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: s
 
 @pytest.mark.parametrize("json", [(), ("--json",)])
 def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json: tuple[str, ...]) -> None:
-    """A list that was cut says so on stderr, JSON or not; one that ends at the limit does not."""
+    """A cut list is announced on stderr, also with JSON; a list that ends at the limit is not."""
     run = ("crawl", "--dry-run", "--log", unread, *json)
     ran = farmwatch(*run, "--limit", "2")
     assert len(ran.out.splitlines()) == (2 if json else 3)
@@ -147,7 +147,7 @@ def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_pat
 
 
 def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner, tmp_path: Path) -> None:
-    """The list names the number of all that rest, and says what those wait for that are not in it, if there are any."""
+    """The list has the number of all resting sites, and the reasons of those not listed."""
     later = int(time.time() * 1000) + 3_600_000
     pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
     ran = farmwatch("frontier", "--log", log_with(tmp_path / "a", *pages))
@@ -169,7 +169,7 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
 
 
 def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
-    """All sums are 0, no list is printed, and the message names what to do."""
+    """All sums are 0, no list is printed, and the message has the next step."""
     ran = farmwatch("frontier", "--log", unread)
     assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
     assert len(ran.out.splitlines()) == 3

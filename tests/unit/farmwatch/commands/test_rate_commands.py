@@ -1,4 +1,4 @@
-"""`rate` as it is cut and split, `canaries`, and `sites` with and without them."""
+"""`rate` with cuts and splits, `canaries`, and `sites` with and without canaries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> 
 
 
 def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
-    """Source, rank and days join; the cut is told on stderr; JSON has the fields that say what is missing."""
+    """Source, rank and days combine; stderr shows the cut; JSON has fields for missing data."""
     put(
         finished,
         row("a.example", "llm", sources=["searx"], best_rank=3, days=[TODAY]),
@@ -98,7 +98,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     ],
 )
 def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-    """Exit code 2, and what is expected."""
+    """The exit code is 2, and the message has the expected form."""
     ran = farmwatch("rate", *options, "--log", finished)
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 
@@ -179,7 +179,7 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
 
 
 def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str) -> None:
-    """Counts of two detectors stand apart."""
+    """Counts of two detectors are separate."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
     found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}

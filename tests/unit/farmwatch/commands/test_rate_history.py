@@ -1,4 +1,4 @@
-"""Series of rates: kept once an hour whoever writes them, thinned out when old, and shown by `rate --history`."""
+"""Series of rates: one point an hour from any process, thinned out when old, and shown by `rate --history`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def log(clock: Clock) -> Iterator[MemoryLog]:
 
 
 def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
-    """All sites, each source, each rank band, each query group: as `rate` says it, at the start of the interval."""
+    """Series of all sites, each source, rank band and query group agree with `rate` at the start of the interval."""
     SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
     assert set(points) == {
@@ -89,7 +89,7 @@ def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None
 
 
 def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> None:
-    """Beyond THIN_AFTER_DAYS the first point of a day stays, also where two days had nobody to do it."""
+    """Beyond THIN_AFTER_DAYS the first point of a day stays, also after two days without thinning."""
     keeper = SeriesWriter(log, SETTINGS)
     for hours in range(0, 48):
         clock.now_s = START_S + hours * HOUR_S
@@ -133,7 +133,7 @@ def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
 
 
 def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
-    """From and until, both included, by the time that a point stands for; a log without the topic has none."""
+    """--from and --to include both days, by the time of a point; a log without the topic has no points."""
     for days in range(5):
         clock.now_s = START_S + days * DAY_S
         SeriesWriter(log, SETTINGS).append(ROWS, clock.now_s)
@@ -205,7 +205,7 @@ class TestHistoryCommand:
         ],
     )
     def test_what_is_not_kept_is_said(self, farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-        """No series by day, none of a cut: a usage error that says what there is."""
+        """Series by day and of cuts are usage errors that list the possible series."""
         ran = farmwatch("rate", "--history", *options, "--log", finished)
         assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 

@@ -1,4 +1,4 @@
-"""The reference pages say what the code does."""
+"""The reference pages agree with the code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_command_and_option_has_a_meaning_and_every_argument_one_name() ->
 
 
 def test_every_rule_and_every_shipped_ruleset_is_described() -> None:
-    """Each rule has a row that says what it measures and when a page passes; each ruleset says what it is."""
+    """Each rule has a row with its measure and its condition; each ruleset has a description."""
     rows = [
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in section(RULES_PAGE, COMMAND).splitlines()
     ]
@@ -80,7 +80,7 @@ def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]
 @pytest.mark.slow
 @pytest.mark.xdist_group("labelled")
 def test_default_is_what_the_labels_favour(labelled: list[LabelledPage]) -> None:
-    """The choice made anew is the one on the page, and `default` keeps the same pages of the second half as it does."""
+    """A repeated choice agrees with the page, and keeps the same pages of the second half as `default`."""
     tables = choose_default.chosen(labelled)
     page = (DOCS / "explanation" / "rules.md").read_text(encoding="utf-8")
     assert section(page, choose_default.COMMAND) == document(tables)

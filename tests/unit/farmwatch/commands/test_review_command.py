@@ -1,4 +1,4 @@
-"""The command `review`, and the share that rests on what people say of its sample."""
+"""The command `review`, and the share from labels of its sample."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
 
 
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Where people say that no site is one, the share is near none, whatever the detector flags."""
+    """If people label no site as LLM, the share is near 0, with any flags of the detector."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
@@ -142,7 +142,7 @@ def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
 
 
 def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
-    """The last line of a page counts; articles without an author, and what was taken back, have no vote."""
+    """The last line of a page counts; articles without an author and withdrawn labels do not."""
     lines = [
         {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
         {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},
@@ -159,7 +159,7 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
 
 
 def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
-    """One new label renews no old one; drawn sites count that nobody labelled."""
+    """A new label does not renew old ones; drawn sites without a label count."""
     old = [
         {"fetch_id": f"{n}", "site": f"o{n}.example", "label": "llm", "labelled_at": 5 + n, "drawn": 3, "drawn_at": 5}
         for n in range(3)

@@ -81,7 +81,7 @@ def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> Non
 def test_each_reason_has_its_words(
     farmwatch: Runner, tmp_path: Path, text: str, path: str, why: str, code: Exit
 ) -> None:
-    """JSON names the reason, the text says it in words, and the exit code is that of both."""
+    """JSON has the reason, the text has it in words, and both have the same exit code."""
     url = f"https://a.example{path}"
     ran = _file(farmwatch, tmp_path, text, url, "--json")
     found = json.loads(ran.out)
@@ -90,7 +90,7 @@ def test_each_reason_has_its_words(
 
 
 def test_hostile_text_does_not_steer_the_terminal(farmwatch: Runner, tmp_path: Path) -> None:
-    """Escapes, bells, bidirectional marks and bytes that are no UTF-8 come out as harmless characters, cut short."""
+    """Escapes, bells, bidirectional marks and invalid UTF-8 are printed as harmless characters, shortened."""
     hostile = (
         b"User-agent: farmwatch\x1b]0;x\x07\nDisallow: /a*\x1b[2J\xe2\x80\xae\xff"
         + b"z" * 9000
@@ -104,7 +104,7 @@ def test_hostile_text_does_not_steer_the_terminal(farmwatch: Runner, tmp_path: P
 
 
 def test_a_site_is_asked_as_the_crawl_asks_it(farmwatch: Runner, web: Web) -> None:
-    """robots.txt is fetched with our name and followed where it leads; what the answer means is told."""
+    """robots.txt is fetched with our User-Agent, through redirects, and the meaning of the answer is printed."""
     web.routes["a.test/robots.txt"] = redirect("http://b.test/r")
     web.routes["b.test/r"] = Reply(_TEXT.encode())
     ran = _asked(farmwatch, web, "http://a.test/x", "--set", "crawl.ask_tdmrep=false")
@@ -116,7 +116,7 @@ def test_a_site_is_asked_as_the_crawl_asks_it(farmwatch: Runner, web: Web) -> No
 
 
 def test_the_reservation_of_a_site_is_asked_for(farmwatch: Runner, web: Web) -> None:
-    """tdmrep.json is asked for after robots.txt, unless that forbids it, and told with what the policy makes of it."""
+    """tdmrep.json is fetched after robots.txt, unless forbidden there, and printed with its effect under the policy."""
     web.routes["a.test/robots.txt"] = Reply(b"")
     tdm = b'[{"location": "/x", "tdm-reservation": 1, "tdm-policy": "https://a.example/\\u001b[2Jp"}]'
     web.routes["a.test/.well-known/tdmrep.json"] = Reply(tdm)

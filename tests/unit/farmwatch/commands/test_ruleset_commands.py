@@ -134,7 +134,7 @@ def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path
 
 
 def test_diff_of_equal_rulesets_is_exit_0(farmwatch: Runner, mine: Path) -> None:
-    """Another name and comments are no difference: one line says so."""
+    """Another name and other comments are no difference, and one line reports that."""
     mine.write_text("# changed nothing\n" + load_ruleset("notes").source)
     ran = farmwatch("rulesets", "diff", "notes", mine)
     assert (ran.code, ran.err) == (Exit.OK, "")
@@ -164,7 +164,7 @@ def test_diff_lists_what_is_decided_otherwise(farmwatch: Runner, mine: Path) -> 
 
 
 def test_nothing_of_a_file_steers_the_terminal(farmwatch: Runner, mine: Path) -> None:
-    """Escapes in names and values of a file come out as text, in errors as in tables."""
+    """Escapes in names and values of a file are printed as text, in errors and tables."""
     mine.write_text(EXTRACTED + '[rules."\\u001b[2J"]\n')
     assert "\x1b" not in farmwatch("rulesets", "check", mine).err
     mine.write_text(EXTRACTED + '[rules.url_kind]\n[rules.url_kind.patterns]\n"\\u001b[2J" = "\\u001b[2J["\n')

@@ -65,7 +65,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
 
 @pytest.mark.parametrize(("name", "pack"), [("hits.csv.gz", gzip.compress), ("hits.csv.zst", zstandard.compress)])
 def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
-    """A file in gzip or zstd is read as what it holds; a damaged one is named, exit 3."""
+    """A file in gzip or zstd is read by its content; a damaged one is named, exit 3."""
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / name
     file.write_bytes(pack(b"url,rank\nhttps://a.example/,1\nhttps://b.example/,2\n"))
@@ -77,7 +77,7 @@ def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pac
 
 
 def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
-    """The same file again, or a line twice in it, adds nothing to the log and says so; another rank or day is new."""
+    """The same file again, or a repeated line, adds nothing to the log and is reported; another rank or day is new."""
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / "hits.csv"
     file.write_text("url,rank,fetched_at\nhttps://a.example/,1,\nhttps://a.example/,1,\nhttps://b.example/,2,\n")
@@ -125,7 +125,7 @@ def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
 
 
 def test_each_line_may_name_its_source() -> None:
-    """The column `source` is what rates are split and cut by; lines without one are of the source `file`."""
+    """Rates are split and cut by the column `source`; lines without one have the source `file`."""
     rows = _rows(([b"url,source\n", b"https://a.example/,brave\n", b"https://b.example/,\n"], 86_400.0))
     assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
     assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]
@@ -133,7 +133,7 @@ def test_each_line_may_name_its_source() -> None:
 
 
 def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path) -> None:
-    """A file that is not there leaves no folder behind; one without a hit is told."""
+    """A missing file creates no folder; a file without a hit is reported."""
     url = f"sqlite:{tmp_path / 'log'}"
     assert farmwatch("search", "--hits", "nothing.csv", "--log", url).code == Exit.UNAVAILABLE
     assert not (tmp_path / "log").exists()

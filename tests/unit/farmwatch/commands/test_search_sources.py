@@ -1,4 +1,4 @@
-"""`farmwatch search --source`: asked engines become hits, once or on a schedule, and no secret is ever said."""
+"""`farmwatch search --source`: results of engines become hits, once or on a schedule; no secret is printed."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _hits(url: str) -> list[Hit]:
 
 
 def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engine, url: str) -> None:
-    """Two queries of five sources: each hit says source, query and rank; a line per source says what came of it."""
+    """Two queries of five sources: each hit has source, query and rank; a line per source has its outcome."""
     names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
     flags = [flag for name in names for flag in ("--source", name)]
     ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
@@ -143,7 +143,7 @@ def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engi
 def test_a_command_line_that_does_not_fit_is_usage(
     farmwatch: Runner, place: Callable[[Engine], str], arguments: list[str], said: str
 ) -> None:
-    """Exit 2, before anything is asked, with what may be written."""
+    """Exit 2 before any request, with the allowed values."""
     with Engine(_engine) as engine:
         ran = farmwatch("search", *arguments, "--log", place(engine))
     assert (ran.code, engine.seen) == (Exit.USAGE, [])
@@ -151,7 +151,10 @@ def test_a_command_line_that_does_not_fit_is_usage(
 
 
 def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """Five a month: the third search of two queries gets one more request and says so. The doctor counts with it."""
+    """With five requests a month the third search of two queries makes one and reports it.
+
+    The doctor counts them, too.
+    """
     assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
     assert not (tmp_path / "log").exists()
     codes = []
@@ -224,7 +227,7 @@ def test_a_secret_is_never_printed(
 def test_a_key_in_the_configuration_is_refused_without_repeating_it(
     farmwatch: Runner, tmp_path: Path, line: str
 ) -> None:
-    """Wherever it is put: exit 2, and a message that says where keys belong but not what was written."""
+    """A key at any wrong place: exit 2, and a message with the right place but without the key."""
     (tmp_path / "farmwatch.toml").write_text(line + "\n")
     ran = farmwatch("config", "show")
     assert ran.code == Exit.USAGE
@@ -289,7 +292,10 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
 
 
 def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """Brave knows no key: it is told and left alone, SearXNG's round is whole, and SIGTERM ends both at once."""
+    """Brave refuses the key and is parked, with a message.
+
+    SearXNG's round is complete, and SIGTERM ends both at once.
+    """
 
     def refusing(asked: Asked) -> Reply:
         return Reply(b"", 401) if asked.path == "/brave" else _engine(asked)
@@ -339,7 +345,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
 def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
     place: Callable[[Engine], str], tmp_path: Path
 ) -> None:
-    """Exit 130 long before the answer, with a word of what becomes of it; a second one does not wait at all."""
+    """Exit 130 long before the answer, with a message on the open request; a second Ctrl-C does not wait at all."""
 
     over = threading.Event()
 
@@ -364,7 +370,7 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
 
 
 def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_path: Path) -> None:
-    """It would ask every query twice: exit 3, and nothing is asked by it; the first one goes on."""
+    """A second daemon would ask every query twice: it exits with 3 without a request; the first one continues."""
     first = _daemon(tmp_path, url)
     _rounds(first)
     second = _daemon(tmp_path, url)
@@ -376,7 +382,7 @@ def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_pa
 
 
 def test_a_csv_without_a_query_column_is_not_asked(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """By its name it is a table: its lines are not sent as they stand. A bad line of a table is told: exit 1."""
+    """A file with the name of a table is read as one: its lines are no queries. A bad line is reported: exit 1."""
     (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
     ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
     assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])

@@ -126,7 +126,7 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
 def test_train_sites_pools_no_named_scores_with_unnamed_ones(
     farmwatch: Runner, tmp_path: Path, named_first: bool
 ) -> None:
-    """Lines that name no detector are not taken for those of one that others name, unless --detector says so."""
+    """Lines without a detector are not pooled with lines of a named one, unless --detector names it."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
@@ -141,7 +141,7 @@ def test_train_sites_pools_no_named_scores_with_unnamed_ones(
 
 
 def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> None:
-    """Too few sites, and lines without a site: told, with numbers; nothing written."""
+    """Too few sites, and lines without a site, are reported with numbers; nothing is written."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]

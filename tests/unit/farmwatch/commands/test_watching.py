@@ -28,7 +28,7 @@ def _lines(text: str) -> list[dict[str, Any]]:
 
 
 def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner, finished: str) -> None:
-    """A rate is never shown without denominators, interval, versions and what the detector must say."""
+    """A rate is never shown without denominators, interval, versions and the detector's warning."""
     ran = farmwatch("rate", "--log", finished)
     assert ran.code == Exit.OK
     for part in (
@@ -55,7 +55,7 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
 
 
 def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
-    """Hits without a site row: nobody has read them yet, and the line says what to do."""
+    """Hits without a site row are not read yet, and the line has the next step."""
     (tmp_path / "hits.txt").write_text("https://a.example/1\nhttps://b.example/2\n", encoding="utf-8")
     farmwatch("search", "--hits", "hits.txt")
     assert "2 hits wait; start `farmwatch up`" in farmwatch("rate").err
@@ -89,7 +89,7 @@ def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_sites_tells_the_warning(farmwatch: Runner, finished: str, form: list[str]) -> None:
-    """Verdicts rest on scores: the detector's warning stands on stderr, as a table and as JSON, and stdout is data."""
+    """The detector's warning is on stderr, for table and JSON; stdout has only data."""
     ran = farmwatch("sites", "--log", finished, *form)
     assert ran.err.splitlines()[-1] == f"{DETECTOR}: indicative only"
     assert "indicative" not in ran.out
@@ -105,7 +105,7 @@ def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: st
 
 
 def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -> None:
-    """A site judged by another ruleset is told from the others by name and digest; JSON has both whole."""
+    """A site judged by another ruleset shows its name and digest; JSON has both in full."""
     row = SiteState(id="c.example", site="c.example", detector=DETECTOR, ruleset="mine", digest="ef94c0de12345678")
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"c.example", encode(row))])
@@ -118,7 +118,7 @@ def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -
 
 
 def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
-    """A mixed site is told by a column of the table, and by a field of the JSON beside the method."""
+    """A mixed site has a column in the table, and a field in JSON."""
     row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="gaussian", mixed=True)
     row = msgspec.structs.replace(row, method_digest="0a1b2c3d")
     with closing(open_log(finished)) as log:
@@ -143,7 +143,7 @@ def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> No
 
 @pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
 def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path, command: list[str]) -> None:
-    """A log that nobody has laid out yet: no traceback; and one that is not there is an error that names it."""
+    """A log without topics causes no traceback; a missing log is an error with its name."""
     open_log(f"sqlite:{tmp_path / 'bare'}").close()
     ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
     assert "no share" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
@@ -168,7 +168,7 @@ def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> None:
-    """Hits that were refused are told with their reason and its count, as in the table."""
+    """Refused hits are shown with their reason and its count."""
     url = f"sqlite:{tmp_path / 'refused'}"
     address = "http://a.example/closed"
     hit = Hit(id="h", site="a.example", url=address)

@@ -1,4 +1,4 @@
-"""The configuration: where each value comes from, and what is refused by name."""
+"""The configuration: the origin of each value, and refusals by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_without_any_source_all_values_are_the_defaults(tmp_path: Path, monkeypa
 
 
 def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
-    """Each layer wins over the weaker ones, and config show says which one it was."""
+    """Each layer overrides the weaker ones, and `config show` names it."""
     file = _file(tmp_path, "[crawl]\ndelay_s = 2\nretry_s = 2\npage_budget = 2\n")
     variables = {"FARMWATCH_CRAWL_DELAY_S": "3", "FARMWATCH_CRAWL_RETRY_S": "3"}
     loaded = load(file, ["crawl.delay_s=4"], variables)
@@ -122,7 +122,7 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
-    """A misspelt variable is told; those of the test suite are left alone."""
+    """A misspelt variable is reported; variables of the test suite are ignored."""
     variables = {
         "FARMWATCH_CRAWL_DELAYS_S": "3",
         "FARMWATCH_TEST_DATA": "x",
@@ -147,7 +147,7 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
     ],
 )
 def test_texts_of_flags_and_variables_are_read_by_the_type(path: str, text: str, value: object) -> None:
-    """Tables and lists as JSON or TOML have them, lists also by commas; a text stays what was written, null is none."""
+    """Tables and lists are read as JSON or TOML, lists also by commas; a text is unchanged, null is none."""
     variable = {f"FARMWATCH_{path.replace('.', '_').upper()}": text}
     for loaded in (load(None, [f"{path}={text}"], {}), load(None, (), variable)):
         section, _, name = path.partition(".")
@@ -192,7 +192,7 @@ def test_config_show_masks_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_password_among_the_client_options_is_masked_and_never_in_an_error() -> None:
-    """Entries of a table whose names say that they are secret are masked; an error about the table repeats none."""
+    """Entries with secret names are masked; an error about the table does not repeat them."""
     flag = 'kafka.client={"sasl_plain_password": "hush", "sasl_mechanism": "PLAIN"}'
     rows = {path: value for path, value, _ in setting_rows(load(None, [flag], {}))}
     assert rows["kafka.client"] == {"sasl_plain_password": MASK, "sasl_mechanism": "PLAIN"}
@@ -202,7 +202,7 @@ def test_a_password_among_the_client_options_is_masked_and_never_in_an_error() -
 
 
 def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
-    """Headers, what goes before a key, and values in the query of a URL are masked wherever a key may hide."""
+    """Headers, key prefixes, and values in the query of a URL are masked."""
     file = tmp_path / "farmwatch.toml"
     file.write_text(
         """
@@ -224,7 +224,7 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
 
 
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
-    """A flag that names an entry says where entries stand, not that the key is unknown."""
+    """The error for a flag that names an entry shows the right place of entries, and does not call the key unknown."""
     with pytest.raises(ConfigError, match=r"entries of search.json_http stand in the file"):
         load(None, ["search.json_http.mine.items=results"], {})
 
@@ -246,7 +246,7 @@ def _numeric(kind: Any) -> bool:
 
 
 def _written(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    """(setting, how a file gives it a number `{}`), keys within tables included; what is required stands beside it."""
+    """(setting, its form in a file with a number `{}`), also keys within tables, with their required neighbours."""
     for path, setting in settings_of(kind).items():
         if _numeric(setting.type):
             yield path, f"{path} = {{}}"
@@ -288,7 +288,7 @@ def test_the_settings_that_are_walked_are_all_of_them() -> None:
 
 
 def test_a_number_in_a_free_table_is_finite() -> None:
-    """Options of kafka-python are nobody's types here; a number among them that is none is refused all the same."""
+    """Options of kafka-python have no types here, but NaN and infinity are refused."""
     with pytest.raises(ConfigError, match=r"kafka\.client: expected a finite number, got nan"):
         load(None, ['kafka.client={"a" = [nan]}'], {})
 
@@ -302,7 +302,7 @@ def test_a_number_in_a_free_table_is_finite() -> None:
     ids=lambda value: value[:3],
 )
 def test_no_text_breaks_the_reading(tmp_path: Path, value: str) -> None:
-    """Nested or long beyond reason, in a file, a flag or a variable: one line that says what, and no traceback."""
+    """Extremely nested or long values in a file, a flag or a variable give one line and no traceback."""
     texts = [f"[crawl]\ndelay_s = {value}\n", f"[crawl]\nnameservers = {value}\n", f"{value}\n"]
     for text in texts:
         with pytest.raises(ConfigError) as caught:

@@ -39,7 +39,7 @@ def _config(*flags: str) -> Config:
 
 
 def test_two_holders_get_two_names(tmp_path: Path) -> None:
-    """The second `up` on a machine gets the next name; once the first is gone its name is the next one given."""
+    """The second `up` on a machine gets the next name; after the first has ended, its name is free again."""
     with ExitStack() as first:
         assert first.enter_context(claimed_name(tmp_path, list(Role), host="box")) == "box-1"
         with claimed_name(tmp_path, list(Role), host="box") as second:
@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _usual_umask() -> Iterator[None]:
-    """As most systems have it: what is made is open to all who look."""
+    """The usual umask: new files are readable by all."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -164,7 +164,7 @@ def test_local_state_is_private(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_there_keeps_its_rights(tmp_path: Path) -> None:
-    """Its owner may have let others in."""
+    """The owner of an existing folder may have given rights to others."""
     tmp_path.chmod(0o750)
     open_log(f"sqlite:{tmp_path}").close()
     assert _mode(tmp_path) == 0o750

@@ -63,6 +63,7 @@ class BusyStage(CrawlStage):
 
     def __init__(self) -> None:
         self.received_bytes = 520
+        self.paused = {"operator": "by ann@desk: her reason", "disk": "1 B free"}
 
 
 def observed(partitions: int) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
@@ -112,8 +113,18 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
     assert max(map(len, lines)) == width and lines[-1].endswith("…")
 
 
+def test_a_pause_is_shown_first() -> None:
+    """View and status line say why no request starts."""
+    _, watch, _, log = observed(1)
+    figures = watch.figures()
+    assert figures.paused == "by ann@desk: her reason; 1 B free"
+    assert rendered(figures).splitlines()[1].split() == ["paused", *figures.paused.split()]
+    assert f"paused: {figures.paused}" in status_line(figures)
+    log.close()
+
+
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the first assignment, the view says so and shows no rate."""
+    """Before the first assignment, the view names that state and shows no rate."""
     text = rendered(CrawlFigures())
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text

@@ -47,7 +47,7 @@ def capture(number: int, **fields: object) -> Capture:
 
 
 def on(log: Log) -> tuple[list[Hit], list[Page]]:
-    """Every hit and page; each stands in the partition of its site."""
+    """Every hit and page, each from the partition of its site."""
     hits: list[Hit] = []
     pages: list[Page] = []
     for partition in range(PARTITIONS):
@@ -180,7 +180,7 @@ def test_an_interrupted_import_can_be_repeated(tmp_path: Path) -> None:
 
 
 def _import(log: MemoryLog, file: Path, batches: int) -> None:
-    """Import until so many pages were read."""
+    """Import until this many pages are read."""
     imports = _known(log)
     with file.open("rb") as stream:
 

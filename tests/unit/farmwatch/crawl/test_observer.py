@@ -49,7 +49,7 @@ def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
 
 
 def test_sites_of_another_process_are_named(config: Config) -> None:
-    """A crawl without open work waits for the sites of a running `up`, and the view says so."""
+    """A crawl without open work waits for the sites of a running `up`, and the view shows it."""
     with closing(open_configured(config)) as log:
         other = log.join("crawl", [HITS], member="other", store=FRONTIER_STORE)
         other.poll(0, 1, 1)

@@ -154,7 +154,7 @@ class _Place:
 
 
 def test_retention_waits_while_the_clock_is_wrong() -> None:
-    """The clock is a year ahead for 20 minutes: nothing is removed; one event says so, and one that it is over."""
+    """While the clock is a year ahead for 20 minutes, nothing is removed; one event reports it, and one its end."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     place.wall_s += YEAR_S

@@ -1,4 +1,4 @@
-"""Commands that read records: a bad one is told in one line, and what the others say is printed as without it."""
+"""Commands that read records report a bad one in one line, and print the others as without it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_command_goes_on_over_bad_records(
 
 
 def test_a_comparison_goes_on_over_bad_records(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """Verdicts, rows and features that cannot be read are left out of it, and told."""
+    """Unreadable verdicts, rows and features are left out and reported."""
     url = f"sqlite:{tmp_path / 'log'}"
     pages = [page(1, 70), page(2)]
     with closing(open_log(url)) as log:
@@ -91,7 +91,7 @@ def test_a_comparison_goes_on_over_bad_records(farmwatch: Runner, tmp_path: Path
 
 
 def test_a_bad_row_of_control_is_one_line(farmwatch: Runner, finished: str) -> None:
-    """It cannot be passed over, for it may say which run is live: place and remedy are told, with exit code 3."""
+    """A bad row of `control` is not skipped, because it may name the live run: place and remedy, exit code 3."""
     with closing(open_log(finished)) as log:
         log.append([Output(CONTROL, 0, b"search/brave", b"\xc1"), Output(CONTROL, 0, b"run/x", NO_UTF8)])
     for command in (("runs",), ("rate",), ("sites",)):
@@ -109,7 +109,7 @@ def findings(url: str, *checks: str) -> list[CheckResult]:
 
 
 def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
-    """By stage and error, with origin and error of the newest; a dead letter that is itself damaged is told too."""
+    """Dead letters are listed by stage and error, with the newest one's origin; damaged ones are counted, too."""
     assert findings(finished, "dead letters") == [CheckResult(CheckState.OK, "none", check="dead letters")]
     with closing(open_log(finished)) as log:
         for offset, stage, error in (

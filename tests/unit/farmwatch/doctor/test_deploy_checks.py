@@ -1,4 +1,4 @@
-"""`doctor --deploy`: what a deployment lacks is named, with what to do."""
+"""`doctor --deploy` names the missing parts of a deployment, with remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor finds what is wrong and says how to mend it."""
+"""The doctor finds faults and names remedies."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _make(config: Config, topics: Sequence[Topic]) -> None:
 
 
 def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) -> None:
-    """Of this checkout all is fit; no line is shown for what is not there, and looking makes no log."""
+    """All checks pass for this checkout; absent parts have no line, and the examination makes no log."""
     results = list(examine(configure()))
     assert [result for result in results if result.state is FAIL] == []
     names = {result.check for result in results}
@@ -196,7 +196,7 @@ def test_what_is_wrong_with_a_broker_is_told(
 def test_one_fault_of_the_log_is_one_line_with_one_remedy(
     configure: Configure, tmp_path: Path, url: str, said: str
 ) -> None:
-    """The message says what to do, and nothing beside it says otherwise; no other check fails for it, or breaks."""
+    """The message has the only remedy; no other check fails because of the fault."""
     for name, file in (("damaged", "log.sqlite"), ("other", "file")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_bytes(b"no database at all" * 100)
@@ -222,14 +222,14 @@ def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
 
 
 def test_a_check_that_breaks_is_a_fail_of_its_own(configure: Configure) -> None:
-    """What is named and not there is told with the names that are, and does not end the examination."""
+    """An unknown name is reported with the known names, and the examination continues."""
     results = {result.check: result for result in examine(configure("score.detectors=nothing"))}
     assert (results["detector"].state, "nothing" in results["detector"].found) == (FAIL, True)
     assert "search" in results
 
 
 def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that nobody raises on purpose: its class helps who mends it, and the other checks still run."""
+    """An unexpected error is shown with its class, and the other checks still run."""
 
     def broken(_: str) -> None:
         raise ZeroDivisionError("oh")
@@ -241,7 +241,7 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose package is absent is answered with what installs it; one that finds nothing is broken."""
+    """For an extractor without its package the line has the install command; one that finds no text is broken."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
@@ -276,7 +276,7 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
 def test_a_pair_that_cannot_run_is_told_without_loading_it(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the look at it found is one line with what to do; so is a detector without models or thresholds."""
+    """A fault of the pair is one line with its remedy; so is a detector without models or thresholds."""
 
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")

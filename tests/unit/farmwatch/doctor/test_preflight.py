@@ -68,7 +68,7 @@ def test_a_setting_that_names_nothing_ends_up_at_once(
 
 
 def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
-    """Topics that were made with another log.partitions are told before any role starts."""
+    """Topics with another log.partitions are reported before any role starts."""
     url = f"sqlite:{tmp_path / 'log'}"
     log = open_log(url)
     log.create(all_topics(PARTITIONS + 1, "e"))
@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_
 
 @pytest.mark.parametrize("command", ["up", "rate", "audit"])
 def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
-    """log.sqlite is gone and segments are there: exit 3 and one line with the way out, no new log is begun."""
+    """If log.sqlite is missing beside segments: exit code 3, one line with the remedy, and no new log."""
     folder = tmp_path / "farmwatch-data"
     log = open_log(f"sqlite:{folder}")
     log.create(all_topics(PARTITIONS, "e"))
@@ -135,7 +135,7 @@ def test_the_roles_start_where_nothing_is_wrong(farmwatch: Runner, tmp_path: Pat
     ],
 )
 def test_a_site_test_that_can_never_decide_is_told(farmwatch: Runner, settings: list[str], said: str) -> None:
-    """A test that takes more pages for a verdict than are read: `up` says so, with the numbers, and starts."""
+    """If a site test needs more pages than are read, `up` warns with the numbers, and starts."""
     ran = farmwatch("up", *(part for setting in settings for part in ("--set", setting)))
     assert ran.code == Exit.OK
     assert ("the site test (p0" in ran.err) == bool(said)
@@ -160,7 +160,7 @@ def test_sites_of_another_ruleset_are_told(farmwatch: Runner, finished: str, arg
 
 
 def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_path: Path) -> None:
-    """`up` says what is wrong and by what the live run goes on; a first start, which has nothing else, is refused."""
+    """`up` reports the fault and the rules of the live run; a first start is refused."""
     rules = tmp_path / "mine.toml"
     rules.write_text("[rules.extracted\n")
     arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
@@ -178,7 +178,7 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_pat
 
 
 def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished: str) -> None:
-    """A row that cannot be read keeps no role from starting: it is told, and what the others say is told as well."""
+    """An unreadable row stops no role: it is reported, and so are the findings of the others."""
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
     ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
@@ -186,7 +186,7 @@ def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished:
 
 
 def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Daemon and broker may start together: the roles wait for it, and the line says so."""
+    """If the broker is away, the roles wait for it, and one line reports that."""
 
     def away(_config: object) -> None:
         raise LogUnavailable("no broker answers")
@@ -209,7 +209,7 @@ def test_groups_that_start_over_are_told_before_a_role_starts(farmwatch: Runner,
 
 
 def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str) -> None:
-    """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
+    """`up` creates missing topics again, empty, and names them; on a new log it prints nothing."""
     with closing(open_log(finished)) as log:
         log.remove(topics=[VERDICTS, PAGES, "state.tally"])
     ran = farmwatch("up", "--log", finished)

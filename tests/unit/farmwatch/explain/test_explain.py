@@ -343,7 +343,7 @@ def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path
 
 
 def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
-    """--verbose has every measure, for both texts by name, or says that a record is older than the quality measures."""
+    """--verbose has every measure for both texts, or reports that a record is older than the quality measures."""
     quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
     log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
     ran = farmwatch("explain", _address("new"), "--verbose", "--log", log)
@@ -389,7 +389,7 @@ def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) 
 
 
 def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """With quality rules, every rule is n/a, and one line says that the record has no quality measures."""
+    """With quality rules, every rule is n/a, and one line reports that the record has no quality measures."""
     log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
     old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
@@ -583,7 +583,7 @@ def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Pa
 
 
 def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
-    """An uncalibrated detector gives a number without a flag; the line says so and shows no abstention."""
+    """An uncalibrated detector gives a number without a flag; the line is no abstention."""
     page = _features("a", "x" * 3000)
     verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
     identity = "binoculars/a+b@12345678/float32/512/uncalibrated"

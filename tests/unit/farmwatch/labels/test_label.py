@@ -1,4 +1,4 @@
-"""`farmwatch label` without a terminal: what is kept, what is shown, what is refused; and who reads it afterwards."""
+"""`farmwatch label` without a terminal: its file, its output, its refusals, and the readers of the labels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lines(file: Path = Path("labels.jsonl")) -> list[dict[str, Any]]:
 
 
 def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_path: Path) -> None:
-    """What is named in place of the sample is refused, and the message says which file is wanted."""
+    """A file that is no sample is refused, and the message names the right kind."""
     report = tmp_path / "report.html"
     report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
     ran = farmwatch("label", report)
@@ -73,7 +73,7 @@ def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_p
 
 
 def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> None:
-    """A file whose name ends in .zst is looked at as what it holds."""
+    """A sample with a name in .zst is read by its content."""
     packed = Path("sample.jsonl.zst")
     packed.write_bytes(zstandard.ZstdCompressor().compress(sample.read_bytes()))
     Path("keys").write_text("a a a")
@@ -81,7 +81,7 @@ def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> Non
 
 
 def test_each_answer_is_a_line(label: Keys) -> None:
-    """A line says of which page, what, by whom, when, and on what text; the key tells article and author at once."""
+    """A line has page, label, operator, time and text; one key gives type and author."""
     assert label("anh").code == 0
     first, second, third = lines()
     assert {name: first[name] for name in ("fetch_id", "url", "site", "page_id", "by", "text_digest")} == {
@@ -101,7 +101,7 @@ def test_each_answer_is_a_line(label: Keys) -> None:
 
 
 def test_goes_on_where_it_was_left(label: Keys) -> None:
-    """A second run asks only for what is not labelled yet, a skipped page among it; the file is only added to."""
+    """A second run asks only for pages without a label, also skipped ones; the file only grows."""
     ran = label("as")
     assert ran.out.startswith("1 of 3 pages labelled in labels.jsonl; 2 left")
     before = Path("labels.jsonl").read_bytes()
@@ -124,7 +124,7 @@ def test_undo_takes_back_and_the_last_line_counts(label: Keys) -> None:
 
 
 def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -> None:
-    """Which run is right more often would sway whoever judges: it is told when all is labelled, with its interval."""
+    """The comparison of the runs could bias labels: it is printed after all labels, with its interval."""
     assert "kept by" not in label("an").out
     told = label("n").out
     assert "kept by strict, dropped by live\t1 of 2\t50% (3%-97%)" in told
@@ -134,7 +134,7 @@ def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -
 
 
 def test_an_unknown_key_is_refused_with_its_place(label: Keys) -> None:
-    """Exit code 2, line and key in the message; what was answered before stands, nothing after it."""
+    """Exit code 2 with line and key; earlier answers are kept, later ones are not read."""
     ran = label("a\n\nx n")
     assert ran.code == 2 and "keys.txt: line 3: 'x' is no key" in ran.err
     assert [line["fetch_id"] for line in lines()] == ["f0"]
@@ -158,7 +158,7 @@ def test_keys_come_from_stdin_where_it_is_no_terminal(
 
 
 def test_what_a_crash_left_is_cut_off(label: Keys, tmp_path: Path) -> None:
-    """Half a line at the end, as kill -9 leaves it, is gone when labelling goes on, and its page is asked for again."""
+    """Half a line at the end (after kill -9) is removed when labelling resumes, and its page is asked again."""
     label("an")
     whole = Path("labels.jsonl").read_bytes()
     Path("labels.jsonl").write_bytes(whole[:-20])
@@ -178,7 +178,7 @@ def test_what_a_crash_left_is_cut_off(label: Keys, tmp_path: Path) -> None:
     ],
 )
 def test_another_file_is_never_harmed(label: Keys, content: str, told: str) -> None:
-    """What holds no labels is refused with its line, and stays as it is, to the byte."""
+    """A file without labels is refused with its line, and is not changed."""
     Path("labels.jsonl").write_text(content)
     ran = label("a")
     assert ran.code == 3 and told in ran.err and "--out" in ran.err
@@ -201,7 +201,7 @@ def test_the_sample_and_what_is_no_file_are_refused(label: Keys, sample: Path, t
 
 
 def test_one_labels_file_has_one_writer(label: Keys, tmp_path: Path) -> None:
-    """While one process adds to a file another one is told so."""
+    """While one process adds to a file, another one is refused with a message."""
     with closing(LabelsFile(tmp_path / "labels.jsonl")):
         ran = label("a")
         assert ran.code == 3 and "another `farmwatch label`" in ran.err
@@ -209,7 +209,7 @@ def test_one_labels_file_has_one_writer(label: Keys, tmp_path: Path) -> None:
 
 
 def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_path: Path) -> None:
-    """A page twice, a line without an id and one that is no JSON are told with their numbers; the others are asked."""
+    """A repeated page, a line without an id and invalid JSON are reported with their numbers; the others are asked."""
     more = [json.dumps(page(0)), '{"url": "x"}', "no JSON", json.dumps(page(9, text=None))]
     sample.write_text(sample.read_text() + "\n".join(more) + "\n")
     (tmp_path / "keys").write_text("aaaa")
@@ -225,7 +225,7 @@ def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_pat
 def test_a_name_is_the_login_name_or_one_that_prints(
     farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """--operator goes into the file; by default it is who is logged in."""
+    """The file has the name of --operator, by default the login name."""
     monkeypatch.setenv("LOGNAME", "grace")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
     ran = farmwatch("label", sample, *(["--operator", name] if name else []))
@@ -310,7 +310,7 @@ def test_a_page_is_shown_blind() -> None:
 
 
 def test_a_long_text_is_seen_whole_by_going_down() -> None:
-    """Step by step every line of a text comes by, and the last step ends at its end; a huge text is cut and says so."""
+    """Paging shows every line of a text up to its end; a huge text is cut, with a note."""
     words = [f"word{number}" for number in range(3000)]
     one = SamplePage(fetch_id="f", url="u", site="s", text=" ".join(words))
     seen, top = "", 0
@@ -328,7 +328,7 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
 
 
 def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
-    """That no page is left, and that a text is gone, is wrapped in place of being cut."""
+    """Messages on the end and on a missing text are wrapped, not cut."""
     end = " ".join(line.strip() for line in layout(None, "t", columns=40, rows=24).lines)
     assert "No page of the sample is left. q ends, u goes back to the last page." in end
     gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
@@ -368,7 +368,7 @@ def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> Non
 
 
 def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str) -> None:
-    """A page labelled twice counts once, as it was labelled last; one that was taken back counts no more."""
+    """A page labelled twice counts once, with its last label; a withdrawn label does not count."""
     labelled(farmwatch, finished, "aunauq")
     found = json.loads(
         farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json").out
@@ -393,7 +393,7 @@ def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: 
 
 
 def test_evaluate_of_a_file_wants_no_source_and_a_log(farmwatch: Runner, label: Keys) -> None:
-    """--source is for folders: exit code 2; without a log the message says that there is none."""
+    """--source is for folders: exit code 2; a missing log is reported."""
     label("a")
     assert farmwatch("rulesets", "evaluate", "--labels", "labels.jsonl", "--source", "x").code == 2
     ran = farmwatch("rulesets", "evaluate", "--labels", "labels.jsonl", "--log", "sqlite:nowhere")
@@ -401,7 +401,7 @@ def test_evaluate_of_a_file_wants_no_source_and_a_log(farmwatch: Runner, label: 
 
 
 def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished: str) -> None:
-    """Where a run that measured anew is live, its features are judged, not the older ones of the same fetch."""
+    """If the live run measured again, its features are judged, not the older ones of the same fetch."""
     labelled(farmwatch, finished, "aa")
     log = open_log(finished)
     topic, partition = features_of("anew"), partition_of(SITE, PARTITIONS)
@@ -423,7 +423,7 @@ def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished
 
 
 def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture[str]) -> None:
-    """A label that was changed or taken back is no contradiction; pages of which nobody said the author are counted."""
+    """A changed or withdrawn label is no contradiction; pages without a labelled author are counted."""
     label("lhluuhuln")
     file = LabelFile(Path("labels.jsonl"))
     assert [(text.llm, text.site) for text in file] == [(True, "s0.example"), (True, "s1.example")]
@@ -432,7 +432,7 @@ def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture
 
 
 def test_standing_keeps_the_order_of_the_last_words() -> None:
-    """The page that was judged last stands last: `undo` of a later run goes back to it."""
+    """The page labelled last is last in the file: `undo` of a later run returns to it."""
 
     said = [("a", "x"), ("b", "x"), ("c", "x"), ("a", "y"), ("b", "")]
     found = latest_judgements(Judgement(fetch_id=fetch_id, page_type=page_type) for fetch_id, page_type in said)

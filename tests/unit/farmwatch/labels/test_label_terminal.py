@@ -1,4 +1,4 @@
-"""`farmwatch label` on a terminal: what is shown, single keys, and the terminal left as it was found."""
+"""`farmwatch label` on a terminal: the screen, single keys, and the restored terminal."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def sample(tmp_path: Path) -> Path:
 
 
 def said(folder: Path) -> list[tuple[str, str]]:
-    """Pages and what the labels file says of them."""
+    """Pages and their labels in the file."""
     found = [json.loads(line) for line in (folder / "labels.jsonl").read_text().splitlines()]
     return [(line["fetch_id"], line["page_type"]) for line in found]
 
 
 def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
-    """Each answer is on the disk when the next page is shown; space shows more of a text; q ends, the rest is told.
+    """Each answer is on the disk before the next page; space shows more text; q ends with the number of open pages.
 
     Neither run's verdict is on the screen, nor does what the page holds steer the terminal.
     """
@@ -65,7 +65,7 @@ def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
 def test_the_terminal_is_restored_when_it_is_ended(
     sample: Path, tmp_path: Path, how: str | signal.Signals, code: int
 ) -> None:
-    """Ctrl-C and signals end it as they end a program, with the terminal as it was and every answer kept."""
+    """Ctrl-C and signals end it with their usual status, a restored terminal, and every answer kept."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path) as desk:
         desk.wait_for("q quit")
         desk.press("h")
@@ -82,7 +82,7 @@ def test_the_terminal_is_restored_when_it_is_ended(
 
 
 def test_the_terminal_is_restored_when_an_answer_cannot_be_kept(sample: Path, tmp_path: Path) -> None:
-    """A disk that takes no more: the message stands on the screen of before, exit code 3, and no half line is left."""
+    """On a full disk the message is on the restored screen, the exit code is 3, and no half line is left."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path, file_cap=300) as desk:
         desk.wait_for("q quit")
         desk.press("a")

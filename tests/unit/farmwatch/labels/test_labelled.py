@@ -1,4 +1,4 @@
-"""Labelled pages: the layout is read, pages are measured as live, and every kind of damage is told and skipped."""
+"""Labelled pages: the layout is read, pages are measured as live, and all damage is reported and skipped."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def told() -> list[str]:
 
 
 def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> None:
-    """Sources by name, pages in the order of the file; what people said stands beside the features."""
+    """Sources by name, pages in the order of the file, with labels beside the features."""
     long = folder.page(
         "b", article_html(), url="http://One.example/a", page_type="article", articleBody="gold", name="n"
     )
@@ -164,7 +164,7 @@ DAMAGE = (
 
 
 def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: list[str]) -> None:
-    """With file, line and reason; the pages before, between and after it are measured, and the exit code says so."""
+    """Damage is reported with file, line and reason; all other pages are measured, and the exit code is 1."""
     whole = [folder.page("a", article_html())]
     reasons = []
     for number, damage in enumerate(DAMAGE):
@@ -190,14 +190,14 @@ def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> N
 
 
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
-    """Its features say why, as in a live run: rulesets drop it, and it counts."""
+    """Its features have the error, as in a live run: rulesets drop it, and it counts."""
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
     (page,) = LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
 
 
 def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> None:
-    """`source` and other keys that nobody asked for are passed over, whatever stands in them."""
+    """`source` and other unknown keys are ignored, with any value."""
     ident = hashlib.sha256(b"<p>x</p>").hexdigest()
     folder.page("a", "<p>y</p>")
     folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))

@@ -52,7 +52,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
 
 
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
-    """With two processes the lines come out as they went in, and a copy of an earlier page of the site is one."""
+    """With two processes the lines keep their order, and a copy of an earlier page of the site counts as a copy."""
     pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
     lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
     assert [line["url"] for line in lines] == [page["url"] for page in pages]
@@ -113,7 +113,7 @@ def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tm
 
 
 def test_quality_goes_by_name_and_comes_back_in_order() -> None:
-    """A line's quality measures stand in the record in the order of MEASURES, whatever the line's; absent = unknown."""
+    """A line's quality measures are stored in the order of MEASURES, for any order in the line; absent = unknown."""
     last, first = MEASURES[-1], MEASURES[0]
     record = features_of(FeaturesLine(url="u", site="s", quality={"c4": {last: 2.0, first: None, MEASURES[1]: 1.0}}))
     assert record.quality == {"c4": [None, 1.0, *[None] * (len(MEASURES) - 3), 2.0]}
@@ -143,7 +143,7 @@ def test_features_that_cannot_be_judged_are_skipped(
 
 @pytest.mark.parametrize("text", [{}, {"text": ""}, {"text": " \n"}])
 def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
-    """No text, and no error that says why: none was found, and nothing is handed on to be scored."""
+    """A line without a text and an error counts as a page without main text, and is not passed on."""
     file = _write(tmp_path, {"url": "u", "site": "s", **text})
     (verdict,) = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
     assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
@@ -175,7 +175,7 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
 
 
 def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tmp_path: Path) -> None:
-    """A text that is too short has null and the reason; site and url come out as they went in; the warning is told."""
+    """A text that is too short has null and the reason; site and url are unchanged; the warning is printed."""
     text = " ".join(["The two of them walked slowly along the wall of the old garden that morning."] * 30)
     lines = [
         {"id": "1", "text": "too short", "site": "a"},
@@ -232,7 +232,7 @@ def _flags(*detectors: str) -> list[dict[str, Any]]:
 def test_scores_of_two_detectors_are_never_pooled(
     farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, said: list[str]
 ) -> None:
-    """Two sets of thresholds are two detectors: one error that names what is there, and no verdict."""
+    """Two sets of thresholds are two detectors: one error names them, and there is no verdict."""
     ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert all(part in ran.err for part in said)
@@ -264,7 +264,7 @@ def test_one_of_several_detectors_is_chosen(
 
 
 def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
-    """Three of four counts are a usage error; all four correct the rate; none says that it is uncorrected."""
+    """Three of four counts are a usage error; all four correct the rate; without counts it is marked as uncorrected."""
     file = _write(tmp_path, {"verdict": "llm"}, {"verdict": "human"})
     counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
     assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE

@@ -29,7 +29,7 @@ _blank = st.sampled_from([b"", b"   "]).map(lambda line: (line, "blank"))
 def test_every_line_is_accounted_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[tuple[bytes, object]], ended: bool
 ) -> None:
-    """Good lines come out in order with their place, bad ones are reported by number, blank ones are neither."""
+    """Good lines are read in order with their place, bad ones are reported by number, blank ones are skipped."""
     file = tmp_path / "in"
     file.write_bytes(b"\n".join(line for line, _ in lines) + (b"\n" if ended else b""))
     capsys.readouterr()
@@ -44,7 +44,7 @@ def test_every_line_is_accounted_for(
 def test_a_line_beyond_the_cap_is_skipped_without_being_held(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line longer than the cap costs one message; the next line is read as what it is."""
+    """A line longer than the cap gives one message; the next line is read normally."""
     file = tmp_path / "in"
     file.write_bytes(b'{"n": ' + b"1" * 1000 + b'}\n{"n": 2}\n')
     assert [item.n for _, item in JsonLines([file], _Item, "tally", cap_bytes=100)] == [2]
@@ -54,7 +54,7 @@ def test_a_line_beyond_the_cap_is_skipped_without_being_held(
 def test_lines_that_are_bad_alike_are_counted_after_the_first_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """20 of each kind are told one by one, the rest of it in one line at the end; none changes the exit code."""
+    """20 of each kind are reported one by one, the rest in one line at the end; they do not change the exit code."""
     file = tmp_path / "in"
     file.write_bytes(b'{"n": "x"}\n' * 50 + b'{"n": 1, \xff\n' * 21 + b'{"n": 2}\n' + b"[]\n" * 20)
     reader = JsonLines([file], _Item, "tally")
@@ -85,7 +85,7 @@ def test_lines_bad_at_different_places_of_a_list_are_alike(tmp_path: Path, capsy
 
 
 def test_nothing_in_a_reason_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A reason may repeat what stands in a line: it goes out printable."""
+    """A reason may quote a line: it is made printable."""
     JsonLines([tmp_path / "in"], _Item, "tally").bad("line 1", "score of \x1b[31mred")
     assert capsys.readouterr().err.rstrip("\n").isprintable()
 
@@ -121,7 +121,7 @@ def made(farmwatch: Runner, tmp_path: Path) -> dict[str, Path]:
 
 
 def test_each_stage_knows_the_lines_of_all_others(farmwatch: Runner, made: dict[str, Path]) -> None:
-    """Every command with the lines of every stage: its own are read, each other line is answered with what it is."""
+    """Every command reads its own lines, and names the kind of the lines of other stages."""
     for form, file in made.items():
         for command, reads in READS.items():
             lines = file.read_bytes().splitlines()

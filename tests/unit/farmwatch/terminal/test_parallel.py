@@ -1,4 +1,4 @@
-"""Work in several processes comes back in order, and nothing of it is left behind."""
+"""Results of several processes come in order, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_results_come_in_the_order_of_the_work() -> None:
 
 
 def test_little_is_read_ahead() -> None:
-    """An endless input is taken as it is needed."""
+    """An endless input is read only as needed."""
     endless = itertools.count()
     results = ordered_map(ident, endless, 1, prepare, 0)
     next(results)
@@ -65,7 +65,7 @@ def test_little_is_read_ahead() -> None:
 
 
 def test_a_killed_process_is_told() -> None:
-    """The want of memory that it often is comes as one line, not as a traceback or a hang."""
+    """A killed process (often for lack of memory) is one line, not a traceback or a hang."""
     with pytest.raises(FarmwatchError, match="--jobs"):
         list(ordered_map(die, [1], 1, prepare, 0))
 

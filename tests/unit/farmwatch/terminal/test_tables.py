@@ -106,7 +106,7 @@ def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int
 
 
 def test_empty_columns_are_left_out() -> None:
-    """Empty in all rows they are gone, without a note; in one of them not."""
+    """Columns that are empty in all rows are omitted without a note; with one value they are shown."""
     lines, notes = _shown([["a", "", ""], ["b", "judge", ""]], headings=("run", "phase", "left"))
     shown = "\n".join(lines)
     assert "phase" in shown and "judge" in shown and "left" not in shown
@@ -178,7 +178,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
 
 
 def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patterns stand below the rule and field that they are of, each beside the name of its ruleset."""
+    """Patterns are below their rule and field, each beside the name of its ruleset."""
     narrow(monkeypatch)
     lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
     assert max(map(len, lines)) <= 80

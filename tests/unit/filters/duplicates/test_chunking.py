@@ -143,7 +143,7 @@ def test_mode_block_finds_short_repeated_blocks() -> None:
 
 
 def test_a_line_is_a_block_with_what_is_joined_to_it() -> None:
-    """The lines at which mode `block` starts anew are the rows of the block table that continue no line."""
+    """Mode `block` restarts at the rows of the block table that continue no line."""
     prose = "The river rose slowly during the night and the people moved their boats to higher ground. "
     html = (
         f"<html><body><article><h1>Title</h1><p>{prose * 3}<code>make all</code> {prose}</p><ul><li>One {prose}</li>"

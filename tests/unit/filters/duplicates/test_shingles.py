@@ -127,7 +127,7 @@ def test_containment_is_exact_for_exact_similarities() -> None:
 
 
 def test_simhash_tells_near_duplicates_from_different_texts() -> None:
-    """A slot filled anew every eight words or a paragraph exchanged leaves a text nearer than another one is."""
+    """A text with a new slot every eight words, or with another paragraph, is nearer than an unrelated text."""
     near, far = [], []
     for seed in range(40):
         text, other = prose(seed, 500), prose(1000 + seed, 500)

@@ -156,7 +156,7 @@ def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: 
     ],
 )
 def test_attributes_are_not_hidden_by_what_stands_before_them(before: str) -> None:
-    """Comments, scripts and other markup end where the parser ends them: what follows is counted."""
+    """Comments, scripts and other markup end as in the parser: elements after them are counted."""
     element = "<p " + " ".join(f"a{number}=1" for number in range(20_000)) + ">"
     assert extract(f"{before}{element}{SENTENCE}", "", SETTINGS).error == ExtractError.TOO_MANY_ATTRIBUTES
 
@@ -179,7 +179,7 @@ def test_attributes_are_not_hidden_by_what_stands_before_them(before: str) -> No
     ],
 )
 def test_search_for_attributes_takes_time_for_each_character_once(part: str) -> None:
-    """2 MB of what opens and never ends is searched at once: were it quadratic, this test would take minutes."""
+    """2 MB of unclosed markup is searched in linear time; in quadratic time this test would take minutes."""
     html = "<p>" + part * (2_000_000 // len(part))
     sum(len(tag[0]) for tag in _MANY_ATTRIBUTES.finditer(html))
 
@@ -192,7 +192,7 @@ def test_too_much_text_is_given_up(article: str) -> None:
 
 @pytest.mark.parametrize("depth", [200, 254, 300, 500])
 def test_nested_page_is_extracted_whole(depth: int) -> None:
-    """Nested divs are a page like any other, beyond the parser's usual limit too; what follows them is not lost."""
+    """Nested divs are extracted, also beyond the parser's usual limit, and so is the text after them."""
     end = f"<p>{SENTENCE * 3}The end.</p>"
     found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", SETTINGS)
     assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8

@@ -28,7 +28,7 @@ def text_of(html: str) -> str:
 
 
 def nested(depth: int, tag: str = "div") -> str:
-    """A page whose deepest element is at `depth`, counting from 1, with text in it and behind it."""
+    """A page whose deepest element is at `depth`, counting from 1, with text in it and after it."""
     inner = depth - 2
     return page(f"<{tag}>" * inner + "deepest" + f"</{tag}>" * inner + END)
 
@@ -91,7 +91,7 @@ def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
     ],
 )
 def test_what_stands_after_the_page_belongs_to_it(html: str, text: str) -> None:
-    """Text, elements and whole documents behind the end tag of `html` are in the one tree, in order, heads left out."""
+    """Text, elements and whole documents after the end tag of `html` are in the tree, in order, without heads."""
     root = parse(html)
     body = root.find("body")
     assert root.getnext() is None
@@ -107,7 +107,7 @@ def test_page_without_html_at_its_beginning_is_a_page() -> None:
 
 @pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\ufffe", "\uffff", "\ud800", "\udfff"])
 def test_characters_that_xml_does_not_have_end_nothing(character: str) -> None:
-    """Controls and non-characters vanish, half surrogate pairs become question marks; text behind them is kept."""
+    """Controls and non-characters are removed, lone surrogates become question marks; text after them is kept."""
     kept = "?" if 0xD800 <= ord(character) < 0xE000 else ""
     assert text_of(page(f"<p>one{character}two</p>{END}")) == f"tone{kept}twothe end of the page"
 

@@ -25,7 +25,7 @@ LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True,
 
 
 def zipped(html: str) -> bytes:
-    """A body as it lies in a page record."""
+    """A body in the format of a page record."""
     return zstandard.ZstdCompressor().compress(html.encode())
 
 
@@ -49,8 +49,8 @@ def test_measures_of_an_article(article: str) -> None:
 
 
 def test_another_set_of_measures_is_another_epoch() -> None:
-    """The digest of all names stands by its MEASURES_VERSION: a new measure must raise it, so that pages are measured
-    anew."""
+    """The digest of all names is pinned to MEASURES_VERSION: a new measure must raise the version, so that pages are
+    measured again."""
     names = " ".join([*sorted(PAGE_MEASURES), *MEASURES])
     assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {2: "599afcc150066409"}
 

@@ -1,4 +1,7 @@
-"""Worker processes: every page is answered, whatever it or its worker does, and no worker outlives its parent."""
+"""Worker processes: every page gets a result, for any fault of the page or the worker.
+
+No worker outlives its parent.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ def alive(pid: int) -> bool:
 
 
 def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, article: str) -> None:
-    """Pages spread over workers come back in their order, equal to measuring in this process."""
+    """Results of several workers keep the order of the pages, and equal measuring in this process."""
     pages = [raw(article.replace("river", f"river {n}"), f"https://a.example/{n}") for n in range(12)]
     assert pool.map(pages) == [measure_raw(page, MeasureSettings()) for page in pages]
     assert pool.map([]) == []
@@ -149,7 +152,7 @@ def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only(new_pool: Ne
 @pytest.mark.parametrize(("bad", "error"), [("hang", "timeout"), ("die", "worker_died"), ("greedy", "out_of_memory")])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_pages_that_wait_behind_a_bad_one_are_measured(new_pool: NewPool, workers: int, bad: str, error: str) -> None:
-    """A page costs its own result only: what waited in the pipe of its worker is measured, in its place."""
+    """A bad page loses only its own result: pages that waited in its worker's socket are measured, in order."""
     pool = new_pool(workers=workers, time_limit_s=0.7)
     htmls = ["one", bad, *(f"p{number}" for number in range(10)), bad, "two"]
     results = pool.map([raw(html) for html in htmls])
@@ -185,7 +188,7 @@ def test_worker_is_recycled_after_its_pages(new_pool: NewPool) -> None:
 
 
 def test_large_pages_pass_the_pipes(new_pool: NewPool) -> None:
-    """A page and an answer far beyond a pipe's buffer arrive whole."""
+    """A page and an answer far larger than a socket's buffer arrive whole."""
     noise = os.urandom(300_000).hex()
     pool = new_pool(workers=1)
     assert pool.map([raw(noise)])[0].text.split()[1] == noise

@@ -45,7 +45,7 @@ def test_a_line_that_ends_as_a_sentence_does_is_kept(line: str) -> None:
     ],
 )
 def test_any_other_line_goes(line: str) -> None:
-    """And what stays around it is joined by a line feed."""
+    """The kept lines around it are joined by a line feed."""
     assert clean(line).text == ""
     around = clean(f"It was a first line.\n{line}\nIt was a last line.")
     assert around.text == "It was a first line.\nIt was a last line."

@@ -72,7 +72,7 @@ SUITES: dict[str, tuple[str, Any, dict[str, str]]] = {
 BRACKET_FIRST = (
     "c4: c4_curly_bracket there, c4_lorem_ipsum here: a bracket stands before lorem ipsum, and both are found"
 )
-"""The one difference that is explained: datatrove names what comes first in the text, a ruleset what its order says."""
+"""The one known difference: datatrove names the first failure in the text, a ruleset the first in its order."""
 
 ruleset_of = functools.cache(load_ruleset)
 

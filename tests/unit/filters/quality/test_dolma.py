@@ -67,7 +67,7 @@ def reference(text: str, sizes: Iterable[int] = range(2, 11)) -> dict[str, float
 
 @given(TEXT.filter(bool))
 def test_measures_are_the_taggers(text: str) -> None:
-    """Every measure of any text is what the taggers' definition gives."""
+    """For any text, every measure follows the taggers' definition."""
     values = measures(text)
     expected = reference(text)
     assert {name: values[name] for name in expected} == expected

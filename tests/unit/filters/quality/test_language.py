@@ -29,7 +29,7 @@ def repeated(code: str, chars: int) -> str:
 
 @pytest.mark.parametrize("code", PASSAGES)
 def test_a_passage_is_in_its_language(code: str) -> None:
-    """Some sentences are more probable in it than in all other languages together; 100 characters say it already."""
+    """Some sentences are more probable in their language than in all others together; 100 characters suffice."""
     found, probability = identify(PASSAGES[code])
     assert found == identify(PASSAGES[code][:100])[0] == code
     assert 0.5 < probability <= 1

@@ -179,7 +179,7 @@ def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str, pie
 
 
 def test_rulesets_are_read_without_arrays() -> None:
-    """The names of the measures are apart from what computes them: a command on rulesets does not wait for numpy."""
+    """The names of the measures load without their code: a command on rulesets does not wait for numpy."""
     code = "import sys, filters.rules.ruleset as r; r.load_ruleset('gopher'); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

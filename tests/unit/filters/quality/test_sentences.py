@@ -25,7 +25,7 @@ from tests.support.sentences import split_sentences
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(sentences: list[str]) -> None:
-    """Joined by a space, they are cut again where they were joined; joined by line feeds as well."""
+    """Sentences joined by a space, or by line feeds, are split at the joints."""
     assert split_sentences(" ".join(sentences)) == sentences
     assert split_sentences("\n".join(sentences)) == sentences
 
@@ -48,5 +48,5 @@ def test_nothing_is_lost_and_the_count_is_theirs(text: str) -> None:
     "text", ["." * 500_000, ". " * 300_000, '."' * 300_000, "a.   " * 100_000, ("'" * 9 + " ") * 50_000]
 )
 def test_hostile_texts_are_split_in_linear_time(text: str) -> None:
-    """Marks, quotes and blanks without end: a quadratic search would not come back."""
+    """Very long runs of marks, quotes and blanks are searched in linear time."""
     assert count_sentences(text) >= 1

@@ -57,7 +57,7 @@ def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab .!\n{'\"[1]…é"), max_size=80))
 def test_text_and_digest_belong_together(text: str) -> None:
-    """For any text the verdict's digest is that of the text that is scored, and of what C4's cleaning leaves."""
+    """For any text the verdict's digest is that of the scored text, also after C4's cleaning."""
     features = page(text)
     for ruleset, expected in ((MAIN, text), (C4, clean(text).text)):
         verdict, scored = judge_and_text(features, ruleset)

@@ -201,7 +201,7 @@ def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
 
 
 def test_measures_newer_than_the_features_are_unknown() -> None:
-    """Features of an epoch that measured less are judged by what they have: the rest is n/a."""
+    """Features of an epoch with fewer measures are judged by those; the other rules are n/a."""
     page = msgspec.structs.replace(features(), quality={"main": [100.0]})
     verdict = judge(
         page, ruled("[rules.gopher_min_words]\nthreshold = 50\n[rules.dolma_max_repetitions]\nthreshold = 9\n")
@@ -254,7 +254,7 @@ def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
 
 
 def test_rule_without_threshold_decides_nothing() -> None:
-    """A disabled rule shows its value and neither fails nor drops, whatever its policy for unknown measures."""
+    """A disabled rule shows its value and never fails or drops a page, with any policy for unknown measures."""
     off = ruled('[rules.min_tokens]\non_unknown = "drop"\n')
     for tokens in (1, None):
         verdict = judge(features(tokens=tokens), off)

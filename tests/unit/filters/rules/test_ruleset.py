@@ -159,7 +159,7 @@ NAMES = sorted(set(RULES) - {"extracted", "url_kind"})
 
 @given(st.lists(st.sampled_from(NAMES), unique_by=lambda name: RULES[name].of, max_size=8), st.data())
 def test_any_ruleset_is_read_as_it_is_written(names: list[str], data: st.DataObject) -> None:
-    """Rules, order, thresholds and fields come out as they went in."""
+    """Rules, order, thresholds and fields are read unchanged."""
     tables: dict[str, dict[str, object]] = {"extracted": {"threshold": "ok"}}
     for name in names:
         kind, table = RULES[name], tables.setdefault(name, {})

@@ -87,7 +87,7 @@ def passing(published: Published) -> dict[str, float | None]:
 
 
 def test_six_rulesets_are_shipped() -> None:
-    """Two for articles, four as published; each says what it is, and none is another."""
+    """Two rulesets for articles, four as published; each has a description, and no two are equal."""
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     assert [ruleset.name for ruleset in rulesets] == ["c4", "default", "dolma", "fineweb", "gopher", "notes"]
     assert len({ruleset.digest for ruleset in rulesets}) == len({ruleset.description for ruleset in rulesets}) == 6
@@ -113,7 +113,7 @@ def test_thresholds_of_the_notes() -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_rules_are_those_published_in_their_order(name: str) -> None:
-    """After `extracted` stand the published rules with their thresholds, in the order in which they are evaluated."""
+    """The published rules with their thresholds follow `extracted`, in the order of evaluation."""
     rules = load_ruleset(name).rules
     assert [(rule.name, rule.threshold) for rule in rules] == [
         ("extracted", "ok"),
@@ -146,7 +146,7 @@ def test_what_every_rule_passes_is_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_features_older_than_the_measures_are_dropped(name: str) -> None:
-    """A page of which no quality is known is not kept unseen: one rule says so, and the others are n/a."""
+    """A page without quality measures is not kept: one rule fails, and the others are n/a."""
     verdict = judge(page_features(), load_ruleset(name))
     assert len(verdict.failed) == 1
     assert {rule.outcome for rule in verdict.rules[1:]} == {"n/a"}

@@ -92,7 +92,7 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
 @settings(max_examples=80)
 @given(VISITS)
 def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Below the caps all three are what sets of chunks and of shingles and a list of simhashes give.
+    """Below the caps all three agree with sets of chunks and of shingles and a list of simhashes.
 
     A page without text has none of them and counts for no other; coming back, it stands where it first stood.
     """
@@ -118,7 +118,7 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
 
 
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
-    """With a slot filled anew every eight words, three of eight shingles remain, and the simhash is near."""
+    """With a new slot every eight words, three of eight shingles remain, and the simhash is near."""
     site = Site(new_state())
 
     def filled(name: str) -> str:

@@ -100,7 +100,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     assert moves == [("live", "r1", False, "me@here", "stricter"), ("r1", "live", True, "me@here", "")]
     switched = [(s["role"], s["from_run"], s["to_run"]) for s in said if s["event"] == "switched"]
     assert sorted(switched) == sorted(
-        (role, *way) for role in ("measure", "judge", "tally") for way in (("live", "r1"), ("r1", "live"))
+        (role, *way) for role in ("measure", "judge", "tally") for way in (("first", "r1"), ("r1", "first"))
     )
 
 
@@ -173,11 +173,10 @@ class Checks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        check = live_now
 
         def counted(control: Control) -> RunRules | None:
             self.count += 1
-            return check(control)
+            return live_now(control)
 
         monkeypatch.setattr(following, "live_now", counted)
 

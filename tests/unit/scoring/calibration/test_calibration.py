@@ -1,4 +1,4 @@
-"""Calibration: a threshold that keeps its promise on texts to come, measured honestly, or refused with numbers."""
+"""Calibration: the threshold holds on new texts, its errors have honest intervals, and too little data is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def scores(
     words: list[int] | None = None,
     genres: list[str] | None = None,
 ) -> LabelledScores:
-    """Columns of human scores and then those of LLM texts."""
+    """Columns of human scores, then of LLM scores."""
     value = np.concatenate([np.asarray(human, float), np.asarray(llm, float)])
     count = len(value)
     return LabelledScores(
@@ -63,7 +63,7 @@ def scores(
 
 
 def normal(human: int, llm: int, apart: float = 2.0, seed: int = 0, **more: object) -> LabelledScores:
-    """Two normal laws, `apart` from each other."""
+    """Two normal laws with means `apart`."""
     rng = np.random.default_rng(seed)
     return scores(rng.normal(0, 1, human), rng.normal(apart, 1, llm), **more)  # type: ignore[arg-type]
 
@@ -79,7 +79,7 @@ def normal(human: int, llm: int, apart: float = 2.0, seed: int = 0, **more: obje
 def test_no_more_human_texts_are_flagged_than_allowed(found: list[int], fpr: float, below: bool) -> None:
     """For any scores, ties included, and both directions: the observed share is at most the requested one.
 
-    And the threshold is the loosest: one score further, more than floor(fpr (n + 1)) - 1 would be flagged.
+    The threshold is the loosest one: at the next score, more than floor(fpr (n + 1)) - 1 would be flagged.
     """
     made = scores([float(value) for value in found], detector=BINOCULARS if below else HIGHER)
     threshold = choose_threshold(made, fpr)
@@ -111,8 +111,8 @@ def test_the_direction_is_the_detectors() -> None:
 def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
     """300 calibrations on normal scores, whose true rate beyond any threshold is known.
 
-    On average at most the share asked for is flagged, and the interval holds the true share in >= 94%, as the
-    threshold's own interval holds the true quantile.
+    On average at most the requested share is flagged. In >= 94% the interval contains the true share, and the
+    threshold's own interval the true quantile.
     """
     rng = np.random.default_rng(texts)
     rounds, true_rates, covered, threshold_covered = 300, [], 0, 0
@@ -132,7 +132,10 @@ def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_where_pages_of_a_site_agree() -> None:
-    """200 calibrations at 5% on 47 sites whose pages correlate by .3: by site it covers, by page it cannot."""
+    """200 calibrations at 5% on 47 sites with page correlation .3.
+
+    The interval by site covers, the one by page does not.
+    """
     rng = np.random.default_rng(7)
     rounds, covered, naive = 200, 0, 0
     for _ in range(rounds):
@@ -159,7 +162,7 @@ def at(threshold: float, *, below: bool = False) -> ThresholdSet:
 
 
 def test_auroc_is_the_share_of_pairs_in_order() -> None:
-    """Against the definition, ties counting half, and turned for a detector whose llm is below."""
+    """It equals the definition with ties counted half, also for a detector with low LLM scores."""
     rng = np.random.default_rng(3)
     human, llm = rng.integers(0, 8, 60).astype(float), rng.integers(3, 11, 40).astype(float)
     pairs = np.mean([(m > h) + 0.5 * (m == h) for h in human for m in llm])
@@ -168,7 +171,7 @@ def test_auroc_is_the_share_of_pairs_in_order() -> None:
 
 
 def test_auroc_interval_covers_and_knows_sites() -> None:
-    """400 draws of two normal laws: the interval holds the true area in >= 93%; equal pages of a site widen it."""
+    """400 draws of two normal laws: the interval contains the true area in >= 93%; equal pages of a site widen it."""
     rng, rounds = np.random.default_rng(5), 400
     true = NORMAL.cdf(1.0 / math.sqrt(2))
     found = [separation(scores(rng.normal(0, 1, 60), rng.normal(1, 1, 40))) for _ in range(rounds)]
@@ -204,13 +207,16 @@ WILD = np.concatenate([np.random.default_rng(0).normal(0, 1, 400), np.full(6, 1e
     ids=["texts", "sites", "chance", "swapped labels", "wild scores"],
 )
 def test_texts_that_give_no_threshold_are_refused(made: LabelledScores, fpr: float, said: str) -> None:
-    """Too few texts or sites, with the needed numbers; labels not told apart; a curve against the threshold's side."""
+    """Refused.
+
+    Too few texts or sites (with the needed numbers), inseparable labels, a curve against the threshold's side.
+    """
     with pytest.raises(CalibrationRefused, match=said):
         calibrate(made, "x", fpr)
 
 
 def test_the_needed_texts_follow_the_rule_of_three() -> None:
-    """299 human texts for 1%."""
+    """At least 299 human texts are needed for 1%."""
     assert [needed_human_texts(fpr) for fpr in (0.001, 0.01, 0.05, 0.1)] == [2995, 299, 59, 29]
     refuse_too_few(normal(299, 100), 0.01)
 
@@ -223,7 +229,7 @@ def test_a_rate_that_makes_no_sense_is_refused(fpr: float) -> None:
 
 
 def test_two_detectors_are_refused_with_both_names() -> None:
-    """Scores of two detectors never make one threshold; two thresholds of one detector may."""
+    """Scores of two detectors are never pooled for one threshold; those of two thresholds of one detector may be."""
     rows = [ScoredLabel(f"{HIGHER}/a", bool(number % 2), float(number)) for number in range(10)]
     with pytest.raises(PooledDetectors) as refused:
         gather([*rows, ScoredLabel(f"{BINOCULARS}/b", True, 0.5)])
@@ -232,7 +238,7 @@ def test_two_detectors_are_refused_with_both_names() -> None:
 
 
 def test_one_label_or_only_abstentions_are_refused() -> None:
-    """Without a scored text of each label there is nothing to tell apart; the abstentions are counted."""
+    """Without a scored text of each label calibration is refused, with the number of abstentions."""
     with pytest.raises(CalibrationRefused, match="label llm"):
         gather([ScoredLabel(f"{HIGHER}/a", False, 1.0)] * 5)
     with pytest.raises(CalibrationRefused, match="human and none with llm among 5; the detector abstained on 5"):
@@ -240,7 +246,7 @@ def test_one_label_or_only_abstentions_are_refused() -> None:
 
 
 def test_abstentions_are_counted_by_label_and_not_measured() -> None:
-    """An abstention is no human verdict: it is in no share, and is reported."""
+    """An abstention is no human verdict: it counts in no share, and is reported."""
     rows = [ScoredLabel(f"{HIGHER}/a", llm, number) for llm in (True, False) for number in (1.0, None, 0.0)]
     made = gather([*rows, ScoredLabel(f"{HIGHER}/a", True, None)])
     assert (made.abstained_human, made.abstained_llm, len(made.value)) == (1, 2, 4)
@@ -271,7 +277,10 @@ def calibrated(by_site: bool = True) -> CalibrationReport:
 
 
 def test_slices_add_up_to_the_whole() -> None:
-    """Lengths and genres part the texts: their counts sum to those of all, and specificity mirrors the false ones."""
+    """Slices by length and genre partition the texts.
+
+    Counts sum to the total, and specificity is 1 - false positives.
+    """
     report = calibrated()
     for parts in (report.lengths, report.genres):
         assert sum(part.false_positives.count for part in parts) == report.all.false_positives.count
@@ -284,7 +293,7 @@ def test_slices_add_up_to_the_whole() -> None:
 
 
 def test_slices_by_genre() -> None:
-    """Twenty genres have a row each and the others share one; a slice without texts of a label says so."""
+    """Twenty genres have a row each, the others share one; a slice without texts of a label is marked."""
     genres = [f"g{number % 33}" for number in range(600)]
     genres[0] = ""
     names = [part.name for part in calibrate(normal(400, 200, genres=genres), "x", 0.05)[1].genres]
@@ -301,7 +310,7 @@ def test_the_summary_says_whether_sites_are_known() -> None:
 
 
 def test_a_name_is_no_mathematics() -> None:
-    """An identity with dollar signs and a backslash is drawn as it stands; matplotlib would else refuse it."""
+    """An identity with dollar signs and a backslash is drawn literally; as a formula matplotlib would refuse it."""
     pytest.importorskip("matplotlib")
     report = msgspec.structs.replace(calibrated(), identity=r"other/$\foo$/x")
     assert draw(report)["png"].startswith(b"\x89PNG")
@@ -311,7 +320,7 @@ def test_a_name_is_no_mathematics() -> None:
 
 
 def test_site_test_lies_between_most_sites() -> None:
-    """p0 is a share which at least nine of ten human sites stay at or below, p1 one which nine of ten LLM reach."""
+    """At least nine of ten human sites have a share of at most p0; nine of ten LLM sites have at least p1."""
     made = normal(
         3000, 1500, sites=[f"h{number % 30}" for number in range(3000)] + [f"l{number % 15}" for number in range(1500)]
     )
@@ -328,7 +337,7 @@ def test_site_test_lies_between_most_sites() -> None:
 
 
 def test_without_enough_sites_there_is_no_site_test() -> None:
-    """No sites, too few, or a threshold that both kinds pass alike: None, and a reason."""
+    """No sites, too few, or a threshold that does not separate the kinds: None, and a reason."""
     assert measure_sites(normal(300, 100), 1.0)[0] is None
     few = normal(300, 100, sites=[f"h{number % 50}" for number in range(300)] + ["l"] * 100)
     assert measure_sites(few, 1.0) == (None, measure_sites(few, 1.0)[1]) and "1 LLM sites" in measure_sites(few, 1.0)[1]
@@ -401,10 +410,10 @@ def test_published_thresholds_on_real_pages(pages: LabelledScores) -> None:
 
 @pytest.mark.data
 def test_calibration_on_real_pages(pages: LabelledScores) -> None:
-    """At a rate of 4.67% the threshold comes out within .004 of the published .9015, and finds 76-78% of LLM pages.
+    """At a rate of 4.67% the threshold is within .004 of the published .9015, and finds 76-78% of LLM pages.
 
-    The interval by site holds the target and is several times as wide as pages alone would have it; the site test is
-    near the defaults of the test, .20 and .65.
+    The interval by site contains the target and is several times as wide as the one by page; the site test is near
+    the defaults, .20 and .65.
     """
     chosen, report = calibrate(pages, "pages", 0.0467)
     assert chosen.threshold == pytest.approx(0.9015, abs=0.004) and chosen.llm_below
@@ -439,7 +448,7 @@ DOCS = ROOT / "docs" / "explanation" / "calibration.md"
 
 
 def test_the_page_says_how_many_are_needed() -> None:
-    """docs/explanation/calibration.md: its table of needed human texts is what the code asks for."""
+    """The table of needed human texts in docs/explanation/calibration.md agrees with the code."""
     told = {
         float(cells[1].strip().strip("`")): (int(cells[2].strip().replace(",", "")), cells[3].strip())
         for line in DOCS.read_text().splitlines()
@@ -459,7 +468,7 @@ def test_the_page_says_how_many_are_needed() -> None:
 
 
 def test_what_the_needed_llm_texts_know() -> None:
-    """A share of 50 to 80% of them is known to 8 to 10 points: half of its interval; so says the page."""
+    """A share of 50 to 80% has a half interval of 8 to 10 points, as the docs page says."""
     halves = []
     for share in (0.5, 0.8):
         low, high = exact_interval(share * LLM_TEXTS, LLM_TEXTS)
@@ -469,7 +478,7 @@ def test_what_the_needed_llm_texts_know() -> None:
 
 @pytest.mark.data
 def test_the_pages_example_is_what_comes_out(pages: LabelledScores) -> None:
-    """docs/explanation/calibration.md: the sentences and the rows of the example are those of the same pages today."""
+    """The example in docs/explanation/calibration.md agrees with a calibration of the same pages."""
     report = calibrate(pages.where(pages.words >= 100), "pages", 0.05)[1]
     page = DOCS.read_text()
     for sentence in summary(report):

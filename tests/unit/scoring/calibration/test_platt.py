@@ -1,4 +1,4 @@
-"""From score to probability: the curve recovers the law of the labels, and reliability shows if it does not."""
+"""From score to probability: the curve recovers the law of the labels, and reliability shows a wrong curve."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_curve_is_the_law_that_made_the_labels() -> None:
 
 
 def test_equal_weights_make_the_mixture_irrelevant() -> None:
-    """Ten times as many human texts of the same law leave the probabilities as they are."""
+    """Ten times as many human texts of the same law do not change the probabilities."""
     rng = np.random.default_rng(2)
     human, llm = rng.normal(-1, 1, 20_000), rng.normal(1, 1, 2_000)
     many = fit_curve(np.concatenate([human, llm]), np.arange(22_000) >= 20_000)
@@ -38,7 +38,7 @@ def test_equal_weights_make_the_mixture_irrelevant() -> None:
 
 
 def test_units_do_not_matter() -> None:
-    """A score in thousands, or around a million, has the same probabilities; a falling score a negative slope."""
+    """Scores in thousands or around a million give the same probabilities; a falling score gives a negative slope."""
     score, llm = drawn(1.0, 0.3, 3_000)
     plain = fit_curve(score, llm)
     for factor, shift in ((1000.0, 0.0), (1e-4, 1e6), (-1.0, 5.0)):
@@ -48,7 +48,7 @@ def test_units_do_not_matter() -> None:
 
 
 def test_separate_heaps_make_no_step() -> None:
-    """Where a score parts the labels, the probabilities are Platt's (N + 1)/(N + 2), not 0 and 1."""
+    """If a score separates the labels, the probabilities are Platt's (N + 1)/(N + 2), not 0 and 1."""
     score = np.repeat([0.0, 1.0], 50)
     curve = fit_curve(score, score > 0.5)
     assert curve.p_llm(1.0) == pytest.approx(51 / 52, abs=1e-6)
@@ -56,13 +56,13 @@ def test_separate_heaps_make_no_step() -> None:
 
 
 def test_equal_scores_say_one_half() -> None:
-    """A score that is always the same knows nothing, and the fit does not fall over it."""
+    """A constant score gives a flat curve, and the fit does not fail."""
     curve = fit_curve(np.full(20, 3.0), np.arange(20) < 5)
     assert curve.p_llm(3.0) == pytest.approx(0.5, abs=0.12)
 
 
 def test_true_probabilities_are_reliable_and_false_ones_are_not() -> None:
-    """p of the law itself: calibration error below .02; its square root of the odds (too timid): above .05."""
+    """The true p has a calibration error below .02; a p with the square root of the odds has one above .05."""
     score, llm = drawn(2.0, 0.0, 20_000)
     own = np.arange(len(score))
     honest = reliability(1 / (1 + np.exp(-2.0 * score)), llm, own)
@@ -74,7 +74,7 @@ def test_true_probabilities_are_reliable_and_false_ones_are_not() -> None:
 
 
 def test_groups_hold_every_text_once() -> None:
-    """Ten groups of about a tenth of the weight; every text in one group and in one bar of the histogram."""
+    """Ten groups have about a tenth of the weight each; every text is in one group and one bar of the histogram."""
     score, llm = drawn(1.0, -1.5, 5_000)
     found = reliability(1 / (1 + np.exp(-score)), llm, np.arange(5_000))
     assert len(found.groups) == 10
@@ -88,16 +88,16 @@ def test_groups_hold_every_text_once() -> None:
 
 
 def test_equal_probabilities_stay_in_one_group() -> None:
-    """Ties are not cut apart: three values of p make three groups, whatever the order of the texts."""
+    """Ties stay in one group: three values of p make three groups, in any order of the texts."""
     p = np.repeat([0.1, 0.5, 0.9], [40, 30, 30])
     found = reliability(p, np.arange(100) >= 55, np.arange(100))
     assert [group.mean for group in found.groups] == pytest.approx([0.1, 0.5, 0.9])
 
 
 def test_no_text_helps_to_judge_itself() -> None:
-    """Labels by the toss of a coin, one per site, whose pages share a score: fitted curves know nothing of them.
+    """Random labels per site, with one score for all its pages, cannot be predicted.
 
-    Cross-fitted by site the Brier score is that of chance or worse; with a site's own texts in its fit it is better.
+    Cross-fitted by site, the Brier score is that of chance or worse; with a site's own texts in the fit it is better.
     """
     rng = np.random.default_rng(4)
     sites = np.repeat(np.arange(12), 30)

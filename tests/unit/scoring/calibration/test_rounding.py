@@ -1,7 +1,7 @@
-"""What a fit gives is the same on every processor.
+"""A fit gives the same numbers on every processor.
 
-Where processors differ, in the last digits, is imitated by changes of one in 10^12 in what a fit is given. Rounding
-makes a difference improbable, not impossible: the numbers here lie away from the boundaries of rounding.
+Processors differ in the last digits: the tests change the inputs of a fit by one in 10^12. Rounding makes a difference
+improbable, not impossible: the numbers here are not near a rounding boundary.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def texts() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 
 class _Engine:
-    """Reads a text as the number that it is, with the last digits of some processor."""
+    """Reads a text as a number, with the last digits of some processor."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -62,20 +62,20 @@ def pair(seed: int, chosen: ThresholdSet | None = None) -> PairDetector:
     [(-54.72080026, 6, -54.7208), (0.020143815219, 9, 0.0201438152), (123456789.0, 6, 123457000.0), (0.0, 6, 0.0)],
 )
 def test_significant_digits(number: float, digits: int, rounded: float) -> None:
-    """They are counted from the first digit that is not 0; infinite numbers stay as they are."""
+    """They are counted from the first digit that is not 0; infinite numbers do not change."""
     assert significant(number, digits) == rounded == significant(rounded, digits)
     assert math.isnan(significant(math.nan, digits)) and significant(-math.inf, digits) == -math.inf
 
 
 def test_floats_are_changed_at_any_depth_and_nothing_else() -> None:
-    """Whole numbers, texts, None and booleans stay."""
+    """Whole numbers, texts, None and booleans do not change."""
     given = {"a": [1.25, {"b": 2.5}], "c": 3, "d": None, "e": "1.5", "f": True}
     assert each_float(given, lambda number: number * 2) == given | {"a": [2.5, {"b": 5.0}]}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_weights_do_not_depend_on_last_digits(seed: int) -> None:
-    """The scale, which is in the file and so in the detector's identity, and every quantised weight are equal."""
+    """Every quantised weight is equal, and so is the scale, which is part of the detector's identity."""
     vector = np.random.default_rng(7).normal(size=1 << 15)
     (bytes_before, before), (bytes_after, after) = quantise(vector), quantise(disturbed(vector, seed))
     assert before == after == significant(before, 9) and (bytes_before == bytes_after).all()
@@ -83,7 +83,7 @@ def test_weights_do_not_depend_on_last_digits(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_scores_of_a_pair_do_not_depend_on_last_digits(seed: int) -> None:
-    """Score, probability and flag are equal, also where the score meets the threshold."""
+    """Score, probability and flag are equal, also for a score at the threshold."""
     chosen = ThresholdSet(name="mine", detector=BASE, threshold=0.9, llm_below=True, curve=Curve(-54.7208, 49.1125))
     numbers = ["0.8412345678", "0.9", "0.9000000000001", "1.012345678"]
     found = pair(seed, chosen).score(numbers)
@@ -94,7 +94,7 @@ def test_scores_of_a_pair_do_not_depend_on_last_digits(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_calibration_does_not_depend_on_last_digits_of_the_scores(seed: int) -> None:
-    """Texts scored and calibrated with on two processors: equal sets, identities and reports."""
+    """Scoring and calibration on two processors give equal sets, identities and reports."""
     score, llm = texts()
 
     def made(processor: int) -> tuple[ThresholdSet, object]:
@@ -112,7 +112,7 @@ def test_a_calibration_does_not_depend_on_last_digits_of_the_scores(seed: int) -
 
 
 def test_a_report_has_no_digit_more_than_it_says() -> None:
-    """What was measured has six digits; the threshold is a score that was given, and is repeated as it is."""
+    """Measured numbers have six digits; the threshold is one of the given scores, unchanged."""
     score, llm = texts()
     chosen, report = calibrate(
         gather([ScoredLabel(f"{BASE}/uncalibrated", bool(one), float(x)) for x, one in zip(score, llm, strict=True)]),
@@ -139,5 +139,5 @@ def test_a_report_has_no_digit_more_than_it_says() -> None:
     ],
 )
 def test_methods_of_runs_that_began_before_keep_their_digest(text: str, digest: str) -> None:
-    """Numbers that are read are not rounded: a run that kept 17 digits continues under its first digest."""
+    """Numbers from a file are not rounded: a run that stored 17 digits keeps its digest."""
     assert method_of_text(text).digest == digest

@@ -1,4 +1,4 @@
-"""Detectors side by side: a text is read once, scores keep their order, thresholds choose the number shown."""
+"""Several detectors: a text is read once, scores keep their order, and thresholds choose the displayed number."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
 
 
 def test_two_pairs_are_no_panel() -> None:
-    """One engine reads for all pair detectors, so a second one is refused: its scores would be of the first."""
+    """One engine reads for all pair detectors, so a second engine is refused."""
     with pytest.raises(BadParameters, match="share one engine"):
         DetectorSet([pair(Engine(), "binoculars"), pair(Engine(), "fast-detectgpt")])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])
 def test_the_number_compared_is_that_of_the_threshold_set(number: Any, expected: float) -> None:
-    """Whether a detector's threshold lies on its score or on p_llm is said by its set."""
+    """The threshold set defines whether a threshold applies to the score or to p_llm."""
     thresholds = ThresholdSet(name="mine", detector="fake", number=number, threshold=0.5, llm_below=False)
     number_of = compared(SimpleNamespace(thresholds=thresholds))
     assert number_of(TextScore(score=2.0, p_llm=0.25)) == expected
 
 
 def test_without_a_set_the_probability_goes_before_the_score() -> None:
-    """A detector that says nothing of its threshold: p_llm where it has one, else the score, else nothing."""
+    """Without a threshold set, p_llm is shown if it exists, else the score, else nothing."""
     number_of = compared(FakeDetector())
     assert number_of(TextScore(score=2.0, p_llm=0.25)) == 0.25
     assert number_of(TextScore(score=2.0)) == 2.0

@@ -1,4 +1,4 @@
-"""The built-in detector with the weights that ship: it abstains rather than fails, and human prose is let be."""
+"""The built-in detector with the shipped weights: it abstains in place of failing, and does not flag human prose."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DUTCH = (
 
 
 def test_identity_names_weights_and_threshold() -> None:
-    """The identity holds the digest of the weights and the threshold; the warning says what it is and its errors."""
+    """The identity contains the digest of the weights and the threshold; the warning has its kind and its errors."""
     assert re.fullmatch(r"lite-ngram/[0-9a-f]{8}/p0\.95", DETECTOR.identity)
     assert DETECTOR.warning.startswith("style classifier, not Binoculars; indicative only")
     assert len(re.findall(r"\d%", DETECTOR.warning)) >= 4
@@ -64,13 +64,13 @@ def test_identity_names_weights_and_threshold() -> None:
     ],
 )
 def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
-    """No score, no flag, and the reason by name."""
+    """The detector abstains: no score, no flag, and a named reason."""
     (found,) = DETECTOR.score([text])
     assert (found.score, found.p_llm, found.flag, found.abstain) == (None, None, None, reason)
 
 
 def test_weights_and_reading_belong_together() -> None:
-    """A change in how a text is read needs a new training: this text's margin is pinned for the shipped weights."""
+    """This text's margin is pinned for the shipped weights: a change of the reading needs a new training."""
     marked = (
         "# Title\n\n- one — two -- three - four\n2) “quoted” https://example.org/x *it's* [a link](https://b.example)\n"
     )
@@ -95,7 +95,7 @@ def test_any_texts_in_any_batch(texts: list[str]) -> None:
 @settings(max_examples=40)
 @given(st.text(alphabet=st.characters(), min_size=1, max_size=30), st.integers(150, 2000))
 def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
-    """Long rubbish, surrogates and control characters included, is scored or abstained from, never an exception."""
+    """Long garbage, with surrogates and control characters, gets a score or an abstention, never an exception."""
     (found,) = DETECTOR.score([f"{piece} the " * times])
     assert (found.flag is None) == bool(found.abstain)
 
@@ -104,12 +104,12 @@ def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
     "piece", ["[", "](", "* ", "- ", "-", "\n" + " " * 30, "sure, ", "'", " n ' ", "#>*", "http://", "1. ", "\n-- "]
 )
 def test_reading_is_linear(piece: str) -> None:
-    """Markup that invites backtracking is read to the end at 900,000 characters; quadratic work would hang."""
+    """900,000 characters of markup that provokes backtracking are read in linear time."""
     assert prepare(piece * (900_000 // len(piece))).abstain
 
 
 def test_documentation_prose_is_never_flagged() -> None:
-    """Human prose of Python's own documentation in 300-word pages: not one is flagged."""
+    """No 300-word page of Python's own documentation is flagged."""
     pages = reference_pages()
     scores = DETECTOR.score(pages)
     assert len(pages) >= 40
@@ -119,7 +119,7 @@ def test_documentation_prose_is_never_flagged() -> None:
 
 @pytest.mark.slow
 def test_docstrings_are_rarely_flagged() -> None:
-    """Human docstrings of the standard library, a register it was never trained on: at most 3% are flagged."""
+    """At most 3% of the standard library's docstrings, an unseen register, are flagged."""
     scores = DETECTOR.score(docstrings())
     judged = [found for found in scores if not found.abstain]
     assert len(judged) >= 50
@@ -127,7 +127,7 @@ def test_docstrings_are_rarely_flagged() -> None:
 
 
 def test_unknown_detector_names_the_known_ones() -> None:
-    """A wrong name says which names there are."""
+    """The error for a wrong name lists the known names."""
     with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
         load_detectors(ScoreSettings(detectors=["gptzero"]))
     assert detector_names() == ["binoculars", "fast-detectgpt", "lite-ngram"]
@@ -135,7 +135,10 @@ def test_unknown_detector_names_the_known_ones() -> None:
 
 
 def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:
-    """A missing file, and numbers that are missing, broken or of other weights are refused; whole pairs load."""
+    """A missing file is refused, and so are numbers that are missing, broken or of other weights.
+
+    Complete pairs load.
+    """
     shipped = ROOT / "scoring" / "data"
     weights, numbers = tmp_path / "mine.weights", tmp_path / "mine.json"
     with pytest.raises(BadWeights, match=r"mine\.weights"):

@@ -18,7 +18,7 @@ WORDS = st.lists(st.sampled_from([b"a", b"the", b"house", b".", b"don't", b"12",
 
 
 def plain_vector(words: list[bytes]) -> dict[int, float]:
-    """The recipe word by word: crc32, low 15 bits, bit 31 as sign, 1 + ln(tf), length 1."""
+    """The vector is that of the recipe: crc32, low 15 bits, bit 31 as sign, 1 + ln(tf), length 1."""
     grams = Counter([*words, *(a + b" " + b for a, b in pairwise(words))])
     vector: dict[int, float] = {}
     for gram, tf in grams.items():
@@ -43,7 +43,7 @@ def test_vectors_equal_the_plain_recipe(texts: list[list[bytes]]) -> None:
 
 
 def test_tokens_are_words_numbers_and_punctuation() -> None:
-    """Tokens are lower-case words, digits and the listed punctuation; the rest is passed over."""
+    """Tokens are lower-case words, digits and the listed punctuation; other characters are skipped."""
     assert tokens("It's 2 o'clock — \"Yes\" (really); naïve % x_y!") == [
         *(b"it's", b"2", b"o'clock", "—".encode(), b'"', b"yes", b'"', b"(", b"really", b")", b";"),
         *(b"na", b"ve", b"x", b"y", b"!"),

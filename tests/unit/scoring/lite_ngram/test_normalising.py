@@ -1,4 +1,4 @@
-"""Normalising: artefacts go, prose stays, any string is taken."""
+"""Normalisation removes artefacts, keeps prose, and accepts any string."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_prose_that_resembles_a_preamble_stays() -> None:
 
 @given(st.text())
 def test_any_string_gives_folded_text(text: str) -> None:
-    """Any string is taken; what comes out has single spaces, no typographic quotes, and encodes as UTF-8."""
+    """For any string the result has single spaces, no typographic quotes, and encodes as UTF-8."""
     plain = normalise(text)
     assert plain == " ".join(plain.split())
     assert not set("“”‘’") & set(plain)

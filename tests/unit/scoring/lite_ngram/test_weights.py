@@ -1,4 +1,4 @@
-"""The weights file: packed weights come back; anything else is refused by name."""
+"""The weights file: packed weights are read back; any other file is refused by name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PACKED = pack(HEADER, QUANTISED)
 
 
 def sealed(body: bytes) -> bytes:
-    """A file with a right checksum, whatever its body."""
+    """A file with a correct checksum and any body."""
     return body + hashlib.sha256(body).digest()
 
 
 def test_round_trip() -> None:
-    """Header and weights come back, each weight within half a step, under the digest of the file."""
+    """Header and weights are read back, each weight within half a step, with the digest of the file."""
     weights = unpack(PACKED)
     assert weights.header == HEADER
     assert np.abs(weights.vector - RANDOM).max() <= SCALE / 2 + 1e-12
@@ -36,7 +36,7 @@ def test_round_trip() -> None:
 @settings(max_examples=50)
 @given(st.integers(0, len(PACKED) - 1), st.integers(0, 7))
 def test_a_damaged_file_is_refused(place: int, bit: int) -> None:
-    """One wrong bit anywhere, or a cut at any place."""
+    """One wrong bit anywhere, or truncation at any place, is refused."""
     data = bytearray(PACKED)
     data[place] ^= 1 << bit
     for damaged in (bytes(data), PACKED[:place]):
@@ -47,7 +47,7 @@ def test_a_damaged_file_is_refused(place: int, bit: int) -> None:
 @settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_sealed_rubbish_is_refused(rubbish: bytes) -> None:
-    """A right checksum does not make a weights file."""
+    """A correct checksum alone does not make a weights file."""
     with pytest.raises(BadWeights):
         unpack(sealed(MAGIC + rubbish))
 
@@ -59,7 +59,7 @@ def test_another_recipe_is_refused_by_name() -> None:
 
 
 def test_a_payload_of_another_size_is_refused() -> None:
-    """More or fewer weights than buckets are refused, a payload that inflates without end included."""
+    """More or fewer weights than buckets are refused, also a payload that inflates endlessly."""
     for wrong in (np.zeros(BUCKETS - 1, np.int8), np.zeros(BUCKETS + 1, np.int8), np.zeros(10_000_000, np.int8)):
         with pytest.raises(BadWeights):
             unpack(pack(HEADER, wrong))

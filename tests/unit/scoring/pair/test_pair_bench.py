@@ -1,4 +1,4 @@
-"""The benchmark for a card: its arithmetic, and that all of it runs on a small shape."""
+"""The benchmark for a GPU: its arithmetic is right, and all of it runs on a small shape."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_whole_script_runs_small(tmp_path: Path) -> None:
 def test_without_a_card_it_says_what_it_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where torch sees no card: status 3, and a line that names the need and `--tiny`."""
+    """If torch sees no GPU, the exit code is 3, and one line names the requirement and `--tiny`."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert main([]) == 3
     said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The fast bodies give the hidden states of transformers' own."""
+"""The fast bodies give the same hidden states as transformers' bodies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def body_of(name: str) -> Any:
-    """A body with wide random weights, so that an error in a term shows."""
+    """A body with wide random weights, which reveal an error in a term."""
     torch.manual_seed(5)
     config = transformers.AutoConfig.for_model(
         name.split("-")[0], vocab_size=90, initializer_range=0.3, **CONFIGS[name]
@@ -58,7 +58,7 @@ def assert_equal_states(fast: Any, own: Any, limit: float, *shapes: tuple[int, i
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_the_same_hidden_states(name: str) -> None:
-    """Falcon of the 7B kind and of others, Llama, GPT-2: transformers' hidden states for any number and length."""
+    """Falcon of all kinds, Llama and GPT-2 give transformers' hidden states for any number and length of texts."""
     own = body_of(name)
     fast = fast_body(copy.deepcopy(own))
     assert isinstance(fast, torch.nn.Module) == (name != "falcon")
@@ -67,7 +67,7 @@ def test_the_same_hidden_states(name: str) -> None:
 
 @torch.no_grad()
 def test_what_stands_on_the_right_is_not_seen() -> None:
-    """Other ids behind a text do not change a text's hidden states."""
+    """Ids after a text do not change its hidden states."""
     fast = fast_body(body_of("falcon"))
     ids = torch.randint(0, 90, (2, 30))
     ids[1, :20] = ids[0, :20]
@@ -78,7 +78,7 @@ def test_what_stands_on_the_right_is_not_seen() -> None:
 
 @torch.inference_mode()
 def test_the_compiled_layer_gives_the_same_and_is_traced_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `compiled` the hidden states are transformers' own, and few graphs serve all layers, models and shapes."""
+    """With `compiled` the hidden states are the same, and few graphs serve all layers, models and shapes."""
     from torch._dynamo import testing
 
     counter: Any = testing.CompileCounter()

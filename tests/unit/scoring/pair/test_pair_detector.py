@@ -1,4 +1,4 @@
-"""Identities of pair detectors, what they say, and what they make of what the engine reads."""
+"""Pair detectors: their identities, their warnings, and their scores from the engine's results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None
 
 
 def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
-    """Another model, dtype, device, length or rule for texts is another detector; a budget is not."""
+    """Another model, dtype, device, length or rule for texts makes another detector; another budget does not."""
     settings = settings_of(pairs["falcon"])
     changes: list[dict[str, Any]] = [
         {"observer": str(pairs["gpt2"].observer)},
@@ -99,7 +99,7 @@ def test_identity_changes_with_each_file(pairs: dict[str, Pair], copy: Pair, nam
 
 
 def test_the_index_decides_which_weights_are_named(copy: Pair) -> None:
-    """Weights that an index names are part of the identity, also in folders below; so is the index itself."""
+    """Weights named by an index are part of the identity, also in subfolders; so is the index itself."""
     folder = copy.observer
     index = folder / "model.safetensors.index.json"
     (folder / "sub").mkdir()
@@ -121,7 +121,7 @@ def test_the_index_decides_which_weights_are_named(copy: Pair) -> None:
 
 @pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tiktoken.model"])
 def test_every_kind_of_tokenizer_file_is_named(copy: Pair, name: str) -> None:
-    """A changed vocabulary in any of the files that tokenizers come in is another detector."""
+    """A changed vocabulary in any tokenizer file makes another detector."""
     seen = set()
     for content in ("one", "two"):
         (copy.performer / name).write_text(content)
@@ -130,7 +130,7 @@ def test_every_kind_of_tokenizer_file_is_named(copy: Pair, name: str) -> None:
 
 
 def test_an_adapter_is_refused(copy: Pair) -> None:
-    """An adapter beside the weights would change the numbers with another identity's name: it is refused."""
+    """An adapter beside the weights is refused: it would change the scores under the same identity."""
     (copy.observer / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedModel, match="adapter"):
         identity_of(copy)
@@ -143,7 +143,7 @@ def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair]) ->
 
 
 def test_large_weights_are_sampled(copy: Pair) -> None:
-    """Of a large weight file blocks all over its length are looked at: a new version differs in nearly all of them."""
+    """The digest of a large weight file samples blocks over its length; a new version differs in nearly all of them."""
     header = b'{"a":{"dtype":"U8","shape":[9000000],"data_offsets":[0,9000000]}}'
     seen = set()
     for numbers in (b"a" * 9_000_000, b"b" * 9_000_000, b"a" * 4_500_000 + b"b" * 4_500_000, b"a" * 8_999_999 + b"b"):
@@ -153,7 +153,7 @@ def test_large_weights_are_sampled(copy: Pair) -> None:
 
 
 def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
-    """Importing scoring, reading settings, identities and warnings load neither torch nor transformers."""
+    """Importing scoring and reading settings, identities and warnings loads neither torch nor transformers."""
     observer, performer = map(str, pairs["falcon"])
     code = (
         "import sys\nfrom scoring.settings import ScoreSettings\n"
@@ -180,13 +180,13 @@ def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
     ],
 )
 def test_settings_out_of_bounds_are_refused(changes: dict[str, Any]) -> None:
-    """A setting that makes no sense is refused where it is read, with its name."""
+    """An invalid setting is refused when it is read, with its name."""
     with pytest.raises(msgspec.ValidationError, match=next(iter(changes))):
         msgspec.convert(changes, PairSettings)
 
 
 def test_uncalibrated_detector_gives_scores_without_flags() -> None:
-    """No threshold set: the score, no flag, no probability, and an identity and warning that say so."""
+    """Without a threshold set there is a score, but no flag and no probability; identity and warning say so."""
     found = detector("binoculars", None, READING)
     assert found.identity.endswith("/512/uncalibrated")
     assert "no threshold" in found.warning
@@ -205,7 +205,7 @@ def test_thresholds_flag_in_their_direction() -> None:
 
 
 def test_curve_gives_the_probability() -> None:
-    """p_llm comes from the set's curve; without a curve there is none, and a set that compares p_llm is refused."""
+    """p_llm comes from the set's curve. Without a curve there is no p_llm, and a threshold on p_llm is refused."""
     chosen = thresholds("b", curve=Curve(-20.0, 18.0))
     assert detector("binoculars", chosen, READING).score(["x"])[0].p_llm == pytest.approx(0.7310586)
     assert detector("binoculars", thresholds("b"), READING).score(["x"])[0].p_llm is None
@@ -214,7 +214,7 @@ def test_curve_gives_the_probability() -> None:
 
 
 def test_texts_that_are_not_scored() -> None:
-    """An abstained text is a reason on the record, never a number; a poison text is an error."""
+    """An abstention gives a reason and no number; a text that no device can take gives an error."""
     score = detector("binoculars", thresholds("b"), TextScore(abstain="too_short", tokens=5)).score(["x"])
     assert score == [TextScore(abstain="too_short", tokens=5)]
     with pytest.raises(PoisonText):
@@ -255,7 +255,10 @@ def test_both_detectors_of_a_pair_share_an_engine(pairs: dict[str, Pair]) -> Non
 
 
 def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
-    """After a lost device the same files are loaded, or the engine refuses: its identity names what it started with."""
+    """After a lost device the same files are loaded.
+
+    Changed files are refused, because the identity names the first ones.
+    """
     engine = load_pair_engine(settings_of(copy))
     assert isinstance(engine.read([PROSE])[0], PairReading)
     configure = copy.observer / "config.json"

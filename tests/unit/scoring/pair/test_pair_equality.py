@@ -120,7 +120,7 @@ def test_engine_equals_the_reference(loaded: Loaded, architecture: str, texts: l
 def test_long_texts_equal_the_reference(loaded: Loaded, length: int) -> None:
     """Texts as long as those of the default setting, and as the longest setting, give the reference's numbers.
 
-    The limit is of the number where that is over 1: Fast-DetectGPT grows with the root of the length, here to 76.
+    The limit is relative for numbers above 1: Fast-DetectGPT grows with the root of the length, here to 76.
     """
     pair, models, naive = loaded["falcon"]
     ids = [random.Random(length).randrange(2, WORDS) for _ in range(length)]
@@ -134,7 +134,7 @@ def test_long_texts_equal_the_reference(loaded: Loaded, length: int) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_neighbours_do_not_matter(loaded: Loaded, architecture: str) -> None:
-    """A text's scores are the same to 1e-6 alone, among others, and in another order and other batches."""
+    """A text's scores agree to 1e-6 alone, among others, in another order and in other batches."""
     pair, models, _ = loaded[architecture]
     numbers = random.Random(7)
     texts = [[numbers.randrange(WORDS) for _ in range(length)] for length in (2, 5, 40, 41, 90, 150, 3, 77)]
@@ -161,7 +161,7 @@ def test_texts_are_cut_at_max_tokens(loaded: Loaded, architecture: str) -> None:
 
 
 def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(loaded: Loaded) -> None:
-    """Positions whose token is the pad token are left out of x_ppl only, as in the authors' code."""
+    """Positions with the pad token are left out of x_ppl only, as in the authors' code."""
     pair, models, naive = loaded["falcon"]
     ids = [5, 9, models.pad_id, 17, 200, models.pad_id, 33]
     read = engine(pair, models).read_ids([ids])
@@ -187,7 +187,7 @@ def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:
 
 
 def test_many_texts_come_back_in_order(loaded: Loaded) -> None:
-    """Texts of several tokenised slices keep their places, with those that are not scored between them."""
+    """Texts of several tokenised slices keep their places among texts without a score."""
     pair, models, naive = loaded["falcon"]
     texts = [f"{'the boats ' * (1 + index % 5)}{index}" if index % 7 else "" for index in range(150)]
     read = engine(pair, models, max_tokens=64, batch_tokens=64).read(texts)

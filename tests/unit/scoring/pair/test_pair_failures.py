@@ -184,7 +184,7 @@ def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., P
 
 
 def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine]) -> None:
-    """A device that passes its trial and then fails at every text does not dead-letter text after text for ever."""
+    """A device that passes its trial and then fails at every text does not dead-letter all texts."""
     engine = start(FakeDevice(loses=lambda batch: len(batch[0]) == 9))
     asked = [[number] * 9 for number in range(1, 30)]
     with pytest.raises(DeviceGone):
@@ -338,7 +338,7 @@ def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine], 
 
 
 def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) -> None:
-    """Losses far apart never add up to DeviceGone."""
+    """Losses far apart do not add up to DeviceGone."""
     device = FakeDevice(loses=with_poison)
     engine = start(device)
     for number in range(5):
@@ -350,7 +350,7 @@ def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) ->
 
 
 def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., PairEngine]) -> None:
-    """A process that stops does not wait for hundreds of texts, only for the batch on the device."""
+    """A stopping process waits only for the batch on the device, not for hundreds of texts."""
 
     class Closing(FakeDevice):
         def launch(self, texts: Sequence[Ids]) -> Any:
@@ -365,7 +365,7 @@ def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., Pair
 
 
 def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
-    """The second batch is queued before the first is waited for, and never a third."""
+    """The second batch is queued during the wait for the first, and never a third."""
     device = FakeDevice()
     start(device, batch_tokens=64).read_ids(texts(*[32] * 11))
     assert device.most_flying == 2
@@ -392,7 +392,7 @@ def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngin
 
 
 def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> None:
-    """A budget that does not fit is known before the first text."""
+    """A budget that does not fit is found before the first text."""
     device = FakeDevice(room=300)
     engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
     engine.warm_up()
@@ -416,7 +416,7 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
 
 
 def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
-    """On a card where Triton cannot compile, auto is torch, and the log says why; triton is refused."""
+    """If Triton cannot compile for the GPU, `auto` uses torch and logs the reason; `triton` is refused."""
     import torch
 
     def fails(_: torch.device) -> None:
@@ -434,7 +434,7 @@ def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
-    """Two threads that read at once get their own scores."""
+    """Two threads that read concurrently get their own scores."""
     engine = start(FakeDevice(), batch_tokens=64)
     found: dict[int, list[float]] = {}
 
@@ -490,6 +490,6 @@ def test_errors_of_full_and_failed_devices_are_told_apart(kind: str, said: str, 
 
 
 def test_full_memory_of_the_machine_is_out_of_memory() -> None:
-    """Also numpy's error, and for work on a card."""
+    """Also numpy's error, and errors on a GPU."""
     with pytest.raises(OutOfDeviceMemory), device_errors(on_card=True):
         np.zeros(1 << 50, np.int64)

@@ -1,4 +1,4 @@
-"""Models that make a pair, those that are refused, with which words, also before loading; no other file is read."""
+"""Valid pairs of models; refused ones with their messages, also before loading; no other file is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_pair_is_loaded_from_folders(pairs: dict[str, Pair]) -> None:
 
 
 def test_missing_folder_is_named(pairs: dict[str, Pair], tmp_path: Path) -> None:
-    """A folder that is not there, or has no model in it, is MissingModel with its path."""
+    """A missing folder, or one without a model, is MissingModel with its path."""
     (tmp_path / "empty").mkdir()
     for name in ("nowhere", "empty"):
         pair = Pair(pairs["falcon"].observer, tmp_path / name)
@@ -80,13 +80,13 @@ def test_model_of_the_hubs_cache_is_found(pairs: dict[str, Pair], tmp_path: Path
 
 @pytest.mark.parametrize("name", ["../up", "a/b/c", "no such:name", "x" * 300])
 def test_what_is_no_model_name_is_missing(name: str) -> None:
-    """A name that is neither a folder nor a hub id is MissingModel, whatever it looks like."""
+    """Any name that is neither a folder nor a hub id is MissingModel."""
     with pytest.raises(MissingModel):
         find_model(name)
 
 
 def leave_weights_out(pair: Pair) -> None:
-    """An index that names a file which is not there."""
+    """An index that names a missing file."""
     index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
     (pair.observer / "model.safetensors.index.json").write_text(json.dumps(index))
 
@@ -196,7 +196,7 @@ def test_more_tokens_than_positions_are_refused(tmp_path: Path) -> None:
 def test_scaled_and_capped_logits_are_refused(
     pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch, changed: Callable[[Any], Any]
 ) -> None:
-    """The logits of a probe are compared with the head's: a model that changes them behind it is refused."""
+    """The logits of a probe are compared with the head's: a model that changes them after the head is refused."""
     from transformers import FalconForCausalLM
 
     forward = FalconForCausalLM.forward

@@ -42,14 +42,14 @@ ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
     ],
 )
 def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
-    """Nothing, books, broken characters, emoji, other languages and snippets are abstained from, each by its word."""
+    """Empty texts, books, broken characters, emoji, other languages and snippets get an abstention with its reason."""
     found = tokenise([text], TOKENIZERS["falcon"], ENGLISH)[0]
     assert isinstance(found, TextScore)
     assert found.abstain == reason
 
 
 def test_prose_is_read_up_to_max_tokens() -> None:
-    """English prose gives its first max_tokens tokens; what else is in the call does not matter."""
+    """English prose gives its first max_tokens tokens, independent of the other texts of the call."""
     found = tokenise(["", PROSE, "a"], TOKENIZERS["falcon"], ENGLISH)
     assert isinstance(found[1], list)
     assert len(found[1]) == 20
@@ -58,7 +58,7 @@ def test_prose_is_read_up_to_max_tokens() -> None:
 
 @pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
 def test_english_is_judged_by_what_is_read(start: str) -> None:
-    """English words behind the last token that is read make no English text of what stands before them."""
+    """English words after the last read token do not make the text before them English."""
     found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
     assert found == TextScore(abstain="few_function_words", tokens=20)
     assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
@@ -71,7 +71,7 @@ def test_other_languages_are_read_on_demand() -> None:
 
 @pytest.mark.parametrize("architecture", ["falcon", "llama"])
 def test_special_tokens_in_a_text_are_plain_characters(architecture: str) -> None:
-    """A page that writes <|endoftext|> or <s> does not end, begin or pad anything: they are cut as other characters."""
+    """<|endoftext|> or <s> in a page's text are tokenised as plain characters."""
     tokenizer = TOKENIZERS[architecture]
     special = {0} if architecture == "falcon" else {0, 1}
     for text in (f"The {END} end", "The <s> end </s> of it"):

@@ -1,4 +1,4 @@
-"""Canary sites: their names, and what they measure: each content once, in its newest round, of one detector."""
+"""Canary sites: their names and counts: each content once, in its newest round, of one detector."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_errors_are_counted_as_the_rate_counts() -> None:
 
 
 def test_rounds_of_one_content_are_one_site() -> None:
-    """The newest round counts, since texts keep their scores; one that is under way does not yet replace the last."""
+    """The newest complete round counts; a round in progress does not replace it."""
     rows = [row("human", 1, "llm", 5), row("human", 1, "human", 6), row("human", 1, "unclassifiable", 7, pages=9)]
     assert canary_counts(rows) == CanaryCounts(0, 0, 1, 1)
     assert canary_counts(reversed(rows)) == CanaryCounts(0, 0, 1, 1)
@@ -59,7 +59,7 @@ def test_rounds_of_one_content_are_one_site() -> None:
 
 
 def test_an_edited_label_is_still_one_site() -> None:
-    """A text that is edited every day is no new site every day; labels that trade contents add no site."""
+    """A text edited every day is one site; labels that swap contents add no site."""
     daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
     assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
     assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)
@@ -82,7 +82,7 @@ def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, Any
 
 
 def test_a_breakdown_is_seen_with_the_next_round() -> None:
-    """All pages of the newest round dropped: no verdict any more, and the shares that are kept fall at once."""
+    """If all pages of the newest round are dropped, there is no verdict, and the kept shares fall at once."""
     dropped: dict[str, Any] = {"articles": 0, "scored": 0, "abstained": 0, "flagged": 0}
     rows = [row("llm", 1, "llm", 5), row("human", 2, "human", 5)]
     rows += [row("llm", 1, "unclassifiable", 6, **dropped), row("human", 2, "unclassifiable", 6, **dropped)]
@@ -92,7 +92,7 @@ def test_a_breakdown_is_seen_with_the_next_round() -> None:
 
 
 def test_a_round_that_never_ended_is_over_when_the_next_one_comes() -> None:
-    """A stage that loses a page of every round, or a dead SCORE, hides behind a good round for one round at most."""
+    """A stage that loses a page of every round, or a dead SCORE, shows after one round at most."""
     stuck: dict[str, Any] = {"scored": 0, "abstained": 0, "flagged": 0}
     rows = [row("llm", 1, "llm", 5), *(row("llm", 1, "unclassifiable", number, **stuck) for number in (6, 7))]
     found = canary_summary(rows)
@@ -101,7 +101,7 @@ def test_a_round_that_never_ended_is_over_when_the_next_one_comes() -> None:
 
 
 def test_old_rounds_do_not_count() -> None:
-    """What changed last before the time that counts is left out, but was seen."""
+    """Rounds older than the counted time are left out, but their time is known."""
     rows = [row("llm", 1, "llm", 5), row("llm", 2, "llm", 9)]
     assert canary_counts(rows, since_ms=6) == CanaryCounts(1, 1, 0, 0)
     assert canary_summary(rows, since_ms=10).last_at == 9
@@ -131,7 +131,7 @@ def test_shares_of_sites_and_pages() -> None:
 
 
 def test_pages_of_a_site_are_not_independent() -> None:
-    """Two sites of one kind each know half a share no better than two draws do: nearly nothing."""
+    """Two sites of each kind give hardly any information about a share."""
     pages: dict[str, Any] = {"pages": 1000, "articles": 1000, "scored": 1000, "abstained": 0}
     rows = [row("human", 1, "llm", flagged=1000, **pages), row("human", 2, "human", flagged=0, **pages)]
     share = canary_summary(rows).shares()["page_fpr"]
@@ -228,7 +228,7 @@ def test_canaries_are_as_long_as_the_sites() -> None:
 
 
 def test_without_sites_canaries_count_as_they_are() -> None:
-    """Where no site is classified, nothing is known of lengths."""
+    """Without a classified site no lengths are known."""
     summary = canary_summary([row("llm", 1, "llm", pages_used=7), row("human", 2, "human", pages_used=5)])
     assert summary.counts_as_long_as([]) == summary.counts
     short = SiteState(id="s", site="s.example", verdict="undecided", articles=5, scored=5, detector="x/1")

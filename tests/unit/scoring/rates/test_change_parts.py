@@ -50,7 +50,7 @@ SHARES = st.floats(0, 1)
     st.lists(st.tuples(SHARES, st.sampled_from([DAY - 1, DAY, DAY + 3]), st.sampled_from("ab")), max_size=9),
 )
 def test_the_parts_add_up(kept: list[tuple[float, str]], now: float, sites: list[tuple[float, int, str]]) -> None:
-    """Whatever the points, the sites and their sources."""
+    """The parts add up for any points, sites and sources."""
     points = [point(share, SINCE + n, digest=digest) for n, (share, digest) in enumerate(kept)]
     rows = [row(str(n), day, source) for n, (_, day, source) in enumerate(sites)]
     found = change_parts(points, line(now), rows, {str(n): likely for n, (likely, *_) in enumerate(sites)})
@@ -74,7 +74,7 @@ def test_more_sites_of_a_source_with_a_larger_share_are_its_part() -> None:
 
 
 def test_what_known_sites_say_now_is_the_rest() -> None:
-    """No site is new: the change is theirs."""
+    """Without new sites, the known sites have the whole change."""
     found = change_parts([point(0.25)], line(0.5), [row("a", DAY - 1), row("b", DAY - 1)], {"a": 1.0, "b": 0.0})
     assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.0, 0.25)
 
@@ -96,7 +96,7 @@ def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, 
 
 
 def test_without_a_share_then_or_now_nothing_is_split() -> None:
-    """Points of before the direct estimate have none, and groups are not all sites."""
+    """Points from before the direct estimate, and points of groups, are not used."""
     old, group = point(0.5, SINCE), point(0.5, SINCE, by="source", group="a")
     for points in ([], [msgspec.structs.replace(old, share=None)], [group]):
         with pytest.raises(BadParameters, match="no share was kept"):

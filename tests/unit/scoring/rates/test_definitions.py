@@ -1,4 +1,4 @@
-"""What a share is of, the clusters that widen its interval, and what those not judged could change."""
+"""Definitions of the share, clusters that widen its interval, and the possible effect of sites not judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ends(rows: list[SiteState]) -> tuple[float, float]:
 
 
 def test_domains_are_those_of_the_public_suffix_list() -> None:
-    """Where two sites end alike the list decides; else the last two labels tell sites apart as well."""
+    """The public suffix list defines the domain of a site; without it, the last two labels do."""
     domains = {
         "a.example.com": "example.com",
         "b.example.com": "example.com",
@@ -130,7 +130,7 @@ def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
 
 
 def test_sites_of_one_query_are_what_it_finds() -> None:
-    """A share of one query's sites says nothing of others: it says so, and is not widened."""
+    """A share of one query's sites is marked as such and is not widened."""
     rows = of_queries(np.random.default_rng(1), 1, 200)
     found, _ = share_of_rows(rows)
     assert found.share is not None and found.design_effect == 1

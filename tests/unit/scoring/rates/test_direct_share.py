@@ -1,4 +1,4 @@
-"""The share as it is published: of which sites it is, when no number is named, and what canaries add."""
+"""The published share: its sites, the cases without a number, and the effect of canaries."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method:
 
 
 def test_canaries_are_sites_of_known_truth_and_not_counted() -> None:
-    """They say how often their kinds are flagged, which moves the share; they are no sites of it, in pipes neither."""
+    """Canaries show how often their kinds are flagged, which moves the share.
+
+    They do not count as sites, also in pipes.
+    """
     found = rows([(1, 0)] * 40 + [(2, 0)] * 20 + [(1, 1)] * 15 + [(2, 2)] * 6)
     canaries = [*canary_rows([(12, 0), (12, 1)] * 15, "human"), *canary_rows([(12, 9), (12, 10)] * 15, "llm")]
     alone, helped = share_of(found), share_of([*found, *canaries])
@@ -86,7 +89,7 @@ def test_canaries_are_sites_of_known_truth_and_not_counted() -> None:
 
 
 def test_a_group_of_all_sites_has_the_share_of_all() -> None:
-    """By source: one source that has all sites says what the whole says; a part of them has an interval of its own."""
+    """One source with all sites has the share of all; a source with some of them has its own interval."""
     found = rows([*HUMAN_SITES, *LLM_SITES])
     whole = share_of(found)
     (same,) = rate_lines(found, "source", now_ms=10**12)

@@ -1,4 +1,4 @@
-"""What is missing for a share, and what may still be said: one sentence for each kind of bad input."""
+"""Missing data for a share, and the remaining claims: one sentence for each kind of bad input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Beta = tuple[float, float]
 
 
 def drawn(rng: np.random.Generator, sites: int, beta: Beta, pages: int = 0) -> Counter[tuple[int, int]]:
-    """Sites of a kind; `pages` of each, or as many as come."""
+    """Sites of a kind with `pages` pages each, or a random number."""
     cells: Counter[tuple[int, int]] = Counter()
     for _ in range(sites):
         n = pages or min(int(rng.geometric(0.25)), 20)
@@ -82,7 +82,7 @@ def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None
 
 
 def test_a_detector_without_a_threshold_flags_nothing() -> None:
-    """Its articles have scores: the sentence says what is missing, not that no article was scored."""
+    """With scored articles, the sentence names the missing part and does not say that no article was scored."""
     rows = [
         SiteState(
             id=f"s{n}", site=f"s{n}.com", ruleset="r", detector="x/uncalibrated", pages=9, articles=9, abstained=9
@@ -117,7 +117,7 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
 
 
 def test_labels_count_for_domains_and_results() -> None:
-    """Where flags miss most LLM sites, labels tell: of each definition, with its weights."""
+    """If flags miss most LLM sites, labels show it, for each definition with its weights."""
     rng = np.random.default_rng(4)
     rows, labels = [], {}
     for n in range(400):

@@ -1,4 +1,4 @@
-"""What holds however often one looks: the intervals of every look, and the alarm of a changed share."""
+"""Claims for any number of looks: the intervals of every look, and the alarm of a changed share."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def days_of(rng: np.random.Generator, shares: list[float], per_day: int = 60) ->
 
 
 def test_an_interval_of_every_look_is_never_left_in_95_of_100_walks() -> None:
-    """Of 2,000 means of a growing sample at most 5% ever leave it; the interval of one look is left by most."""
+    """Of 2,000 means of a growing sample at most 5% ever leave it; most leave the interval of one look."""
     rng = np.random.default_rng(4)
     sizes = np.arange(20, 5001)
     means = np.abs(rng.normal(size=(2000, 5000)).cumsum(axis=1)[:, 19:] / sizes)
@@ -79,7 +79,7 @@ def test_the_factor_is_the_published_boundary_of_the_normal_mixture() -> None:
 
 
 def test_the_share_carries_both_intervals() -> None:
-    """The interval of every look holds that of one look, and both hold the share."""
+    """The interval of every look contains that of one look, and both contain the share."""
     found, _ = direct_share(drawn(np.random.default_rng(1), 400, 0.2))
     ends = [found.look_low, found.low, found.share, found.high, found.look_high]
     assert None not in ends and ends == sorted(ends, key=float) and len(set(ends)) == 5  # type: ignore[arg-type]

@@ -59,7 +59,7 @@ def test_good_probabilities_make_it_narrow_and_bad_ones_do_no_harm() -> None:
 
 
 def test_few_labels_give_no_share() -> None:
-    """Below FEWEST_LABELS of the sites at hand there is none; labels of other sites do not count."""
+    """Below FEWEST_LABELS labels of these sites there is no share; labels of other sites do not count."""
     likely = {f"s{n}": 0.5 for n in range(100)}
     labels = {f"s{n}": True for n in range(FEWEST_LABELS - 1)}
     assert by_labels(likely, labels) is None

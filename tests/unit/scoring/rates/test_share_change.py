@@ -57,7 +57,7 @@ def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
 
 
 def test_what_runs_have_in_common_cancels() -> None:
-    """Two runs that differ in a few sites: the interval is far narrower than that of either share, and not a point."""
+    """If two runs differ in a few sites, the interval is far narrower than that of either share, but no point."""
     rng = np.random.default_rng(3)
     pairs, _ = drawn(rng, 400, 0.2, (1.0, 1.0))
     of_run = fit_of(pairs, 0, Counter(), Counter())
@@ -69,7 +69,7 @@ def test_what_runs_have_in_common_cancels() -> None:
 
 
 def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
-    """The influence of a cell is how much the share moves when sites of it join, known ones as well."""
+    """The influence of a cell is the change of the share when sites of the cell are added, known ones as well."""
     rng = np.random.default_rng(5)
     drawn_sites = (drawn(rng, number, share, (1.0, 1.0))[0] for number, share in ((600, 0.3), (40, 0.0), (40, 1.0)))
     cells = [{pair[0]: float(sites) for pair, sites in found.items()} for found in drawn_sites]

@@ -41,7 +41,7 @@ def test_bands_of_ranks_stand_in_the_order_of_ranks() -> None:
     ],
 )
 def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
-    """Sites of two detectors, rulesets, site methods or runs are refused with both names, whichever way they come."""
+    """Sites of two detectors, rulesets, site methods or runs are refused with both names, in any order."""
     rows = [row("a"), row("b", **other)]
     with pytest.raises(PooledDetectors, match=names):
         rate_of(rows)
@@ -57,7 +57,7 @@ def test_canaries_count_in_no_rate() -> None:
 
 @given(st.lists(st.integers(-5, 10**7), max_size=20), st.sampled_from(["day", "week", "month"]))
 def test_every_day_has_its_window(days: list[int], window: str) -> None:
-    """Whatever days a row claims, a site is in at most as many windows as days, each once, in order of time."""
+    """For any days of a row, a site is in at most as many windows as days, each once, in order of time."""
     known = [day for day in days if day >= 0]
     names = list(by_window(window)(row("a", days=days)))
     assert names == sorted(set(names))
@@ -74,6 +74,6 @@ def test_windows_are_those_of_the_calendar() -> None:
 
 
 def test_patterns_match_whole_ids_and_case() -> None:
-    """`*`, `?` and sets stand for what they do in file names; the first group that matches is the one."""
+    """`*`, `?` and sets have the meaning of file name patterns; the first matching group applies."""
     group_of = query_groups({"a": ["x-*"], "b": ["x-1", "[pq]?"]})
     assert [group_of(query) for query in ("x-1", "p7", "p77", "X-1", "")] == ["a", "b", "other", "other", "other"]

@@ -1,4 +1,4 @@
-"""Rates over site rows: denominators always, nothing pooled that must not be."""
+"""Rates over site rows: always with denominators, and no pooling of different instruments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_site_is_in_one_denominator() -> None:
 
 
 def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
-    """Without a page so far, or with too few scored articles: text and fields tell them apart, in groups too."""
+    """Text and fields distinguish sites without a page from sites with too few scored articles, also in groups."""
     rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
     (line,) = rate_lines(rows)
     assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.judged_text
@@ -160,7 +160,7 @@ def test_a_cut_and_a_split_go_together() -> None:
 
 @pytest.mark.parametrize("text", ["0", "5-3", "x", "1-", "-1", "1-2-3"])
 def test_what_is_no_range_of_ranks_is_refused(text: str) -> None:
-    """The message says what a range looks like."""
+    """The message shows the format of a range."""
     with pytest.raises(UsageError, match="such as 1-10"):
         read_ranks(text)
 
@@ -242,13 +242,13 @@ def test_mixed_sites_are_told() -> None:
 
 
 def test_every_split_of_the_command_is_known_here() -> None:
-    """`rate --by` offers what rates can be split by, no more and no less."""
+    """`rate --by` offers exactly the known splits."""
     assert set(get_args(RateSplit)) == set(SPLITS)
     assert all(sum(line.sites for line in rate_lines(ROWS, split)) >= len(ROWS) for split in SPLITS)
 
 
 def test_sites_without_a_query_or_rank_are_not_lost() -> None:
-    """What has no query is in the group `unknown`, and so is what has no rank."""
+    """Sites without a query, or without a rank, are in the group `unknown`."""
     queries = {line.group: line.sites for line in rate_lines(ROWS, "query")}
     assert queries == {"q1": 2, "q2": 1, "unknown": 2}
     assert sum(line.sites for line in rate_lines(ROWS, "rank")) == len(ROWS)

@@ -69,7 +69,7 @@ def naive(found: list[PageScore]) -> bool:
 
 @given(st.lists(st.sampled_from(range(100)), max_size=24), st.integers(0, 100))
 def test_it_is_its_definition(scores: list[int], threshold: int) -> None:
-    """The running sums find what cutting everywhere finds, for every list; ties of two cuts aside."""
+    """The running sums find the same cut as a full search, for every list, except for ties of two cuts."""
     found = pages([float(score) for score in scores], threshold)
     known = sorted(scores)
     spreads = [

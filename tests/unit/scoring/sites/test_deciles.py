@@ -1,4 +1,4 @@
-"""The method `deciles`: its features, its numbers' file, its training, and what it says."""
+"""The method `deciles`: its features, its file of numbers, its training, and its messages."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def pages(scores: list[float], start: int = 1) -> list[PageScore]:
 
 @given(SCORES)
 def test_deciles_are_those_of_numpy(scores: list[float]) -> None:
-    """Nine quantiles, linear between neighbours, whatever the number of scores and their order."""
+    """Nine quantiles, linear between neighbours, for any number and order of scores."""
     assert np.allclose(deciles(scores), np.quantile(scores, PLACES), rtol=1e-9, atol=1e-6)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=15, max_size=30))
 def test_any_finite_scores_have_a_margin(scores: list[float]) -> None:
-    """Scores far from all that was ever seen give a finite margin and one of two verdicts."""
+    """Scores far outside the training data give a finite margin and one of two verdicts."""
     found = DecileTest(load_deciles(FALCON)).decide(pages(scores))
     assert found.verdict in ("llm", "human") and math.isfinite(found.llr)
 
@@ -84,7 +84,7 @@ def test_later_pages_correct_until_the_site_closes() -> None:
 
 
 def test_pages_without_a_score_are_absent() -> None:
-    """Pages of which only a flag was kept do not make up the 15."""
+    """Pages with a flag but no score do not count towards the 15."""
     assert DecileTest(MEDIAN).decide([PageScore(True)] * 20).verdict == "unclassifiable"
 
 
@@ -133,14 +133,14 @@ def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
 
 @given(st.integers(0, len(SHIPPED) - 3), st.binary(max_size=4).filter(lambda tail: b"}" not in tail))
 def test_a_damaged_file_never_raises_another_error(cut: int, tail: bytes) -> None:
-    """Cut anywhere before its end, with anything behind that does not close it: BadSiteNumbers."""
+    """A file cut anywhere, with any bytes after it that do not close it, is BadSiteNumbers."""
     with pytest.raises(BadSiteNumbers):
         read_numbers(SHIPPED[:cut] + tail, "numbers.json")
 
 
 @pytest.mark.parametrize("literal", [b"NaN", b"1e999", b"-1e999"])
 def test_numbers_that_are_not_finite_are_refused(literal: bytes) -> None:
-    """No spelling of infinity or not-a-number comes through."""
+    """Every spelling of infinity or not-a-number is refused."""
     data = SHIPPED.replace(json.dumps(json.loads(SHIPPED)["offset"]).encode(), literal)
     assert data != SHIPPED
     with pytest.raises(BadSiteNumbers):
@@ -148,7 +148,7 @@ def test_numbers_that_are_not_finite_are_refused(literal: bytes) -> None:
 
 
 def test_what_is_no_file_of_numbers_is_refused_unread(tmp_path: Path) -> None:
-    """An absent file, a folder, a pipe from which nothing would ever come, and a gigabyte."""
+    """A missing file, a folder, a pipe without a writer, and a gigabyte are refused."""
     pipe, vast = tmp_path / "pipe", tmp_path / "vast.json"
     os.mkfifo(pipe)
     with vast.open("wb") as file:
@@ -169,7 +169,7 @@ def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:
 
 
 def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
-    """Far apart, no site is wrong when left out; from one heap, many are: leaving out hides nothing."""
+    """With separate kinds no left-out site is wrong; with one distribution many are."""
     pytest.importorskip("sklearn")
     apart = train_sites([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
     assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (HeldOutErrors(8, 0, 8, 0), [], 1)

@@ -82,7 +82,7 @@ def test_the_fit_finds_means_and_widens_for_sites_that_differ() -> None:
 
 
 def test_a_fit_without_sites_is_refused() -> None:
-    """Fewer than two sites of a label, or scores that are all the same, teach nothing."""
+    """Fewer than two sites of a label, and equal scores, are refused."""
     with pytest.raises(BadTrainingData, match="1 llm sites"):
         fit_gaussian([[1.0, 1.1]] * 2, [[0.5, 0.6]])
     with pytest.raises(BadTrainingData, match="the same"):

@@ -1,4 +1,4 @@
-"""A site method as text: whatever is accepted is read back as it was, and what cannot be read is said so."""
+"""A site method as text: accepted methods are read back unchanged; unreadable texts are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_deciles_come_back() -> None:
 
 
 def test_what_would_not_be_read_back_is_not_written() -> None:
-    """Numbers that came in past all checks: no text, in place of one by which a run could not be carried on."""
+    """Invalid numbers get no text, because a run with that text could not be resumed."""
     params = SprtParams()
     msgspec.structs.force_setattr(params, "clip", math.inf)
     with pytest.raises(BadSiteNumbers, match=r"cannot read: .*clip"):

@@ -77,7 +77,7 @@ def test_only_the_default_p0_keeps_to_alpha(sites: list[Site]) -> None:
 
 
 def test_one_real_site_decides_about_p0(sites: list[Site]) -> None:
-    """Why the promise on alpha is in sample: without the worst of the human sites even p0 = .10 would have kept it."""
+    """The bound on alpha is in-sample: without the worst human site even p0 = .10 would keep it."""
     human = [site for site in sites if not site.llm]
     errors = alarm_shares(human, 0.10, 20, 5000)
     worst = int(errors.argmax())
@@ -99,7 +99,7 @@ def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site])
 
 
 def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
-    """With p0 = .10 some LLM sites are taken for human early on: pages that come later set most of them right."""
+    """With p0 = .10 some LLM sites are called human early; later pages correct most of them."""
     early = SprtParams(p0=0.10, min_articles=4)
     frozen, corrected = (
         run_sites(SiteTest(early, close), resampled(sites, True, 40, ACCURACY, True), SITES) for close in (0, None)
@@ -135,7 +135,10 @@ def test_trained_numbers_hold_for_sites_left_out(sites: list[Site]) -> None:
 
 
 def test_a_clipped_page_says_no_more_than_it_may(sites: list[Site]) -> None:
-    """What the bounds of `gaussian` rest on: exp(step) of human pages, exp(-step) of LLM ones, has a mean < 1."""
+    """The condition for the bounds of `gaussian` holds.
+
+    Exp(step) of human pages and exp(-step) of LLM ones have a mean < 1.
+    """
     test = GaussianTest(GaussianParams())
     for llm in (False, True):
         pages = [PageScore(None, score) for site in sites if site.llm == llm for score in site.scores]

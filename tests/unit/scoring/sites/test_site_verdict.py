@@ -88,7 +88,7 @@ def timed(flags: list[bool], start: int = 1) -> list[PageScore]:
 
 @given(FLAGS, FLAGS)
 def test_pages_after_the_closing_never_change_a_decision(flags: list[bool], more: list[bool]) -> None:
-    """A page fetched later than close_after_ms behind the page that decided changes nothing at all."""
+    """A page fetched more than close_after_ms after the deciding page changes nothing."""
     test = SiteTest(SprtParams(), close_after_ms=1000)
     first = test.decide(timed(flags))
     second = test.decide(timed(flags) + timed(more, start=2000))
@@ -98,7 +98,7 @@ def test_pages_after_the_closing_never_change_a_decision(flags: list[bool], more
 
 @given(FLAGS, FLAGS)
 def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[bool], more: list[bool]) -> None:
-    """More pages keep a decision or turn it into its opposite, with the earlier verdict beside it."""
+    """More pages keep a decision or reverse it, with the earlier verdict beside it."""
     first, second = DEFAULT.decide(timed(flags)), DEFAULT.decide(timed(flags + more))
     if first.verdict not in ("llm", "human"):
         return
@@ -185,7 +185,7 @@ def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, cl
 
 
 def test_a_p1_at_the_mean_is_too_high() -> None:
-    """Why p1 is .63: at .80, an LLM site's mean share, sites that are flagged less are called human twice as often."""
+    """At p1 = .80, an LLM site's mean share, sites flagged less are called human twice as often as at .63."""
     bold = SiteTest(SprtParams(p0=0.30, p1=0.80, min_pages=8, min_articles=8))
     (_, _, llm), *_ = LITE_WORLDS
     assert run_sites(bold, beta_binomial(*llm, 20), 10_000).share("human") > 2 * LITE_NGRAM_PARAMS.beta

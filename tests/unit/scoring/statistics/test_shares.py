@@ -1,4 +1,4 @@
-"""Shares: exact where texts are independent, wider where those of a site agree, and right as often as they say."""
+"""Shares: exact for independent texts, wider for correlated texts of a site, and with the stated coverage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_interval_contains_its_share(hits: list[bool], sites: int) -> None:
 
 
 def test_no_texts_have_no_share() -> None:
-    """Nothing is divided by zero: counts of 0, and no number."""
+    """Without texts the counts are 0 and there is no share."""
     found = share(np.zeros(0, bool), np.zeros(0, np.intp))
     assert (found.count, found.total, found.share, found.low, found.high) == (0, 0, None, None, None)
 
@@ -70,13 +70,13 @@ def test_sites_whose_pages_agree_widen_the_interval() -> None:
 
 
 def test_without_a_hit_each_site_counts_once() -> None:
-    """No variance shows without a hit, so 300 pages of 10 sites promise no more than 10 texts would."""
+    """Without a hit there is no variance, so 300 pages of 10 sites count as 10 texts."""
     found = share(np.zeros(300, bool), np.arange(300) % 10)
     assert found.high == pytest.approx(exact_interval(0, 10)[1])
 
 
 def test_one_site_alone_says_as_much_as_one_text() -> None:
-    """Half of the pages of a single site: the interval is all but everything."""
+    """For half of the pages of a single site, the interval is nearly [0, 1]."""
     found = share(np.arange(50) % 2 == 0, np.zeros(50, np.intp))
     assert found.low is not None and found.high is not None and found.high - found.low > 0.9
 

@@ -1,4 +1,4 @@
-"""Threshold sets: published for one pair only, and files that are read strictly or refused with what to do."""
+"""Threshold sets: published ones for one pair only; files are read strictly, or refused with a remedy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_published_thresholds_are_the_authors() -> None:
     ],
 )
 def test_nothing_is_published_for_another_detector(base: str) -> None:
-    """Another pair, precision or measure has scores elsewhere: the name is refused, with the detector and a way out."""
+    """The name is refused for another pair, precision or measure; the message has the detector and a remedy."""
     assert published_for(base) == []
     with pytest.raises(BadThresholds, match="calibrate") as refused:
         load_thresholds("accuracy", base)
@@ -71,7 +71,7 @@ def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_cu
 
 
 def test_a_set_that_was_written_with_more_digits_keeps_its_digest(tmp_path: Path) -> None:
-    """Curves had 17 digits once: such a file is read as it is, so that scores kept under its identity stay its own."""
+    """An older file with 17 digits is read unchanged, so its identity stays the same."""
     path = tmp_path / "mine.json"
     path.write_text(
         '{"curve": {"offset": 49.11250016177809, "slope": -54.720800269803526}, "detector": "binoculars/observer+'
@@ -83,7 +83,7 @@ def test_a_set_that_was_written_with_more_digits_keeps_its_digest(tmp_path: Path
 
 
 def test_a_file_is_written_for_people_and_not_over_another(tmp_path: Path) -> None:
-    """One field a line, equal to the last bit; a set in use stays, unless the caller forces it."""
+    """The file has one field a line and is exact to the last bit; an existing set is kept unless forced."""
     path = tmp_path / "mine.json"
     write_thresholds(path, one(threshold=0.1 + 0.2))
     assert load_thresholds(str(path), FALCON) == one(threshold=0.1 + 0.2)
@@ -127,7 +127,7 @@ def test_a_broken_file_is_refused_with_its_name(case: str, tmp_path: Path) -> No
 
 
 def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
-    """A path that leads nowhere, to a folder, or to a model's weights."""
+    """A missing path, a folder and a model's weights are refused."""
     huge = tmp_path / "huge.json"
     huge.write_bytes(b" " * (2 << 20))
     for path in (tmp_path / "none.json", tmp_path, huge):
@@ -136,7 +136,7 @@ def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_set_of_another_detector_is_refused_with_both_names(tmp_path: Path) -> None:
-    """Thresholds do not travel: not to another pair, and not to the same pair in another precision."""
+    """A threshold set is refused for another pair, and for the same pair in another precision."""
     path = tmp_path / "mine.json"
     write_thresholds(path, one())
     other = FALCON.replace("bfloat16", "float32")

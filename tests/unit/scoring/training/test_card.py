@@ -1,4 +1,4 @@
-"""The detector's card is honest: its figures are those measured with the weights that ship."""
+"""The figures of the detector's card were measured with the shipped weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pages(share: float, recent: float = 0.1) -> list[PageRow]:
 
 
 def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> None:
-    """The generated section is what these numbers make, with the AUROCs in one table."""
+    """The generated section follows from the shipped numbers, with the AUROCs in one table."""
     card = CARD.read_text(encoding="utf-8")
     assert renewed(card, shipped) == card
     section = card[card.index(BEGIN) : card.index(END)]
@@ -64,7 +64,7 @@ def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> N
 
 
 def test_without_unseen_texts_nothing_is_claimed(shipped: TrainingReport) -> None:
-    """The card has no row on newer generators where no further file was given."""
+    """Without a file of unseen texts, the card has no row on newer generators."""
     alone = msgspec.structs.replace(shipped, evaluation=msgspec.structs.replace(shipped.evaluation, unseen=None))
     words = "newer than the training files"
     card = CARD.read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_a_table_without_rows_has_no_lines(shipped: TrainingReport) -> None:
 
 
 def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
-    """All sets together, the worst of them, and recent pages; at the lengths that are judged only."""
+    """It has the shares of all sets together, of the worst one, and of recent pages, at the judged lengths only."""
     rows = pages(0.02, recent=0.15)
     rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(60, 9, 0.5), PageCell(150, 9, 0.01)])
     said = warning(evaluation(rows))
@@ -102,7 +102,7 @@ def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingRep
 
 @pytest.mark.data
 def test_the_page_sets_are_measured_with_the_weights_that_ship(shipped: TrainingReport, shared: Path) -> None:
-    """The table of human pages is what the shipped weights make of the same files today."""
+    """The table of human pages agrees with a measurement by the shipped weights."""
     detector = LiteNgram.load()
     header = detector.weights.header
     sets = [one for name in PAGE_SETS for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]

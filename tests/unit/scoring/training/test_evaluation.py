@@ -61,7 +61,7 @@ def test_what_is_new_is_told_apart() -> None:
 
 @pytest.mark.parametrize("split", ["essays-test", "essays-valid", "essays_train", "essays"])
 def test_splits_of_a_set_are_one_source(split: str) -> None:
-    """A human source is not new where another split of the same set was trained on; a name like one is another's."""
+    """A human source is not new if another split of its set was trained on; a similar name is another set."""
     seen = [sample("a", llm=False, origin="essays-valid"), sample("d", llm=True, origin="g")]
     texts = [sample("b", llm=False, origin=split), sample("c", llm=False, origin="contest")]
     found = measure_unseen(MODEL, texts, seen)
@@ -70,7 +70,7 @@ def test_splits_of_a_set_are_one_source(split: str) -> None:
 
 
 def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
-    """Files that are only measured on may leave out `id` and `domain`; training files may not."""
+    """Files for measuring only may leave out `id` and `domain`; training files may not."""
     path = tmp_path / "pages.jsonl"
     line = {"label": "llm", "generator": "g", "src": "s", "text": "some words here " * 60}
     path.write_text(json.dumps(line) + "\n")
@@ -114,7 +114,7 @@ def test_pages_of_the_assistants_time_are_a_set_of_their_own(tmp_path: Path) -> 
 
 
 def test_shares_by_set_and_length() -> None:
-    """Each length counts the pages that have it; recent sets stand apart and are not in the sum."""
+    """Each length counts the pages of that length; recent sets are separate and not in the sum."""
     sets = [
         PageSet("a", False, [["delve"] * 60, ["b"] * 100]),
         PageSet("b", False, [["b"] * 60] * 2),

@@ -45,7 +45,7 @@ COMMON, HUMAN, LLM, OTHER = (words.split() for words in POOLS.values())
 
 
 def text(rng: random.Random, words: Sequence[str], size: int = 220) -> str:
-    """Random words: half common ones, some of the label's own."""
+    """Random words: half of them common, some typical of the label."""
     pools = [COMMON] * 5 + [OTHER] * 3 + [list(words)] * 2
     return " ".join(rng.choice(rng.choice(pools)) for _ in range(size)) + "."
 
@@ -95,7 +95,7 @@ def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A finished training: its folder, what it said, its report."""
+    """A finished training: its folder, its messages, its report."""
     folder = tmp_path_factory.mktemp("trained")
     said: list[str] = []
     report = run_training(*files(folder), say=said.append)
@@ -124,7 +124,7 @@ def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runn
 
 
 def test_every_table_is_printed(trained: Trained) -> None:
-    """Each training says its counts and every table, with the gate beside each human source."""
+    """A training prints its counts and every table, with the gate beside each human source."""
     said = "\n".join(trained[1])
     left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
     assert all(words in said for words in ("200 read", *left_out, "By length"))
@@ -157,14 +157,17 @@ def test_another_processor_gives_the_same_bytes(trained: Trained, tmp_path: Path
 
 
 def test_flagging_an_unseen_web_source_refuses_the_training(tmp_path: Path) -> None:
-    """Human web texts that look like an LLM's when left out: refused, the source named, nothing written."""
+    """If human web texts look like LLM texts when left out, training is refused.
+
+    The source is named, nothing is written.
+    """
     with pytest.raises(TrainingRefused, match=r"brochures \d+\.\d% of 40; at most 6%"):
         run_training(*files(tmp_path, unfair=True))
     assert not (tmp_path / "out").exists()
 
 
 def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named where scikit-learn is missing."""
+    """Without scikit-learn the error names the extra."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
         run_training(*files(tmp_path))
@@ -226,7 +229,10 @@ def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
 
 
 def test_weights_balance_labels_and_dampen_large_groups() -> None:
-    """Both labels weigh the same in total; a group four times as large weighs twice as much, web pages as told."""
+    """Both labels weigh the same in total.
+
+    A group four times as large weighs twice as much, and web pages `web` times.
+    """
 
     def sample(llm: bool, domain: str) -> TrainingText:
         return TrainingText("", domain, "g", llm, "s", "", [])
@@ -245,7 +251,7 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 
 
 def test_rare_buckets_are_made_cheap() -> None:
-    """A bucket in one of sixteen texts is scaled twice as wide as one in all; one in none is finite."""
+    """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
     columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
     starts = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)

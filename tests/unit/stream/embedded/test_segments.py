@@ -39,7 +39,7 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
 
 
 def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that the disk cut short counts for nothing: the next append takes its place."""
+    """A write cut short by the disk does not count: the next append replaces it."""
     segment = _segment(tmp_path)
     segment.append([b"first"])
     write = os.pwrite
@@ -70,7 +70,7 @@ def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_written_or_needed_segment_stays(tmp_path: Path) -> None:
-    """A segment is removed when nobody writes it and nothing refers to it, and only then."""
+    """A segment is removed only if no process writes it and no record refers to it."""
     segment = _segment(tmp_path)
     segment.append([b"value"])
     path = tmp_path / segment.file
@@ -84,13 +84,13 @@ def test_a_written_or_needed_segment_stays(tmp_path: Path) -> None:
 
 
 def test_an_empty_segment_leaves_no_file(tmp_path: Path) -> None:
-    """A segment that was opened and never used is gone after close."""
+    """A segment without records is removed at close."""
     _segment(tmp_path).close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None:
-    """The file is there and locked when its name is entered, and gone again when that fails."""
+    """The file exists and is locked before its name is registered; if that fails, it is removed."""
     seen = []
 
     def enter(file: str) -> int:
@@ -122,7 +122,7 @@ def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
 
 
 def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that says nothing of the bytes, such as one of rights, is no short value."""
+    """An error unrelated to the bytes, such as missing rights, is not reported as a short value."""
     (tmp_path / "x.segment").write_bytes(b"0123456789")
 
     def refused(*_: int) -> bytes:

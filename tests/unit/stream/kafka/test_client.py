@@ -55,7 +55,7 @@ def test_private_parts_are_used_in_one_module() -> None:
 
 
 class _Consumer:
-    """A client that can do everything but learn where its topics lie."""
+    """A client that can do everything but fetch the metadata of topics."""
 
     closed = 0
 
@@ -77,7 +77,7 @@ class _Consumer:
 
 
 def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
+    """If the broker does not return the metadata of topics, the error is typed, and the client is closed."""
     monkeypatch.setattr(_Consumer, "closed", 0)
     monkeypatch.setattr(kafka_reader, "Consumer", _Consumer)
     records = kafka_reader.read_all({}, {kafka.TopicPartition("t", 0): (0, 1)}, 1.0)

@@ -17,7 +17,7 @@ COUNTS = {"lead": 7, "other": 7, "few": 3, "zero-sorted-first": 7}
 
 
 class _Member:
-    """One member as the broker sees it: its assignor, and what it was given last."""
+    """One member of a group: its assignor, and its last assignment."""
 
     def __init__(self, name: str, topics: list[str]) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class _Cluster:
 
 
 def rebalance(members: list[_Member], generation: int) -> int:
-    """Rounds until nobody revokes; no partition is ever with two members."""
+    """Run rounds until no member revokes; assert that no partition has two members."""
     for _ in range(10):
         generation += 1
         given = members[0].assignor.assign(_Cluster(), [member.joining() for member in members])

@@ -43,7 +43,10 @@ def read(*batches: bytearray) -> list[Any]:
 
 
 def test_a_record_that_cannot_be_parsed_is_damage() -> None:
-    """A header name that is no UTF-8: that record and those behind it in its batch are damage, and the next is read."""
+    """A header name that is no UTF-8.
+
+    That record and the later ones of its batch are damage, and the next batch is read.
+    """
     bad = sealed(bytearray(bytes(batch(0, "xx", "yy", "zz")).replace(b"yy", b"\xff\xff")))
     found = read(bad, batch(3, "xx"))
     assert [(record.offset, bool(damage_of(record))) for record in found] == [

@@ -13,7 +13,7 @@ from tests.support.worlds import drain, record, values
 
 
 def test_a_folder_opens(tmp_path: Path) -> None:
-    """sqlite:DIR gives the log in that folder, which is made."""
+    """sqlite:DIR opens the log in that folder, and creates it."""
     for expected in ([], ["v"]):
         log = open_log(f"sqlite:{tmp_path / 'deep' / 'log'}")
         log.create([Topic("a", 1)])

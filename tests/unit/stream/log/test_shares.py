@@ -27,7 +27,7 @@ def run_by_news(live: list[str], owners: dict[int, str], partitions: int, first:
 
 
 def run(live: list[str], owners: dict[int, str], partitions: int, order: list[int]) -> int:
-    """Let members step, in an order, until nobody moves; returns the number of partitions that changed hands."""
+    """Step the members in an order until none moves; returns the number of moved partitions."""
     moved = 0
     for turn in range(100):
         member = live[order[turn % len(order)] % len(live)] if turn < 20 else live[turn % len(live)]
@@ -69,7 +69,7 @@ def test_steps_end_in_a_fair_cover(before: set[str], after: set[str], partitions
 
 
 def test_the_share_of_a_shrunken_topic_is_given_up() -> None:
-    """Partitions beyond the number of the topics are nobody's."""
+    """Partitions beyond the number of the topics have no owner."""
     assert next_step("a", ["a"], {0: "a", 5: "a"}, 2) == ([5], [1])
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a process: what several threads may do at once."""
+"""The metrics of a process, used by several threads at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading records outside of a loop: what cannot be read is reported once, and the others are read."""
+"""Reading records outside of a loop: unreadable records are reported once, and the others are read."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_by_default_each_bad_record_is_a_warning() -> None:
 
 
 def test_a_command_counts_what_is_read_within_it() -> None:
-    """Within `reporting_to` nothing is logged; a record that was read twice counts once, in one line a topic."""
+    """Within `reporting_to` nothing is logged; a record read twice counts once, with one line a topic."""
     found = UnreadableCounter()
     with capture_logs() as logged, reporting_to(found):
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Keyed state: a batch reads it like one dict, and what is remembered of it is what is committed."""
+"""Keyed state: a batch reads it like one dict, and its changes are those committed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
 
 @given(many, many, reads)
 def test_changes_carry_what_was_staged(below: list[StateChange], above: list[StateChange], read: Read) -> None:
-    """Applying changes() to the committed rows gives what the staged state read, and one change a key."""
+    """Applying changes() to the committed rows gives the rows of the staged state, with one change a key."""
     base, model = committed(below)
     state = KeyedState(base)
     stage(state, model, above)

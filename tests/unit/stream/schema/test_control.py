@@ -79,7 +79,7 @@ def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Al
 @pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
 @pytest.mark.parametrize(("key", "row"), ROWS)
 def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
-    """A value that cannot be read names what it should be."""
+    """The error for an unreadable value names the expected record."""
     append(log, key, value)
     with pytest.raises(SchemaTooNew, match=type(row).__name__):
         Control(log)
@@ -105,7 +105,7 @@ def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
 def test_damage_of_rows_that_say_nothing_of_runs_is_passed_over(
     log: _Log, monkeypatch: pytest.MonkeyPatch, key: bytes
 ) -> None:
-    """The detectors of SCORE, a search, a writer: their damage stops nobody; that of any other row does."""
+    """Damaged rows of SCORE's detectors, of a search or a writer are skipped; any other damaged row is an error."""
     append(log, b"run/a", msgspec.msgpack.encode(RUN))
     append(log, key, b"")
     read = MemoryLog.read

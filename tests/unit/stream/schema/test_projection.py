@@ -1,4 +1,4 @@
-"""A projection stays in step with its record: its fields are read from their places, whatever stands between them."""
+"""A projection stays in step with its record: its fields are read from their places, with any fields between them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def test_an_older_record_reads_with_defaults() -> None:
 
 
 def test_a_newer_record_is_refused_naming_both_versions() -> None:
-    """A record of a newer schema raises SchemaTooNew with its version and ours, whatever its fields hold."""
+    """A record of a newer schema raises SchemaTooNew with both versions, for any fields."""
     today = list(msgspec.msgpack.decode(encode(Decision(id="i", site="s", stop=True, reason="r"))))
     for fields in ([99, *today[1:]], [99, *today[1:], "new field"], [99, {"another": "shape"}]):
         with pytest.raises(SchemaTooNew, match=rf"99.*{Decision.VERSION}"):

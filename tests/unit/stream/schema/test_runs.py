@@ -1,4 +1,4 @@
-"""Names of runs and of what belongs to them."""
+"""Names of runs and of their topics, groups and stores."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ names = st.from_regex(RUN_NAME, fullmatch=True).filter(lambda name: name not in 
 
 
 def run(name: str, **more: object) -> Run:
-    """A run with what has no default."""
+    """A run with its required fields."""
     return Run(name=name, ruleset="r", digest="d", detector="x", epoch="e", **more)  # type: ignore[arg-type]
 
 
 def test_the_first_run_has_the_plain_names() -> None:
-    """What the run `live` writes is what a log without runs has: nothing moves when the first run is made."""
+    """The run `live` has the topics of a log without runs, so the first run moves no record."""
     live = names_of(LIVE)
     assert live == (
         "features",
@@ -60,7 +60,7 @@ def test_names_that_are_no_part_of_a_topic_are_refused(name: str) -> None:
 
 
 def test_a_run_that_judges_others_features_has_their_measure_group() -> None:
-    """A run that measures anew fills its own topic by a group of its own; a run on its features names that group."""
+    """A run that measures again has its own topic and group; a run on its features uses that group."""
     own = run("slow", features=features_of("slow"), remeasures=True)
     assert (own.names().features, own.names().measure_group) == ("features.slow", "measure.slow")
     on_it = run("tight", features="features.slow")
@@ -79,7 +79,7 @@ def test_only_the_live_run_asks_for_scores_first() -> None:
 
 
 def test_where_a_run_begins_and_whether_it_ends() -> None:
-    """A run reads pages where it measures anew, features otherwise; without a stop it follows."""
+    """A run reads pages if it measures again, otherwise features; without a stop it follows."""
     assert (run("a").source, run("a", remeasures=True).source) == ("features", "pages")
     assert run("a").follows
     assert not run("a", stop={"features": [1]}).follows

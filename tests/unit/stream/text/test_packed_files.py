@@ -83,7 +83,7 @@ def test_no_line_of_a_damaged_file_is_given(tmp_path: Path, name: str) -> None:
 
 
 def test_long_lines_are_cut() -> None:
-    """Of a line beyond the cap only its beginning is given, and the next line is whole; one at the cap is whole."""
+    """Of a line above the cap only the beginning is returned, and the next line whole; one at the cap is whole."""
     stream = io.BytesIO(b"1234\n" + b"x" * 50 + b"\n123456\n" + b"y" * 9)
     assert list(bounded_lines(stream, 5)) == [b"1234\n", b"xxxxxx", b"123456", b"yyyyyy"]
 

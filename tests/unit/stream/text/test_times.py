@@ -84,7 +84,7 @@ def test_a_time_out_of_range_is_refused(value: str) -> None:
 
 
 def test_a_time_to_come_is_read_where_one_is_meant() -> None:
-    """The end of a window may lie ahead; what lies before 1995 may not, even there."""
+    """The end of a window may be in the future, but never before 1995."""
     assert read_time("9999-12-31", NOW_MS, may_come=True) == milliseconds(datetime(9999, 12, 31, tzinfo=UTC))
     with pytest.raises(ValueError, match="times from 1995-01-01T00:00:00Z are taken"):
         read_time("1994-12-31", NOW_MS, may_come=True)
@@ -108,7 +108,7 @@ def test_iso_forms_make_the_round_trip(at: datetime, offset: timezone, form: str
 
 @given(st.integers(EARLIEST_MS, NOW_MS + AHEAD_MS))
 def test_milliseconds_and_seconds_are_told_apart(at_ms: int) -> None:
-    """Within the range the number of digits tells seconds from milliseconds, as a number and as text."""
+    """Within the range the number of digits distinguishes seconds from milliseconds, as a number and as text."""
     assert read_time(at_ms, NOW_MS) == read_time(str(at_ms), NOW_MS) == at_ms
     assert read_time(at_ms // 1000, NOW_MS) == at_ms // 1000 * 1000
 

@@ -1,0 +1,116 @@
+"""Erases the records of hosts from WARC files, in place: also from a file that a crawl is writing.
+
+A record becomes an empty one of the same length, so the offsets of all others stay. Records are those that name a host
+in a URL of their headers, or in the block of a request or of our metadata; what pages of other hosts say is theirs. A
+record is overwritten from its end, so after a crash its head still says whose it is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+import uuid
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from crawler.warc.file import ENDING
+from crawler.warc.reader import WarcFault, WarcRecord, records_of
+
+_HEAD_BYTES = 4096  # written last
+_LOOKED_AT_BYTES = 64 * 1024  # inflated, of a record that a crash left half overwritten
+_EMPTY = b"\x1f\x8b\x08\x10"  # how an empty record begins: gzip with a comment, which ends at a NUL (RFC 1952)
+
+
+def archives_of(folder: Path) -> list[Path]:
+    """The WARC files of a folder, those under way included."""
+    return sorted([*folder.glob(f"*{ENDING}"), *folder.glob(f"*{ENDING}.open")])
+
+
+def erase_hosts(path: Path, hosts: Collection[str]) -> int:
+    """Erase the records of these hosts from a file; returns how many. A file that is gone has none. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:  # a crawl closed and renamed it: the next look finds it
+        return 0
+    try:
+        size = os.fstat(descriptor).st_size
+        found = [(offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs]
+        for offset, end in found:
+            empty = empty_record(end - offset)
+            os.pwrite(descriptor, empty[_HEAD_BYTES:], offset + _HEAD_BYTES)
+            os.fdatasync(descriptor)
+            os.pwrite(descriptor, empty[:_HEAD_BYTES], offset)
+        os.fdatasync(descriptor)
+        return len(found)
+    finally:
+        os.close(descriptor)
+
+
+def empty_record(size: int) -> bytes:
+    """A gzip member of exactly this size with an empty metadata record; without a record if there is no room for it."""
+    block = size
+    while block > 0:
+        text = _text(block)
+        packed = _deflated(text)
+        spare = size - len(_member(packed, text, b""))
+        if spare >= 0:
+            return _member(packed, text, b" " * spare)
+        block += min(spare, -1)
+    packed = _deflated(b"")
+    return _member(packed, b"", b" " * (size - len(_member(packed, b"", b""))))
+
+
+def _text(block: int) -> bytes:
+    head = (
+        f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+        "WARC-Date: 1970-01-01T00:00:00Z\r\nContent-Type: application/octet-stream\r\n"
+        f"Content-Length: {block}\r\n\r\n"
+    )
+    return head.encode() + b"\0" * block + b"\r\n\r\n"
+
+
+def _deflated(text: bytes) -> bytes:
+    packer = zlib.compressobj(0, zlib.DEFLATED, -15)  # stored, so that the size follows from that of the text
+    return packer.compress(text) + packer.flush()
+
+
+def _member(packed: bytes, text: bytes, comment: bytes) -> bytes:
+    return _EMPTY + bytes(5) + b"\xff" + comment + b"\0" + packed + struct.pack("<II", zlib.crc32(text), len(text))
+
+
+def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
+    """Offset and end of each record below `size`, and whether it is one of theirs."""
+    before: tuple[int, bool] | None = None
+    with os.fdopen(os.dup(descriptor), "rb", buffering=0) as stream:
+        stream.seek(0)
+        for found in records_of(io.BufferedReader(stream), ("request", "metadata")):
+            if found.offset >= size:
+                break
+            if before is not None:
+                yield before[0], found.offset, before[1]
+            before = found.offset, _is_theirs(found, descriptor, pattern)
+    if before is not None:
+        yield before[0], size, before[1]
+
+
+def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Pattern[str]) -> bool:
+    if isinstance(found, WarcRecord):
+        said = "\n".join([*found.headers.values(), found.block.decode("utf-8", "replace")])
+        return pattern.search(said) is not None
+    head = os.pread(descriptor, _HEAD_BYTES, found.offset)
+    if head.startswith(_EMPTY):  # a crash left an empty record half written
+        return True
+    try:
+        said = zlib.decompressobj(31).decompress(head, _LOOKED_AT_BYTES)
+    except zlib.error:
+        return False
+    return pattern.search(said.decode("utf-8", "replace")) is not None
+
+
+def _pattern(hosts: Collection[str]) -> re.Pattern[str]:
+    """Finds the hosts in URLs, and in the header Host of a request."""
+    names = "|".join(map(re.escape, hosts))
+    return re.compile(rf"(?:://(?:[^/@\s]*@)?|^host:[ \t]*)(?:{names})(?=[/:?#>\s]|$)", re.IGNORECASE | re.MULTILINE)

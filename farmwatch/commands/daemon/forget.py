@@ -1,0 +1,73 @@
+"""The command `forget`: removes all that the log and the archive have of a host."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.config.opening import as_read, create_topics, log_exists, open_configured, require_broker
+from farmwatch.daemon.forgetting import Forgetting, known_hosts
+from farmwatch.terminal.messages import message, put_json
+from stream.text.user_errors import Exit, FarmwatchError, NotFound, UsageError
+from stream.text.wording import counted, moment, one_line
+
+
+def forget(
+    *hosts: Annotated[str, Parameter(help="Hosts, such as www.example.com.")],
+    yes: Annotated[bool, Parameter(negative="", help="Remove: this cannot be undone.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Remove a host: its hits, pages, features, verdicts, scores, rows, dead letters, state, and WARC records.
+
+    The host is excluded first, for ever, and running stages drop it within seconds; the command waits for that. A
+    ledger in the log keeps a keyed digest of its name and the day. Hits of the host that come later are dropped. What
+    pages of other hosts say of it stays. A host is one name: www.example.com is not example.com.
+
+    On the embedded log the bytes are removed from all of its files; that needs as much free disk as log.sqlite has, and
+    the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get tombstones, and
+    the command says when the broker has removed the rest.
+
+    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that the log does not
+    know.
+    """
+    if not hosts:
+        raise UsageError("name a host")
+    names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
+    config = common.load().config
+    if not log_exists(config):
+        raise FarmwatchError(f"{config.log.url}: there is no log yet; set log.url (--log)")
+    require_broker(config)
+    with closing(open_configured(config, is_masked=False)) as log:
+        create_topics(log, config)
+        if unknown := sorted(set(names) - known_hosts(log, names)):
+            raise NotFound(
+                f"the log has nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
+                " away from a host"
+            )
+        if not yes:
+            raise UsageError(one_line(f"this removes all of {', '.join(names)} for ever: add --yes"))
+        folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
+        report = Forgetting(log, as_read(log, config), folder, on_progress=message).run(names)
+    if json:
+        put_json(
+            {
+                "hosts": len(names),
+                "records": report.records,
+                "warc_records": report.warc_records,
+                "gone_at": report.gone_at_ms,
+            }
+        )
+    archive = f", {counted(report.warc_records, 'WARC record')} in {folder}" if folder is not None else ""
+    if report.gone_at_ms:
+        message(
+            f"forgotten: no reader sees {counted(report.records, 'record')} any more; the broker removes the last by"
+            f" {moment(report.gone_at_ms)}{archive}"
+        )
+    else:
+        message(f"forgotten: {counted(report.records, 'record')} removed{archive}")
+    return Exit.OK

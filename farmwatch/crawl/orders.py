@@ -1,0 +1,54 @@
+"""Gives orders to CRAWL, and says which ones stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crawler.orders import in_words
+from crawler.web.exclusions import Exclusions
+from farmwatch.config.config import Config
+from farmwatch.config.opening import create_topics, opened
+from replay.runs.control_update import operator
+from stream.log.contract import Log, wall_ms
+from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
+
+
+def order_pause(config: Config, why: str, *, on: bool) -> Order | None:
+    """Pause the crawl or let it go on; returns the order that stood before, None if nothing changed."""
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        before = Orders(log).pause
+        if before.on == on:
+            return None
+        log.append([output_of(PAUSE, before.changed(_change(why, on=on)))])
+    return before
+
+
+def order_exclusions(config: Config, names: Sequence[tuple[str, str]], *, on: bool) -> list[str]:
+    """Exclude these (name, why), or end that; returns the names that changed. All of them change together."""
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        known = Orders(log).exclusions
+        changed = {name: why for name, why in names if known.get(name, Order()).on != on}
+        log.append(
+            [
+                output_of(exclusion(name), known.get(name, Order()).changed(_change(why, on=on)))
+                for name, why in changed.items()
+            ]
+        )
+    return list(changed)
+
+
+def pause_in_words(log: Log) -> str:
+    """Who paused the crawl, when, and why; "" while it is not paused by an operator. Raises as `Orders.refresh`."""
+    pause = Orders(log).pause
+    return f"the crawl is paused {in_words(pause.changes[-1])}; `farmwatch crawl resume` ends it" if pause.on else ""
+
+
+def exclusions_of(log: Log) -> Exclusions:
+    """The exclusions in force. Raises as `Orders.refresh`."""
+    return Exclusions(name for name, order in Orders(log).exclusions.items() if order.on)
+
+
+def _change(why: str, *, on: bool) -> OrderChange:
+    return OrderChange(on, wall_ms(), operator(), why)

@@ -1,0 +1,174 @@
+"""Forgets hosts: removes their records, their state and their WARC records, and keeps a keyed digest of each.
+
+Every step may be repeated: after a crash the same command completes the work.
+
+1. The ledger gets the digests. From now on no reader sees records of the hosts (`stream.masked`), CRAWL does not visit
+   them, and the owners of state delete their rows. Exclusions by that very name end: their rows hold it.
+2. State of stores without a running owner is deleted here.
+3. When no state is left, and no process works without the ledger any more, the records are erased.
+4. Records in WARC files are erased.
+5. The entries of the ledger are marked as done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.warc.erasing import archives_of, erase_hosts
+from filters.judge_stage import requested_store
+from replay.runs.control_update import operator
+from stream.log.contract import Log, Message, Output, partition_of, wall_ms
+from stream.log.errors import LogUnavailable
+from stream.masked import LOOK_S, keys_of
+from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
+from stream.schema.orders import Orders, exclusion, key_of
+from stream.schema.runs import memory_store
+from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES, TALLY_STORE
+from stream.text.wording import counted
+
+_STATE = "state."
+_NOT_OF_SITES = (CONTROL, RATES)
+_SETTLED_S = 3 * LOOK_S  # after that every process follows the ledger
+_WAIT_S = 120.0  # longest wait for the owners of state
+_LOOK_S = 0.5
+_PASSES = 3  # a batch that was under way may have ended meanwhile
+
+Progress = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class ForgetReport:
+    """What was removed."""
+
+    records: int = 0
+    warc_records: int = 0
+    gone_at_ms: int = 0  # when the last records leave a Kafka log; 0 = they have left
+
+
+def records_of_hosts(log: Log, hosts: Sequence[str]) -> Iterator[Message]:
+    """The records of these hosts, in a log that is not masked. Reads the partitions of the hosts whole."""
+    for topic, partitions in log.topics().items():
+        if topic.startswith(_STATE) or topic in _NOT_OF_SITES:
+            continue
+        for partition in sorted({partition_of(host, partitions) for host in hosts}):
+            for message in log.read(topic, partition):
+                if message.value is not None and site_of_key(message.key) in hosts:
+                    yield message
+
+
+def known_hosts(log: Log, hosts: Sequence[str]) -> set[str]:
+    """Those of the hosts that the log has records or state of, or that its ledger has."""
+    ledger = Forgotten(log)
+    known = {host for host in hosts if ledger.entry(host) is not None}
+    known |= {host for host in hosts if host not in known and _stores_with(log, [host])}
+    if rest := [host for host in hosts if host not in known]:
+        known |= {site_of_key(message.key) for message in records_of_hosts(log, rest)}
+    return known
+
+
+@dataclass(slots=True)
+class Forgetting:
+    """Forgets hosts. `log` is not masked, `seen` is the same log as its readers see it."""
+
+    log: Log
+    seen: Log
+    warc_folder: Path | None
+    on_progress: Progress = lambda _: None
+    sleep: Callable[[float], None] = time.sleep
+    monotonic: Callable[[], float] = time.monotonic
+
+    def run(self, hosts: Sequence[str]) -> ForgetReport:
+        """Forget the hosts. Raises LogUnavailable, and OSError of an archive; the next call goes on."""
+        report = ForgetReport()
+        self._enter(hosts, done=False)
+        settled_at = self.monotonic() + _SETTLED_S
+        self.on_progress("excluded; waiting for the stages")
+        self._clear_state(hosts)
+        self.sleep(max(0.0, settled_at - self.monotonic()))
+        self.on_progress("removing records")
+        self._erase(hosts, report)
+        for path in archives_of(self.warc_folder) if self.warc_folder is not None else ():
+            if found := erase_hosts(path, hosts):
+                report.warc_records += found
+        self._enter(hosts, done=True)
+        return report
+
+    def _enter(self, hosts: Sequence[str], *, done: bool) -> None:
+        """Write the entries of the ledger, and take back the exclusions that name these hosts."""
+        ledger, now_ms = Forgotten(self.log), wall_ms()
+        excluded = Orders(self.log).exclusions
+        rows = [Output(CONTROL, 0, key, None) for key in _exclusions([host for host in hosts if host in excluded])]
+        for host in hosts:
+            entry = ledger.entry(host) or ForgottenHost(at=now_ms, by=operator())
+            rows += ledger.outputs(host, ForgottenHost(at=entry.at, by=entry.by, done_at=now_ms if done else 0))
+        self.log.append(rows)
+
+    def _clear_state(self, hosts: Sequence[str]) -> None:
+        """Wait until no state of the hosts is left; delete that of stores without a running owner."""
+        give_up_at = self.monotonic() + _WAIT_S
+        while left := _stores_with(self.log, hosts):
+            owners = _owners(Control(self.log))
+            for store in left:
+                if not self.log.members(owners.get(store, "")):
+                    self._sweep(store)
+            if self.monotonic() > give_up_at:
+                raise LogUnavailable(
+                    f"state of the hosts is still in {', '.join(sorted(left))}: stop the roles that own it"
+                    " (`farmwatch topics` names groups), and repeat the command"
+                )
+            self.sleep(_LOOK_S)
+
+    def _sweep(self, store: str) -> None:
+        """Delete the state of forgotten hosts as the only owner of a store: `stream.masked` does it in the poll."""
+        group = f"forget.{store}"
+        with closing(self.seen.join(group, [HITS], member="forget", store=store)) as member:
+            until = self.monotonic() + _WAIT_S
+            while len(member.assignment()) < self.log.topics()[HITS] and self.monotonic() < until:
+                member.poll(_LOOK_S, 1, 1)
+            member.poll(0, 1, 1)
+        self.log.remove(groups=[group])
+
+    def _erase(self, hosts: Sequence[str], report: ForgetReport) -> None:
+        for _ in range(_PASSES):
+            erased = self.log.erase(hosts, _exclusions(hosts))
+            report.records += erased.records
+            report.gone_at_ms = max(report.gone_at_ms, erased.gone_at_ms)
+            if erased.gone_at_ms or next(records_of_hosts(self.log, hosts), None) is None:
+                return
+        raise LogUnavailable(f"a process still writes records of {counted(len(hosts), 'host')}: stop it, and repeat")
+
+
+def _exclusions(hosts: Sequence[str]) -> list[bytes]:
+    """The keys of the exclusions that name a host."""
+    return [key_of(exclusion(host)) for host in hosts]
+
+
+def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
+    """The stores that have state of one of these hosts."""
+    found = []
+    for topic, partitions in log.topics().items():
+        if not topic.startswith(_STATE):
+            continue
+        store = topic.removeprefix(_STATE)
+        for host in hosts:
+            with log.read_state(store, partition_of(host, partitions)) as state:
+                if next(keys_of(state, host), None) is not None:
+                    found.append(store)
+                    break
+    return found
+
+
+def _owners(control: Control) -> Mapping[str, str]:
+    """Store -> the group that owns it. Stores of earlier feature epochs have no owner."""
+    owners = {FRONTIER_STORE: "crawl", TALLY_STORE: "tally"}
+    for run in control.runs.values():
+        names = run.names()
+        owners[names.tally_store] = names.tally_group
+        owners[memory_store(run.features, run.epoch)] = names.measure_group
+        owners[requested_store(run.name)] = names.judge_group
+    return owners

@@ -1,0 +1,175 @@
+"""Erases records of sites with their bytes: in segments, in the database, and in what earlier writes left of both.
+
+1. The bytes of large values are overwritten in the segments, then the rows become tombstones without a key. A crash in
+   between leaves rows that are found again.
+2. Bytes of segments that no record refers to are overwritten: an earlier commit may have failed after writing them.
+3. VACUUM builds the database anew, and a checkpoint empties the WAL: deleted and replaced rows leave no bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from stream.embedded.database import SEGMENTS, connect, content_checksum, row_checksum, translated_errors
+from stream.embedded.retention import forget_records
+from stream.embedded.segments import lock
+from stream.embedded.topics import row_id
+from stream.embedded.writer import Writer
+from stream.log.errors import LogUnavailable
+
+_ROWS = 500  # per transaction
+_PIECE_BYTES = 1024 * 1024
+_CHECKPOINT_S = 60.0  # longest wait for readers of old pages
+_NONE = b"\0"
+
+
+class Place(NamedTuple):
+    """A record to erase: its row, its timestamp, and the place of a large value."""
+
+    id: int
+    timestamp_ms: int
+    file: str | None
+    position: int
+    size: int
+
+
+def erase_keys(
+    folder: Path, database: sqlite3.Connection, writer: Writer, partition: int, keys: Sequence[bytes]
+) -> int:
+    """Erase the records of a partition (by id) whose key is one of these, or begins with one and a space."""
+    erased = 0
+    start = row_id(partition, 0)
+    while places := _find(database, start, row_id(partition + 1, 0), keys):
+        _overwrite(folder, places)
+        writer.run(partial(_blank, partition, places))
+        erased += len(places)
+        start = places[-1].id + 1
+    return erased
+
+
+def _find(database: sqlite3.Connection, start: int, stop: int, keys: Sequence[bytes]) -> list[Place]:
+    is_key = " OR ".join("r.key = ? OR substr(r.key, 1, ?) = ?" for _ in keys)
+    named = [value for key in keys for value in (key, len(key) + 1, key + b" ")]
+    rows = database.execute(
+        "SELECT r.id, r.timestamp_ms, s.file, coalesce(r.position, 0), r.size FROM records r"
+        f" LEFT JOIN segments s ON s.id = r.segment WHERE r.id >= ? AND r.id < ? AND ({is_key}) ORDER BY r.id LIMIT ?",
+        (start, stop, *named, _ROWS),
+    )
+    return [Place(*columns) for columns in rows.fetchall()]
+
+
+def _overwrite(folder: Path, places: Sequence[Place]) -> None:
+    """Overwrite the large values of these records. Raises LogUnavailable."""
+    of_files: dict[str, list[Place]] = {}
+    for place in places:
+        if place.file is not None:
+            of_files.setdefault(place.file, []).append(place)
+    with translated_errors(folder):
+        for file, held in of_files.items():
+            with contextlib.suppress(FileNotFoundError), _opened(folder / SEGMENTS / file) as descriptor:
+                for place in held:
+                    os.pwrite(descriptor, _NONE * place.size, place.position)
+                os.fdatasync(descriptor)
+
+
+def _blank(partition: int, places: Sequence[Place], database: sqlite3.Connection, _: object) -> None:
+    """Replace the rows by tombstones without a key: offsets have no gap, and readers skip them."""
+    ids = [place.id for place in places]
+    forget_records(database, partition, f"id IN ({', '.join('?' * len(ids))})", ids)
+    database.executemany(
+        "INSERT INTO records VALUES (?, x'', NULL, NULL, ?, NULL, NULL, 0, ?)",
+        [
+            (each.id, each.timestamp_ms, row_checksum(content_checksum(each.timestamp_ms, b"", None, None), each.id))
+            for each in places
+        ],
+    )
+
+
+def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
+    """Overwrite all bytes of segments that no record refers to. Raises LogUnavailable.
+
+    Bytes behind the committed size may be those of a commit under way, unless no process writes the file.
+    """
+    database.execute("BEGIN")  # sizes and places of one moment
+    try:
+        sizes = database.execute("SELECT id, file, size FROM segments").fetchall()
+        places = database.execute(
+            "SELECT segment, position, position + size FROM records WHERE typeof(segment) = 'integer'"
+            " AND typeof(position) = 'integer' AND typeof(size) = 'integer' ORDER BY segment, position"
+        )
+        spans = {segment: [(a, b) for _, a, b in named] for segment, named in groupby(places, lambda row: row[0])}
+    finally:
+        database.execute("ROLLBACK")
+    with translated_errors(folder):
+        for segment, file, size in sizes:
+            path = folder / SEGMENTS / file
+            with contextlib.suppress(FileNotFoundError), _opened(path) as descriptor:
+                end = os.fstat(descriptor).st_size if lock(descriptor, path) else size
+                for start, stop in _between(spans.get(segment, []), end):
+                    _clear(descriptor, start, stop)
+                os.fdatasync(descriptor)
+
+
+def rebuild(folder: Path, lock_timeout_s: float) -> None:
+    """Build the database file anew, and empty the WAL; readers and writers of other processes wait.
+
+    Raises LogUnavailable if that is not possible, for example for want of disk: the file may need its size twice.
+    """
+    with translated_errors(folder), contextlib.closing(connect(folder, lock_timeout_s)) as database:
+        database.execute("PRAGMA temp_store = FILE")
+        give_up_at = time.monotonic() + _CHECKPOINT_S
+        _retry(lambda: database.execute("VACUUM") is not None, give_up_at)
+        emptied = _retry(
+            lambda: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, give_up_at + _CHECKPOINT_S
+        )
+    if not emptied:
+        raise LogUnavailable(f"{folder}: a process reads old pages of the database all the time: stop it, and repeat")
+
+
+def _retry(step: Callable[[], bool], give_up_at: float) -> bool:
+    """Repeat a step that is busy."""
+    while True:
+        try:
+            if step():
+                return True
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _between(spans: Collection[tuple[int, int]], end: int) -> Iterator[tuple[int, int]]:
+    """The gaps between sorted spans, up to `end`."""
+    at = 0
+    for start, stop in spans:
+        if start > at:
+            yield at, min(start, end)
+        at = max(at, stop)
+    if at < end:
+        yield at, end
+
+
+def _clear(descriptor: int, start: int, stop: int) -> None:
+    for at in range(start, stop, _PIECE_BYTES):
+        piece = os.pread(descriptor, min(_PIECE_BYTES, stop - at), at)
+        if piece.strip(_NONE):
+            os.pwrite(descriptor, _NONE * len(piece), at)

@@ -1,0 +1,112 @@
+"""The ledger of forgotten hosts, in the topic `control`. It holds no host name.
+
+`forgotten/secret` holds a random secret, `forgotten/<digest>` a `ForgottenHost`. The digest is an HMAC of the host with
+the secret: without the secret nobody can find a host in the ledger by trying names.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from functools import lru_cache
+
+import msgspec
+
+from stream.log.contract import Log, Message, Output
+from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.topics import CONTROL
+
+_KEY = b"forgotten/"
+_SECRET = b"forgotten/secret"
+_SECRET_BYTES = 32
+_READ = 1  # newest schema that this code reads
+_HOSTS = 65_536  # answers remembered
+
+
+class ForgottenHost(msgspec.Struct, array_like=True, frozen=True):
+    """An entry of the ledger. Until `done_at`, records or state of the host may be left."""
+
+    v: int = 1
+    at: int = 0  # ms UTC
+    by: str = ""
+    done_at: int = 0
+
+
+class Forgotten:
+    """The ledger as of the last `refresh`."""
+
+    def __init__(self, log: Log) -> None:
+        """Read it. Raises as `refresh`."""
+        self._log = log
+        self._next = 0
+        self._exists = False
+        self._secret = b""
+        self._entries: dict[str, ForgottenHost] = {}
+        self.version = 0  # grows with each host
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read new rows; True if they name a host for the first time. Raises BadRecord, SchemaTooNew."""
+        if not self._exists and CONTROL not in self._log.topics():
+            return False
+        self._exists = True
+        end = self._log.end(CONTROL)[0]
+        before, known = self.version, set(self._entries)
+        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+            if message.key.startswith(_KEY) and message.value is not None:
+                self._take(message)
+        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
+        self.version += len(self._entries.keys() - known)
+        if before != self.version:
+            self._covers = lru_cache(_HOSTS)(self._find)
+        return before != self.version
+
+    def covers(self, host: str) -> bool:
+        """Whether a host is forgotten."""
+        return bool(self._entries) and self._covers(host)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether records or state of a host may be left."""
+        return any(not entry.done_at for entry in self._entries.values())
+
+    def entry(self, host: str) -> ForgottenHost | None:
+        """The entry of a host; None if it is not forgotten."""
+        return self._entries.get(_digest(self._secret, host)) if self._secret else None
+
+    def outputs(self, host: str, entry: ForgottenHost) -> list[Output]:
+        """The rows that write an entry; the first one ever brings the secret."""
+        rows = []
+        if not self._secret:
+            self._secret = secrets.token_bytes(_SECRET_BYTES)
+            rows.append(Output(CONTROL, 0, _SECRET, self._secret))
+        key = _KEY + _digest(self._secret, host).encode()
+        return [*rows, Output(CONTROL, 0, key, msgspec.msgpack.encode(entry))]
+
+    def _take(self, message: Message) -> None:
+        where = f"topic control, offset {message.offset}, ledger of forgotten hosts"
+        if message.damage:
+            raise BadRecord(f"{where}: {message.damage}: restore the log from a backup, then forget the hosts again")
+        value = message.value or b""
+        if message.key == _SECRET:
+            self._secret = value
+            return
+        try:
+            entry = msgspec.msgpack.decode(value, type=ForgottenHost)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise SchemaTooNew(f"{where}: {error}; where a newer farmwatch wrote it, upgrade this process") from error
+        if entry.v > _READ:
+            raise SchemaTooNew(f"{where}: schema {entry.v}, this farmwatch reads up to {_READ}: upgrade this process")
+        self._entries[message.key.removeprefix(_KEY).decode(errors="replace")] = entry
+
+    def _find(self, host: str) -> bool:
+        return _digest(self._secret, host) in self._entries
+
+
+def site_of_key(key: bytes) -> str:
+    """The site in the key of a record or of a row of state: it ends at a space or NUL, which no host name holds."""
+    return key.partition(b"\0")[0].partition(b" ")[0].decode(errors="replace")
+
+
+def _digest(secret: bytes, host: str) -> str:
+    return hmac.digest(secret, host.encode(), "sha256").hex()

@@ -1,0 +1,126 @@
+"""The operator's orders to CRAWL, in the topic `control`: the pause, and the hosts that are never visited.
+
+`order/pause` and `order/exclude/<name>` hold an `Order` each, with its changes: who gave it or took it back, when, why.
+Orders need no fencing: each is one row, and the newest one counts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stream.log.contract import Log, Message, Output
+from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.topics import CONTROL
+
+PAUSE = "pause"
+_EXCLUDE = "exclude/"
+_KEY = "order/"
+_READ = 1  # newest schema that this code reads
+_KEPT = 50  # changes of an order
+
+
+class OrderChange(msgspec.Struct, array_like=True, frozen=True):
+    """An order is given (`on`) or taken back."""
+
+    on: bool
+    at: int  # ms UTC
+    by: str
+    why: str = ""
+
+
+class Order(msgspec.Struct, array_like=True, frozen=True):
+    """An order with its changes, the newest last."""
+
+    v: int = 1
+    changes: list[OrderChange] = []
+
+    @property
+    def on(self) -> bool:
+        """Whether the order stands."""
+        return bool(self.changes) and self.changes[-1].on
+
+    def changed(self, change: OrderChange) -> Order:
+        """The order after one more change; the oldest are dropped."""
+        return Order(changes=[*self.changes, change][-_KEPT:])
+
+
+class Orders:
+    """The orders as of the last `refresh`."""
+
+    def __init__(self, log: Log) -> None:
+        """Read them. Raises as `refresh`."""
+        self._log = log
+        self._next = 0
+        self._exists = False
+        self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
+        self._orders: dict[str, Order] = {}
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Read new rows; True if an order changed.
+
+        Raises BadRecord while an order is unreadable: nobody may be visited whose exclusion is unknown. SchemaTooNew.
+        """
+        if not self._exists and CONTROL not in self._log.topics():
+            return False
+        self._exists = True
+        end = self._log.end(CONTROL)[0]
+        changed = False
+        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+            if message.key.startswith(_KEY.encode()):
+                changed |= self._take(message)
+        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
+        for fault in self._faults.values():
+            raise fault
+        return changed
+
+    @property
+    def pause(self) -> Order:
+        """The pause of the crawl."""
+        return self._orders.get(PAUSE, Order())
+
+    @property
+    def exclusions(self) -> dict[str, Order]:
+        """Name -> order of everything that is or was excluded."""
+        found = self._orders.items()
+        return {name.removeprefix(_EXCLUDE): order for name, order in found if name.startswith(_EXCLUDE)}
+
+    def _take(self, message: Message) -> bool:
+        name = message.key.decode(errors="replace").removeprefix(_KEY)
+        self._faults.pop(message.key, None)
+        if message.value is None:
+            return self._orders.pop(name, None) is not None
+        try:
+            self._orders[name] = _read(message)
+        except BadRecord as error:
+            self._faults[message.key] = error
+            return False
+        return True
+
+
+def output_of(name: str, order: Order) -> Output:
+    """The row of an order, by `PAUSE` or `exclusion`."""
+    return Output(CONTROL, 0, key_of(name), msgspec.msgpack.encode(order))
+
+
+def key_of(name: str) -> bytes:
+    """The key of an order's row."""
+    return f"{_KEY}{name}".encode()
+
+
+def exclusion(name: str) -> str:
+    """The name of the order that excludes `name`."""
+    return f"{_EXCLUDE}{name}"
+
+
+def _read(message: Message) -> Order:
+    where = f"topic control, offset {message.offset}, order {message.key.decode(errors='replace')!r}"
+    if message.damage:
+        raise BadRecord(f"{where}: {message.damage}; give the order again (`farmwatch exclude`, `crawl pause`)")
+    try:
+        order = msgspec.msgpack.decode(message.value or b"", type=Order)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SchemaTooNew(f"{where}: {error}; where a newer farmwatch wrote it, upgrade this process") from error
+    if order.v > _READ:
+        raise SchemaTooNew(f"{where} has schema {order.v}, this farmwatch reads up to {_READ}: upgrade this process")
+    return order

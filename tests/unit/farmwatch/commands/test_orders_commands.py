@@ -1,0 +1,102 @@
+"""`crawl pause`, `crawl resume` and `exclude`: what they write, refuse and show."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stream.opening import open_log
+from stream.schema.orders import Orders
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """URL of a log that is not made yet."""
+    return f"sqlite:{tmp_path / 'log'}"
+
+
+def orders(url: str) -> Orders:
+    with closing(open_log(url, read_only=True)) as log:
+        return Orders(log)
+
+
+def test_a_pause_is_kept_with_who_when_and_why(farmwatch: Runner, url: str) -> None:
+    """pause and resume leave both changes in the log; a second one changes nothing and says so."""
+    assert farmwatch("crawl", "pause", "--why", "owner asked", "--log", url).code == Exit.OK
+    assert "already" in farmwatch("crawl", "pause", "--log", url).err
+    (change,) = orders(url).pause.changes
+    assert (change.on, change.why) == (True, "owner asked") and "@" in change.by and change.at > 1_700_000_000_000
+    for command in (["frontier"], ["crawl", "--dry-run"], ["doctor"]):
+        ran = farmwatch(*command, "--log", url)
+        assert "owner asked" in ran.out + ran.err, command
+    assert "owner asked" in farmwatch("crawl", "resume", "--log", url).err
+    assert "not paused" in farmwatch("crawl", "resume", "--log", url).err
+    assert [each.on for each in orders(url).pause.changes] == [True, False]
+    assert "owner asked" not in farmwatch("frontier", "--log", url).err
+
+
+def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Names of the command line and of a file, each with its reason; --remove ends one and keeps its history."""
+    names = tmp_path / "names.txt"
+    names.write_text("b.example  # mail of May\n\n# only a remark\n*.c.example\n")
+    ran = farmwatch("exclude", "www.a.example", "--file", str(names), "--why", "asked", "--log", url)
+    assert ran.code == Exit.OK and "b.example (the domain with all its hosts)" in ran.err
+    assert farmwatch("exclude", "B.example", "--log", url).err.strip() == "excluded already: b.example"
+    assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.OK
+    listed = farmwatch("exclude", "--list", "--log", url)
+    assert [line.split("\t")[0] for line in listed.out.splitlines()[1:]] == ["*.c.example", "www.a.example"]
+    found = [json.loads(line) for line in farmwatch("exclude", "--list", "--json", "--log", url).out.splitlines()]
+    assert [(each["name"], [change["why"] for change in each["changes"]]) for each in found] == [
+        ("*.c.example", ["asked"]),
+        ("b.example", ["mail of May", ""]),
+        ("www.a.example", ["asked"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["*"], "--yes"),
+        (["good.example", "*.com"], "--yes"),
+        (["a b"], "no host"),
+        ([], "name a host"),
+        (["--list", "a.example"], "--list"),
+        (["a.example", "--json"], "--json"),
+    ],
+)
+def test_what_is_refused_changes_nothing(farmwatch: Runner, url: str, arguments: list[str], said: str) -> None:
+    """A pattern beyond one domain, a name that is none, options that do not fit: exit code 2, and no order."""
+    ran = farmwatch("exclude", *arguments, "--log", url)
+    assert ran.code == Exit.USAGE and said in ran.err
+    assert not Path(url.removeprefix("sqlite:")).exists()
+
+
+def test_a_boundless_pattern_needs_a_yes(farmwatch: Runner, url: str) -> None:
+    """With --yes the operator means it."""
+    assert farmwatch("exclude", "*.com", "--yes", "--log", url).code == Exit.OK
+    assert orders(url).exclusions["*.com"].on
+
+
+def test_a_file_that_is_no_list_is_named(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """A bad line is named with its number, a file that is not there by its path; what is not excluded cannot end."""
+    names = tmp_path / "names.txt"
+    names.write_text("a.example\nno host\n")
+    assert f"{names}:2" in farmwatch("exclude", "--file", str(names), "--log", url).err
+    assert farmwatch("exclude", "--file", str(tmp_path / "none"), "--log", url).code == Exit.UNAVAILABLE
+    assert farmwatch("exclude", "a.example", "--log", url).code == Exit.OK
+    assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.PROBLEM
+
+
+def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """crawl --dry-run shows no request to an excluded host."""
+    hits = tmp_path / "hits.csv"
+    hits.write_text("url\nhttps://a.example/x\nhttps://b.example/x\n")
+    farmwatch("exclude", "a.example", "--log", url)
+    ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
+    plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
+    assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
