@@ -17,10 +17,12 @@ from replay.runs.site_table import read_sites
 from replay.runs.topology import READS, records_behind
 from stream.log.contract import At, CleanupPolicy, Commit, Log, StateChange, Topic
 from stream.log.errors import StreamError
+from stream.masked import masked
 from stream.opening import open_log
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control
-from stream.schema.topics import DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
+from stream.schema.forgotten import Forgotten, ForgottenHost
+from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.embedded_worker import segments
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
@@ -171,6 +173,25 @@ def test_the_audit_of_a_copy_is_clean_and_its_tables_are_equal(
         tally(world, run)
         assert len(rows_of(world)) == len(expected[0]) + 1
         assert audit(world.log, "", world.config).text == "clean"
+
+
+def test_forgotten_hosts_are_not_copied(worlds: tuple[World, World]) -> None:
+    """Neither their records nor their state; the ledger is, so the copy knows them as forgotten too."""
+    source, target = worlds
+    source.topics(HITS, partitions=1, store="frontier")
+    source.log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+    for host in ("gone.example", "kept.example"):
+        source.log.append([record(HITS, 0, host, f"of {host}", headers={"h": host})])
+        source.log.load_state("frontier", 0, [StateChange(f"{host} row".encode(), host.encode())])
+    ledger = Forgotten(source.log)
+    source.log.append(ledger.outputs("gone.example", ForgottenHost(at=1, by="ann")))
+    copy_log(masked(source.log, look_s=0), target.log)
+    everything = [(m.key, m.value, m.headers) for topic in (HITS, CONTROL) for m in target.log.read(topic, 0)]
+    state = list(target.log.dump_state("frontier", 0))
+    assert [value for _, value, _ in everything[:2]] == [None, b"of kept.example"]
+    assert state == [StateChange(b"kept.example row", b"kept.example")]
+    assert "gone.example" not in repr((everything, state))
+    assert Forgotten(target.log).covers("gone.example")
 
 
 @pytest.mark.slow

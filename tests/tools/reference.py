@@ -66,7 +66,8 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage, rounds; `replay`, `runs`, `cutover`: runs; SCORE: its detectors; `crawl`, `exclude`, `forget`",
+        "`search`: usage, rounds; `replay`, `runs`, `cutover`: runs;"
+        " SCORE: its detectors; `crawl`, `exclude`, `forget`",
     ),
     "dead-letters": ("that of the original record", "every stage"),
 }
