@@ -110,8 +110,8 @@ def rate(
     kept = None
     with opened(config) as log:
         topic = names_to_read(log, run).sites
-        if not by and of == "sites" and cut == Cut():
-            kept = read_cached_rate(log, topic, config.rate, now_ms)
+        if of == "sites" and cut == Cut():
+            kept = read_cached_rate(log, topic, config.rate, now_ms, by or "")
         rows = read_rows(log, topic) if kept is None else []
         if source:
             _require_source(source, rows)

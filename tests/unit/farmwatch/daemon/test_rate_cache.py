@@ -82,6 +82,15 @@ def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runne
     assert printed.out.startswith("20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
 
 
+@pytest.mark.usefixtures("no_weights")
+def test_a_split_is_printed_from_what_was_kept(farmwatch: Runner, large: str) -> None:
+    """The groups equal those of settings without a cached split."""
+    kept = farmwatch("rate", "--by", "source", "--json", "--log", large)
+    read = farmwatch("rate", "--by", "source", "--json", "--log", large, "--set", "rate.series_s=7200")
+    assert kept.out == read.out and kept.out.count("\n") == 2
+    assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
+
+
 def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     """After its time it is used only if no row came since; never for other settings or other rows."""
     now_ms = int(time.time() * 1000)
