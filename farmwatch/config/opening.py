@@ -28,8 +28,8 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     """Open the configured log for reading (default) or writing; `create` also makes a missing log. Closed at the end.
 
     `is_masked`: without its forgotten hosts. Unreadable records are reported on stderr, in a line a topic. Raises
-    LogUnavailable, and FarmwatchError for a broker
-    that is away or a missing log: a command that only looks must not answer from an empty log in the wrong folder.
+    LogUnavailable, and FarmwatchError for a broker that is away or a missing log: a command that only looks must not
+    answer from an empty log in the wrong folder.
     """
     if not create and not log_exists(config):
         raise FarmwatchError(
