@@ -24,11 +24,12 @@ from stream.text.wording import one_line
 
 
 @contextmanager
-def opened(config: Config, *, write: bool = False, create: bool = False) -> Iterator[Log]:
+def opened(config: Config, *, write: bool = False, create: bool = False, is_masked: bool = True) -> Iterator[Log]:
     """Open the configured log for reading (default) or writing; `create` also makes a missing log. Closed at the end.
 
-    Unreadable records are reported on stderr, in a line a topic. Raises LogUnavailable, and FarmwatchError for a broker
-    that is away or a missing log: a command that only looks must not answer from an empty log in the wrong folder.
+    `is_masked`: without its forgotten hosts. Unreadable records are reported on stderr, in a line a topic. Raises
+    LogUnavailable, and FarmwatchError for a broker that is away or a missing log: a command that only looks must not
+    answer from an empty log in the wrong folder.
     """
     if not create and not log_exists(config):
         raise FarmwatchError(
@@ -36,7 +37,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
             " Or set log.url (--log)"
         )
     require_broker(config)  # only roles wait for it
-    log = open_configured(config, read_only=not (write or create))
+    log = open_configured(config, read_only=not (write or create), is_masked=is_masked)
     unreadable = UnreadableCounter()
     try:
         _refuse_unfinished(log)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.opening import as_read, create_topics, log_exists, open_configured, require_broker
+from farmwatch.config.opening import as_read, create_topics, opened
 from farmwatch.daemon.forgetting import Forgetting, known_hosts
 from farmwatch.terminal.messages import message, put_json
-from stream.text.user_errors import Exit, FarmwatchError, NotFound, UsageError
+from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
 
@@ -39,10 +38,7 @@ def forget(
         raise UsageError("name a host")
     names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
-    if not log_exists(config):
-        raise FarmwatchError(f"{config.log.url}: there is no log yet; set log.url (--log)")
-    require_broker(config)
-    with closing(open_configured(config, is_masked=False)) as log:
+    with opened(config, write=True, is_masked=False) as log:
         create_topics(log, config)
         if unknown := sorted(set(names) - known_hosts(log, names)):
             raise NotFound(

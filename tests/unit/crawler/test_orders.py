@@ -10,14 +10,17 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import SiteRow, site_key, unpack
 from crawler.orders import DISK, LOOK_S, OPERATOR, CrawlOrders
 from stream.log.contract import CleanupPolicy, Topic, partition_of
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import beat, is_heartbeat
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
-from stream.schema.topics import CONTROL
-from tests.support.loops import count
+from stream.schema.topics import CONTROL, HITS, PAGES, all_topics
+from tests.support.loops import count, cycle, loop_on
+from tests.support.stage_work import put
 from tests.support.web.crawl_driver import Driver, Store, driving, hits_of, settings_for
 from tests.support.web.loopback import Web, page, redirect
 
@@ -100,6 +103,21 @@ def test_a_pause_survives_a_restart(loopback: Web, desk: Desk) -> None:
     desk.order(PAUSE, on=False)
     with driving(settings_for(loopback.target), store, orders=desk.orders()) as driver:
         driver.run_until(lambda: store.pages)
+
+
+def test_heartbeats_and_health_go_on_in_a_pause(desk: Desk) -> None:
+    """A paused CRAWL keeps its partitions, reads its input, passes heartbeats on, and is healthy."""
+    desk.order(PAUSE, on=True)
+    desk.log.create(all_topics(2, "e"))
+    put(desk.log, HITS, *hits_of("http://a.test/x"))
+    beat(desk.log, 2, 1)
+    stage = CrawlStage(settings_for("127.0.0.1:1"), orders=desk.orders())
+    loop = loop_on(desk.log, stage)
+    cycle(loop)
+    assert loop.health().ok and loop.health().ready and stage.paused
+    assert sum(is_heartbeat(message) for p in range(2) for message in desk.log.read(PAGES, p)) == 2
+    assert desk.log.committed("group", HITS) == desk.log.end(HITS)
+    stage.close()
 
 
 def test_a_request_that_waits_for_its_turn_does_not_start_in_a_pause(loopback: Web, desk: Desk) -> None:
