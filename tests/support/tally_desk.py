@@ -43,15 +43,22 @@ class Desk:
             self.stage.tick({3: ctx})
             self.store.apply(state.changes())
             for output in ctx.outputs:
-                assert output.partition == 3 and output.value is not None and output.key == record.site.encode()
-                kind = SiteState if output.topic == "sites" else Decision
+                assert output.partition == 3 and output.value is not None
+                assert output.key.split()[0] == record.site.encode()
+                kind = Decision if output.topic == "decisions" else SiteState
                 self.outputs.append((output.topic, decode(kind, output.value)))
             self.now_ms += 1
         return self
 
     @property
     def rows(self) -> list[SiteState]:
-        return [record for _, record in self.outputs if isinstance(record, SiteState)]
+        return [record for topic, record in self.outputs if topic == "sites" and isinstance(record, SiteState)]
+
+    @property
+    def terms(self) -> dict[int, SiteState]:
+        """The newest row of each earlier term."""
+        found = [record for topic, record in self.outputs if topic == "sites.terms" and isinstance(record, SiteState)]
+        return {row.term: row for row in found}
 
     @property
     def decisions(self) -> list[Decision]:
