@@ -1,0 +1,59 @@
+"""A new term of a site: it is measured again, with a whole page budget, from a fresh sample of its pages.
+
+The order is that of any site: refused URLs of hits, sitemaps and the home page, links. Pages of earlier terms come last,
+where nothing new is found. They are requested without a condition, because an answer "not modified" is no evidence.
+"""
+
+from __future__ import annotations
+
+import xxhash
+
+from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, url_key
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
+from crawler.web.urls import page_bytes
+
+_LOOKED_AT = 500  # known URLs, drawn at random
+_SITE_REASONS = frozenset(Stop)
+
+
+def begin_term(store: SiteStore, row: SiteRow, term: int) -> None:
+    """Open a site for a term, and queue what is known of it. Changes `row` in place."""
+    row.term, row.offset, row.page_requests = term, -row.fetched, 0
+    row.reopen()
+    row.sitemaps_at = 0
+    budget = store.settings.page_budget
+    drawn = _draw(store, row)
+    refused = [page for page, found in drawn if found.status is Status.REFUSED and found.reason in _SITE_REASONS]
+    for page in refused[:budget]:
+        store.queue(row, page, store.stored_url(row.site, page))
+    _queue_home_page(store, row)
+    for page in [page for page, found in drawn if found.has_page][:budget]:
+        found = store.stored_url(row.site, page)
+        if not found.is_queued:
+            store.queue(row, page, found, Priority.AGAIN)
+
+
+def _draw(store: SiteStore, row: SiteRow) -> list[tuple[bytes, UrlRow]]:
+    """Known URLs that are not queued: pages are digests, so those behind a random one are a random sample."""
+    prefix = url_key(row.site, b"")
+    start = prefix + xxhash.xxh3_128_digest(f"{row.site} {row.term}".encode())
+    keys = [key for key, _ in store.state.scan(prefix, _LOOKED_AT, start)]
+    if len(keys) < _LOOKED_AT:
+        keys += [key for key, _ in store.state.scan(prefix, _LOOKED_AT - len(keys)) if key <= start]
+    pages = [key[len(prefix) :] for key in keys]
+    drawn = [(page, store.stored_url(row.site, page)) for page in pages]
+    return [(page, found) for page, found in drawn if not found.is_queued]
+
+
+def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
+    """Its links lead to new pages."""
+    url = f"{row.origin}/"
+    page = page_bytes(url)
+    found = store.url(row.site, page)
+    if found is None:
+        row.known += 1
+        store.queue(row, page, UrlRow(url, priority=Priority.SITEMAP))
+    elif found.has_page and not found.is_queued:
+        found.depth = 0
+        store.queue(row, page, found, Priority.SITEMAP)
