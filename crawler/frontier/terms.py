@@ -47,7 +47,7 @@ def _draw(store: SiteStore, row: SiteRow) -> list[tuple[bytes, UrlRow]]:
 
 
 def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
-    """Its links lead to new pages."""
+    """Its links lead to new pages; a known one is the first of the known pages."""
     url = f"{row.origin}/"
     page = page_bytes(url)
     found = store.url(row.site, page)
@@ -56,4 +56,4 @@ def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
         store.queue(row, page, UrlRow(url, priority=Priority.SITEMAP))
     elif found.has_page and not found.is_queued:
         found.depth = 0
-        store.queue(row, page, found, Priority.SITEMAP)
+        store.queue(row, page, found, Priority.AGAIN)
