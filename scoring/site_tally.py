@@ -13,8 +13,9 @@ is computed from all of them: a function of the records, not of their order.
   with the number of times that they change.
 - A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
   changes, a page does not count until the new one has judged it.
-- A row is of one term: a page belongs to the term of its fetch, counted from the site's first page. Each term is judged
-  by its own pages. So a term follows from the records, and not from the clock.
+- A row is of one term: a page belongs to the term of its fetch, counted from the first page that was crawled of the
+  site, which each record names. Each term is judged by its own pages. A site that is not crawled (its pages come from an
+  archive, or are canaries) has but the term 0. So a term follows from the records, and not from the clock.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     layout: Literal[3] = 3  # of the fields
     scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
     days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
-    first: int = 0  # fetch time of the first page, ms; 0 = none is known
+    first: int = 0  # fetch time of the first page that was crawled, ms; 0 = none is known
     term_ms: int = 0  # length of a term; 0 = there is but one
     term: int = 0  # the newest with a page
     earlier: dict[int, TermPages] = msgspec.field(default_factory=dict)  # by term
@@ -127,10 +128,10 @@ class SiteTally(msgspec.Struct, array_like=True):
     def load(data: bytes | None, term_ms: int) -> SiteTally:
         """Read a tally back; None is a site not seen before. With other terms than before its pages are regrouped."""
         tally = SiteTally() if data is None else _decoder.decode(data)
+        if tally.term_ms == 0:  # also of a farmwatch that knew no terms
+            tally.first = min(((page.evidence or page).fetched_at for page in tally.pages.values()), default=0)
         if tally.term_ms != term_ms:
             tally.term_ms = term_ms
-            firsts = [page.evidence or page for page in tally.pages.values()]
-            tally.first = tally.first or min((first.fetched_at for first in firsts), default=0)
             tally._regroup()
             tally.reopened = tally.term
         return tally
@@ -157,9 +158,8 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     def add_verdict(self, verdict: Verdict | JudgedPage) -> None:
         """Store a page's verdict: of its term the newest fetch counts, and the first article is the evidence."""
-        first = verdict.first_at or verdict.fetched_at
-        if first > 0 and (self.first == 0 or min(first, verdict.fetched_at) < self.first):
-            self.first = min(first, verdict.fetched_at)
+        if verdict.first_at and (self.first == 0 or verdict.first_at < self.first):
+            self.first = verdict.first_at
             self._regroup()
         term = self.term_of(verdict.fetched_at)
         if self.start_of(term) < self.kept_from:

@@ -213,7 +213,7 @@ class TallyStage(Stage):
 
     def _settle(self, site: _Site, ctx: Context) -> None:
         """Judge the site, emit changed rows and new decisions, and store its tally."""
-        tally, now_ms = site.tally, ctx.now_ms
+        tally = site.tally
         verdict, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx)
         for term, of in tally.earlier.items():
             _, of.emitted = self._emit_row(site, term, of.emitted, ctx)
@@ -221,12 +221,11 @@ class TallyStage(Stage):
             ctx.tombstone(self._terms, term_key(site.name, term))
         tally.dropped = []
         due_at = None
-        if tally.first and not is_canary(site.name):  # nobody crawls a canary site
-            due_at = tally.start_of(max(tally.reopened, tally.term) + 1)
+        if not is_canary(site.name):  # nobody crawls a canary site
             if self._decides:
-                tally.forget_terms(now_ms)
+                tally.forget_terms(ctx.now_ms)
                 self._decide(site, verdict, ctx)
-                due_at = tally.start_of(max(tally.reopened, tally.term, tally.term_of(now_ms)) + 1)
+            due_at = tally.start_of(max(tally.reopened, tally.term) + 1) or None
         ctx.state.put(site.name.encode(), tally.dump(), due_at)
 
     def _emit_row(self, site: _Site, term: int, emitted: bytes, ctx: Context) -> tuple[SiteVerdict, bytes]:
@@ -264,7 +263,13 @@ class TallyStage(Stage):
 
     def _emit_decision(self, site: _Site, term: int, ctx: Context, *, stop: bool, reason: str) -> None:
         decision = Decision(
-            id=site.name, site=site.name, stop=stop, reason=reason, decided_at=ctx.now_ms, term=term
+            id=site.name,
+            site=site.name,
+            stop=stop,
+            reason=reason,
+            decided_at=ctx.now_ms,
+            term=term,
+            first_at=site.tally.first,
         )
         ctx.emit(topics.DECISIONS, decision, headers=self._headers(site, site.tally.digest))
 

@@ -83,7 +83,7 @@ class Frontier:
         """Stop a decided site, lift that stop, or begin a new term of the site."""
         row = self._store.site(decision.site)
         if not decision.stop and row is not None and row.origin and decision.term != row.term:
-            begin_term(self._store, row, decision.term)
+            begin_term(self._store, row, decision)
             self._store.save(row)
             return
         if not self._settings.stop_when_decided:

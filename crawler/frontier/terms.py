@@ -12,14 +12,16 @@ from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, url_key
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
 from crawler.web.urls import page_bytes
+from stream.schema.records import Decision
 
 _LOOKED_AT = 500  # known URLs, drawn at random
 _SITE_REASONS = frozenset(Stop)
 
 
-def begin_term(store: SiteStore, row: SiteRow, term: int) -> None:
-    """Open a site for a term, and queue what is known of it. Changes `row` in place."""
-    row.term, row.offset, row.page_requests = term, -row.fetched, 0
+def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
+    """Open a site for the term of a decision, and queue what is known of it. Changes `row` in place."""
+    row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
+    row.first_at = decision.first_at or row.first_at
     row.reopen()
     row.sitemaps_at = 0
     budget = store.settings.page_budget

@@ -63,7 +63,7 @@ class Page(Record, frozen=True, kw_only=True):
     opt_out: list[str] = []  # opt-out signals seen on the page
     hits: list[str] = []  # ids of the hits with this URL
     address: str = ""  # IP address that answered; "" = none, or not known
-    first_at: int = 0  # fetch time of the site's first page: its terms begin there; 0 = not known
+    first_at: int = 0  # fetch time of the first page that was crawled of the site; 0 = it is not crawled
 
 
 class Features(Record, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
     method_digest: str = ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
     term: int = 0  # counted from the site's first page
-    term_start: int = 0  # ms; 0 = an older row, or a site without a page
+    term_start: int = 0  # ms; 0 = an older row, or a site that is not crawled: its term has no end
     term_end: int = 0
 
 
@@ -217,6 +217,7 @@ class Decision(Record, frozen=True, kw_only=True):
     reason: str
     decided_at: int = 0
     term: int = 0  # of the site: a stop for an earlier term than the crawl's does not count
+    first_at: int = 0  # as in Page
 
 
 R = TypeVar("R", bound=Record)
