@@ -10,6 +10,7 @@ import msgspec
 from scoring.rates.canary import is_canary
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines
+from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -154,7 +155,9 @@ def _share(line: RateLine | None) -> str:
 class RateRows:
     """Collects stored and recomputed rows. Rows with equal counts share one object to save memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: int) -> None:
+        """Collect rows of the rate at this time."""
+        self._now_ms = now_ms
         self._rows: list[SiteState] = []
         self._recomputed: list[SiteState] = []
         self._taken: Counter[tuple[str, str, str]] = Counter()
@@ -172,18 +175,19 @@ class RateRows:
         self.add(row, row)
         self._taken[row.digest, row.detector, row.method_digest] += 1
 
-    def checks(self, settings: RateSettings, now_ms: int) -> list[RateCheck]:
+    def checks(self, settings: RateSettings) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        stored, found = (_by_versions(rows, settings, now_ms) for rows in (self._rows, self._recomputed))
+        stored, found = (_by_versions(rows, settings, self._now_ms) for rows in (self._rows, self._recomputed))
         return [
             RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
             for v in sorted({*stored, *found})
         ]
 
     def _slim(self, row: SiteState) -> SiteState:
+        row = msgspec.structs.replace(counted_at(row, self._now_ms), term_start=0, term_end=0)
         canary = (row.site, row.updated_at) if is_canary(row.site) else ()
         versions = (row.run, row.ruleset, row.digest, row.detector, row.method, row.method_digest)
-        key = (*canary, *versions, row.verdict, row.mixed, row.pages > 0, row.scored, row.flagged)
+        key = (*canary, *versions, row.verdict, row.mixed, row.pages > 0, row.scored, row.flagged, is_too_old(row))
         if key not in self._alike:
             small = {} if canary else {"site": _ANY, "pages": min(row.pages, 1)}
             self._alike[key] = msgspec.structs.replace(
