@@ -14,8 +14,8 @@ is computed from all of them: a function of the records, not of their order.
 - A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
   changes, a page does not count until the new one has judged it.
 - A row is of one term: a page belongs to the term of its fetch, counted from the first page that was crawled of the
-  site, which each record names. Each term is judged by its own pages. A site that is not crawled (its pages come from an
-  archive, or are canaries) has but the term 0. So a term follows from the records, and not from the clock.
+  site, which each record names. Each term is judged by its own pages. A site that is not crawled, but comes from an
+  archive or a canary file, has but the term 0. So a term follows from the records, and not from the clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -190,10 +190,13 @@ class SiteTally(msgspec.Struct, array_like=True):
         return self.first + term * self.term_ms if self.first and self.term_ms else 0
 
     def forget_terms(self, now_ms: int) -> None:
-        """Drop the pages of terms that ended a whole term ago: no record of theirs is still to come."""
+        """Drop pages and scores of terms that ended a whole term ago: no record of theirs is still to come."""
         for term in [term for term in self.earlier if self.start_of(term + 2) <= now_ms]:
-            del self.earlier[term]
+            texts = _texts(self.earlier.pop(term).pages)
             self.kept_from = max(self.kept_from, self.start_of(term + 1))
+            for text in texts - self._needed():
+                for said in self.scores.values():
+                    said.pop(text, None)
 
     def _open(self, term: int, ruleset: str, digest: str) -> dict[str, PageEntry]:
         """The pages of a term, of which this ruleset judges one now."""
@@ -241,12 +244,14 @@ class SiteTally(msgspec.Struct, array_like=True):
             del self.scores[next(name for name in self.scores if name != in_use)]
         if all(len(said) <= SPARE_TEXTS for said in self.scores.values()):
             return
-        pages = [page for of_term in self._all_pages() for page in of_term.values()]
-        needed = {page.text_digest for page in pages if page.article}
-        needed |= {page.evidence.text_digest for page in pages if page.evidence is not None}
+        needed = self._needed()
         for said in self.scores.values():
             for text in [text for text in said if text not in needed][:-SPARE_TEXTS]:
                 del said[text]
+
+    def _needed(self) -> set[str]:
+        """Texts whose scores rows are made of."""
+        return set().union(*map(_texts, self._all_pages()))
 
     def _all_pages(self) -> list[dict[str, PageEntry]]:
         return [*(of.pages for of in self.earlier.values()), self.pages]
@@ -315,6 +320,11 @@ class SiteTally(msgspec.Struct, array_like=True):
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
+    texts = {page.text_digest for page in pages.values() if page.article}
+    return texts | {page.evidence.text_digest for page in pages.values() if page.evidence is not None}
 
 
 def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> FirstArticle | None:

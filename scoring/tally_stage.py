@@ -56,8 +56,9 @@ class TallyStage(Stage):
 
     State: a `SiteTally` per site, due at the end of its term, and a mark per hit that was counted lately. The stage
     emits a row when it differs from the last one of its term, and a stop decision once per term: when the site is
-    decided, or has enough articles; a mixed site stays open for longer. Until the site closes, later pages may still correct the row. Scores of another detector than `detector` are
-    kept, counted apart, and left out of the row: identities are never pooled. Canary sites are sites like any other.
+    decided, or has enough articles; a mixed site stays open for longer. Until the site closes, later pages may still
+    correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
+    identities are never pooled. Canary sites are sites like any other.
 
     A replay emits no decisions, and marks no site as decided: once its run is live, the next record of the site makes
     the decision. It reads scores while no verdict waits, and counts no heartbeat.

@@ -1,7 +1,8 @@
 """A new term of a site: it is measured again, with a whole page budget, from a fresh sample of its pages.
 
-The order is that of any site: refused URLs of hits, sitemaps and the home page, links. Pages of earlier terms come last,
-where nothing new is found. They are requested without a condition, because an answer "not modified" is no evidence.
+The order is that of any site: refused URLs of hits, sitemaps and the home page, links. Pages of earlier terms come
+last, where nothing new is found. They are requested without a condition, because an answer "not modified" is no
+evidence.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ class _Partition:
     def _expired(self, topic: str) -> bool:
         return self.reader.beginning(topic) > 0
 
-    def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> list[int]:
+    def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> Sequence[int]:
         """Account for the row of a site's newest term; returns the earlier terms that the log has."""
         found = check_row(site, row, evidence or Evidence(), self.methods, self.scope, self.reader)
         wrong = found.wrong

@@ -18,6 +18,7 @@ A row may differ, and is then unprovable, in fields that depend on records missi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ class RowCheck(NamedTuple):
     row: SiteState | None  # None = no stored row and no known site method
     wrong: str  # differences without an excuse; "" = none
     is_proved: bool  # every field follows from the log
-    earlier: list[int] = []  # terms before the newest, by the log
+    earlier: Sequence[int] = ()  # terms before the newest, by the log
 
 
 @dataclass(slots=True)

@@ -82,7 +82,8 @@ def rate(
     of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
     its site is.
 
-    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then. A site counts in each window that returned it. An interval that is too wide says why, and what would help.
+    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
+    A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
     History: the share as it was at each point in time, by default of the last 7 days.
 

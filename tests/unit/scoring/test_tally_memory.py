@@ -37,7 +37,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 
 def test_a_tally_is_stored_as_before() -> None:
-    """The bytes of a tally: state that a farmwatch of before terms wrote is read, and what is added stands behind it."""
+    """State that a farmwatch of before terms wrote is read, and what is new stands behind it."""
     stored = [
         *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),

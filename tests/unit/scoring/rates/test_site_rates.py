@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
 from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.rates.site_rates import by_rank_band, last_days, day_of, grouped, query_groups, rate_of
+from scoring.rates.site_rates import by_rank_band, day_of, grouped, last_days, query_groups, rate_of
 from stream.schema.records import SiteState
 
 
