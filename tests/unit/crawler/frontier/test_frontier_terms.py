@@ -11,7 +11,9 @@ ETAG = {"etag": '"v1"'}
 
 def stopped(*paths: str, **changes: object) -> Site:
     """A decided site with pages at these paths."""
-    site = begun(*paths, **{"use_sitemaps": False, **changes})
+    site = Site(**{"use_sitemaps": False, **changes})
+    site.hits(*hits_at(*paths))
+    site.robots()
     site.walk(headers=ETAG)
     site.decide(stop=True)
     return site
