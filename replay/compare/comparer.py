@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
 from replay.compare.run_pair import ComparedRun, find_compared_run
+from replay.compare.same_terms import RowPair, in_same_terms
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
@@ -59,7 +60,9 @@ def compare(log: Log, a: str, b: str, request: ComparisonRequest, settings: Rate
     control = Control(log)
     runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
     joined = join(log, runs, seed=request.seed, sample=request.sample)
-    rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
+    rows = RowPair(*(read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs))
+    rows = in_same_terms(log, runs, rows)
+    rated = _rated(rows.a, settings, now_ms), _rated(rows.b, settings, now_ms)
     direct = DirectPair(rated[0].direct, rated[1].direct, *_canary_pairs(rated[0].canaries, rated[1].canaries))
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
     differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
@@ -95,8 +98,7 @@ def compare(log: Log, a: str, b: str, request: ComparisonRequest, settings: Rate
     )
 
 
-def _rated(log: Log, run: ComparedRun, settings: RateSettings, now_ms: int) -> _Rated:
-    found = read_site_rows(log, run.names.sites, run.newest.digest, run.run.detector)
+def _rated(found: SiteRows, settings: RateSettings, now_ms: int) -> _Rated:
     correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
     cells = Counter((row.scored, row.flagged) for row in found.rows.values() if row.scored)

@@ -26,6 +26,7 @@ class ComparedSite(NamedTuple):
     flagged: int
     sources: tuple[str, ...]
     best_rank: int
+    term: int = 0
 
     @property
     def unscored(self) -> int:
@@ -67,6 +68,7 @@ class _Row(Record, frozen=True, kw_only=True):
     best_rank: int
     method: str
     method_digest: str
+    term: int
 
     @property
     def has_verdict(self) -> bool:
@@ -97,7 +99,7 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
             if row.has_verdict and row.digest != digest:
                 others.add(site)
                 continue
-            rows[intern(site)] = _method(row), row.has_verdict, _compact(row)
+            rows[intern(site)] = _method(row), row.has_verdict, compared_site(row)
     found = Counter(method for method, judged, _ in rows.values() if judged and detector in ("", method.detector))
     chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
     kept = {
@@ -118,7 +120,8 @@ def _method(row: SiteState | _Row) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
 
 
-def _compact(row: _Row) -> ComparedSite:
+def compared_site(row: SiteState | _Row) -> ComparedSite:
+    """The compared fields of a row."""
     return ComparedSite(
         verdict=intern(row.verdict),
         pages=row.pages,
@@ -128,4 +131,5 @@ def _compact(row: _Row) -> ComparedSite:
         flagged=min(row.flagged, row.scored),
         sources=tuple(map(intern, row.sources)),
         best_rank=row.best_rank,
+        term=row.term,
     )

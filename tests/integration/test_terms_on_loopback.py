@@ -1,4 +1,4 @@
-"""A site that turns from human to LLM texts, over HTTP on loopback with short terms, through every stage, on both logs."""
+"""A site that turns from human to LLM texts, over HTTP on loopback with short terms, through every stage."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def replayed(log: Log, wanted: dict[int, SiteState]) -> dict[int, SiteState]:
 
 
 def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
-    """Its second term has the verdict llm, its first one stays human; a replay has the same terms, the audit is clean."""
+    """Its second term is llm, its first one stays human; a replay has the same terms, and the audit is clean."""
     log, detector, author = world.log, FakeDetector(), "nobody"
     log.create(all_topics(1, feature_epoch(MEASURE)))
     with Web() as served, ExitStack() as stack:

@@ -58,6 +58,7 @@ _TOPICS = {  # name -> key, writers
     "score.requests.replay": ("site", "replays; SCORE reads it when no live request waits"),
     "scores": ("site + space + text digest + `:` + detector identity", "SCORE"),
     "sites": ("site", "TALLY"),
+    "sites.terms": ("site + space + term", "TALLY"),
     "decisions": ("site", "TALLY"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
