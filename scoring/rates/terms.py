@@ -69,13 +69,23 @@ def in_windows(
 def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteState:
     """The row of the term that held at the end of a day; before the first term the row of that."""
     at_ms = (day + 1) * _DAY_MS - 1
-    terms = [term for term in earlier if _versions(term) == _versions(row)] + [row]
-    begun = [term for term in terms if term.term_start <= at_ms]
-    held = counted_at((begun or terms[:1])[-1], at_ms)
+    terms = [term for term in earlier if same_versions(term, row)] + [row]
+    held = counted_at(row_at(terms, at_ms), at_ms)
     if held is row:
         return row
     found = {name: getattr(row, name) for name in ("sources", "queries", "best_rank", "hits", "days")}
     return msgspec.structs.replace(held, **found)
+
+
+def row_at(terms: Sequence[SiteState], at_ms: int) -> SiteState:
+    """Of a site's terms in their order the one that held at a time; before the first term the first."""
+    begun = [term for term in terms if term.term_start <= at_ms]
+    return (begun or terms[:1])[-1]
+
+
+def same_versions(one: SiteState, other: SiteState) -> bool:
+    """Whether the verdicts of two rows may be compared: one run, ruleset, detector and method."""
+    return _versions(one) == _versions(other)
 
 
 def _versions(row: SiteState) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
-_OF_OTHERS = ("search", "writer", "score")  # rows that are not about runs
+_OF_OTHERS = ("search", "writer", "score", "panel")  # rows that are not about runs
 _FENCED = (
     "another process began to change the runs of this log: this change was not written; check the runs, and try again"
 )

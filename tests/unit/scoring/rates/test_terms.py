@@ -7,28 +7,8 @@ import pytest
 from scoring.rates.split_rates import rate_lines
 from scoring.rates.terms import GRACE, TOO_OLD, counted_at, is_too_old
 from stream.schema.records import SiteState
-
-DAY_MS = 86_400_000
-FIRST_DAY = 20_457  # a Monday
-TERM = 90
-VERSIONS = {"ruleset": "default", "digest": "d1", "detector": "fake/1", "method_digest": "m"}
-
-
-def row(site: str, verdict: str, term: int = 0, days: tuple[int, ...] = (), **fields: object) -> SiteState:
-    """A row of a term, with 10 articles, all of them flagged or none."""
-    start = (FIRST_DAY + term * TERM) * DAY_MS
-    flagged = 10 if verdict == "llm" else 0
-    known = {
-        **VERSIONS,
-        **dict.fromkeys(("pages", "articles", "scored"), 10),
-        "flagged": flagged,
-        "term": term,
-        "term_start": start,
-        "term_end": start + TERM * DAY_MS,
-        "days": [FIRST_DAY + day for day in days],
-        "sources": ["file"] if days else [],
-    }
-    return SiteState(id=site, site=site, verdict=verdict, **(known | fields))  # type: ignore[arg-type]
+from tests.support.term_rows import DAY_MS, TERM, at_day
+from tests.support.term_rows import term_row as row
 
 
 def web(turned: int = 4) -> tuple[list[SiteState], list[SiteState]]:
@@ -38,17 +18,13 @@ def web(turned: int = 4) -> tuple[list[SiteState], list[SiteState]]:
     return newest, [row(f"s{n}.test", "human") for n in range(10)]
 
 
-def now(day: int) -> int:
-    return (FIRST_DAY + day) * DAY_MS
-
-
 def test_old_weeks_keep_their_verdicts() -> None:
     """A site that has turned is human in the weeks of its first term and llm in those of its second."""
     newest, earlier = web()
-    weeks = rate_lines(newest, "week", now_ms=now(95), earlier=earlier)
+    weeks = rate_lines(newest, "week", now_ms=at_day(95), earlier=earlier)
     assert [(line.llm, line.human, line.sites) for line in weeks] == [(0, 10, 10), (4, 6, 10)]
     assert weeks[0].group < weeks[1].group
-    without = rate_lines(newest, "week", now_ms=now(95))
+    without = rate_lines(newest, "week", now_ms=at_day(95))
     assert [line.llm for line in without] == [4, 4]
 
 
@@ -56,21 +32,21 @@ def test_a_window_takes_the_verdict_of_its_last_day() -> None:
     """A site whose term changes within a month counts once, by the term of the last day on which it was named."""
     newest = [row("a.test", "llm", 1, (TERM - 1, TERM)), row("b.test", "llm", 1, (TERM - 1,))]
     earlier = [row("a.test", "human"), row("b.test", "human")]
-    (month,) = rate_lines(newest, "month", now_ms=now(95), earlier=earlier)
+    (month,) = rate_lines(newest, "month", now_ms=at_day(95), earlier=earlier)
     assert (month.llm, month.human) == (1, 1)
 
 
 def test_days_before_the_first_page_have_the_first_verdict() -> None:
     """A search names a site before the crawl has seen it."""
     newest = [row("a.test", "llm", 1, (-3,))]
-    (week,) = rate_lines(newest, "week", now_ms=now(95), earlier=[row("a.test", "human")])
+    (week,) = rate_lines(newest, "week", now_ms=at_day(95), earlier=[row("a.test", "human")])
     assert (week.llm, week.human) == (0, 1)
 
 
 def test_terms_of_another_ruleset_are_not_pooled() -> None:
     """An earlier term that another ruleset judged is passed over."""
     newest = [row("a.test", "llm", 1, (1,))]
-    (week,) = rate_lines(newest, "week", now_ms=now(95), earlier=[row("a.test", "human", digest="d0")])
+    (week,) = rate_lines(newest, "week", now_ms=at_day(95), earlier=[row("a.test", "human", digest="d0")])
     assert (week.llm, week.human, week.digest) == (1, 0, "d1")
 
 
