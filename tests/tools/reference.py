@@ -64,7 +64,10 @@ _TOPICS = {  # name -> key, writers
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
     "state.frontier": ("row of the frontier", "CRAWL"),
     "state.tally": ("site", "TALLY"),
-    "control": ("id", "`search`: usage and rounds of sources; `replay`, `runs`, `cutover`: runs; SCORE: its detectors"),
+    "control": (
+        "id",
+        "`search`: usage and rounds of sources; `panel make`: panels; `replay`, `runs`, `cutover`: runs; SCORE: its detectors",
+    ),
     "dead-letters": ("that of the original record", "every stage"),
 }
 _EXITS = {
