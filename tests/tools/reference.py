@@ -66,7 +66,7 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage and rounds of sources; `panel make`: panels; `replay`, `runs`, `cutover`: runs; SCORE: its detectors",
+        "`search`: usage and rounds of sources; `panel make`; `replay`, `runs`, `cutover`: runs; SCORE: its detectors",
     ),
     "dead-letters": ("that of the original record", "every stage"),
 }

@@ -38,8 +38,8 @@ def search(
     queries: Annotated[
         Path | None,
         Parameter(
-            help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country; or how-to, the"
-            " list that ships with farmwatch."
+            help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country; or how-to,"
+            " the list that ships with farmwatch."
         ),
     ] = None,
     every: Annotated[
