@@ -106,4 +106,4 @@ def _mcnemar(turned: int, back: int) -> float | None:
     if not changed:
         return None
     tail = sum(math.comb(changed, few) for few in range(min(turned, back) + 1))
-    return min(1.0, round(2 * tail / 2**changed, 9))
+    return min(1.0, round(2 * tail / (1 << changed), 9))

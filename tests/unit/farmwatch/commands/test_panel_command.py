@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def in_term(site: str, verdict: str, term: int) -> SiteState:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def url(tmp_path: Path) -> str:
     """A log with 80 human sites in their first term, and one that nobody crawls."""
     url = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(url)) as log:
