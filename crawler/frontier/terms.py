@@ -9,25 +9,30 @@ from __future__ import annotations
 
 import xxhash
 
-from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, url_key
+from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, url_key
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 
 _LOOKED_AT = 500  # known URLs, drawn at random
-_SITE_REASONS = frozenset(Stop)
+_LIFTED = MAY_PASS | {Stop.DECIDED, Stop.BUDGET, Stop.REQUESTS, Stop.CRAWL_DELAY, Stop.INTERNAL}  # other stops last
 
 
 def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
-    """Open a site for the term of a decision, and queue what is known of it. Changes `row` in place."""
+    """Open a site for the term of a decision, and queue what is known of it. Changes `row` in place.
+
+    A site that is stopped for a lasting reason stays so.
+    """
+    if row.stopped and row.stopped not in _LIFTED:
+        return
     row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
     row.first_at = decision.first_at or row.first_at
     row.reopen()
     row.sitemaps_at = 0
     budget = store.settings.page_budget
     drawn = _draw(store, row)
-    refused = [page for page, found in drawn if found.status is Status.REFUSED and found.reason in _SITE_REASONS]
+    refused = [page for page, found in drawn if found.status is Status.REFUSED and found.reason in _LIFTED]
     for page in refused[:budget]:
         store.queue(row, page, store.stored_url(row.site, page))
     _queue_home_page(store, row)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.web.sitemaps import SitemapFile
-from tests.support.web.frontier_site import Site, begun, hits_at
+from tests.support.web.frontier_site import Site, begun, hits_at, with_hits
 
 ETAG = {"etag": '"v1"'}
 
@@ -78,6 +78,15 @@ def test_a_hit_that_a_stop_refused_is_fetched_in_the_next_term() -> None:
     assert site.pages[-1].reason == "site_decided"
     site.decide(stop=False, term=1)
     assert site.walk()[:2] == ["/robots.txt", "/late"]
+
+
+def test_a_lasting_stop_is_not_lifted() -> None:
+    """A site at a private address stays stopped in every term."""
+    site = with_hits("1")
+    site.step(outcome=FetchOutcome.REFUSED, reason="private_address", status=0)
+    assert site.row.stopped == "private_address"
+    site.decide(stop=False, term=1)
+    assert site.row.stopped == "private_address" and site.walk() == []
 
 
 def test_a_stop_for_an_earlier_term_does_not_count() -> None:
