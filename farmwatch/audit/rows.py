@@ -10,7 +10,7 @@ A row may differ, and is then unprovable, in fields that depend on records missi
 - expired verdicts, unless the log has all hits of the site and all were found and appended after the expired verdicts:
   the verdicts of a site come after its first hit (an expired hit may be appended again, see its time);
 - scores that a newer score replaced after the end of the window: compaction keeps one score of each text;
-- records of an earlier term that came more than a term after its end: TALLY has forgotten its pages;
+- in the live run, records of an earlier term that came more than a term after its end: TALLY has forgotten its pages;
 - unreadable records;
 - an unknown site method, for a run without a stored one.
 """
@@ -126,7 +126,7 @@ def check_row(
         found = _copy_fields(found, row, _METHOD_FIELDS if pages else _METHOD_NAME_FIELDS)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
     lawful = _unknown(row, found, evidence, scope, reader) if differing else frozenset()
-    if differing and not is_newest and _came_late(row, tally, evidence):
+    if differing and not is_newest and scope.is_live and _came_late(row, tally, evidence):
         lawful |= _VERDICTS_FIELDS
     wrong = [name for name in differing if name not in lawful]
     return RowCheck(
