@@ -59,6 +59,7 @@ _TOPICS = {  # name -> key, writers
     "score.requests.replay": ("site", "replays; SCORE reads it when no live request waits"),
     "scores": ("site + space + text digest + `:` + detector identity", "SCORE"),
     "sites": ("site", "TALLY"),
+    "sites.terms": ("site + space + term", "TALLY"),
     "decisions": ("site", "TALLY"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
@@ -66,7 +67,8 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage; `replay`, `runs`, `cutover`: runs; SCORE: its detectors; `crawl`, `exclude`, `forget`",
+        "`search`: usage; `panel make`; `replay`, `runs`, `cutover`: runs; SCORE: its detectors;"
+        " `crawl`, `exclude`, `forget`",
     ),
     "dead-letters": ("that of the original record", "every stage"),
 }
