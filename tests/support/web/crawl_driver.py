@@ -89,8 +89,8 @@ class Store:
 
 
 def same_on_every_run(pages: Sequence[Page], site: str) -> list[Page]:
-    """A site's pages in order, without the fields that differ between runs."""
-    return [replace(page, fetched_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
+    """A site's pages, in order, without the fields that differ from run to run."""
+    return [replace(page, fetched_at=0, first_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
 
 
 class Driver:

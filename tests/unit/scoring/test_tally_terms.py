@@ -6,11 +6,9 @@ import random
 from collections.abc import Sequence
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.settings import TallySettings
 from scoring.tally_stage import MARK_MS
 from stream.log.contract import StateChange
 from stream.schema.records import Decision, Record, SiteState
@@ -164,10 +162,3 @@ def test_another_length_of_terms_regroups_the_pages() -> None:
     longer.feed(hit(1))
     assert (longer.row.term, longer.row.pages, longer.row.term_end) == (0, 8, FIRST + 4 * TERM)
     assert longer.gone == ["a.example 0"]
-
-
-@pytest.mark.parametrize("days", [0.0, -1.0, float("nan")])
-def test_a_term_has_a_length(days: float) -> None:
-    """A term of no length, or less, is refused in words."""
-    with pytest.raises(ValueError, match=r"term_days is .*: a verdict holds for some time, so it is above 0"):
-        TallySettings(term_days=days)

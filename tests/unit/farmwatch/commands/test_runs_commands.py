@@ -317,7 +317,7 @@ def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> 
     freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", world.url).out)
     assert (freed["removed"], freed["topics"]) == (
         True,
-        ["sites.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
+        ["sites.mine", "sites.terms.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
     )
     assert "verdicts.mine" not in world.log.topics()
     assert "mine" not in Control(world.log).runs

@@ -50,4 +50,5 @@ def test_possible_events_have_series_in_advance(series: dict[str, list[Series]])
     refused = {"kind": "robots", "outcome": "failed", "status": "429", "reason": "status"}
     assert ("fetch_requests", refused) in series["crawl"]
     assert ("log_records", {"topic": "features", "direction": "in"}) in series["judge"]
-    assert len(series["tally"]) == 1 + 2 * 3
+    assert ("sites_reopened", {"run": "mine"}) in series["tally"]
+    assert len(series["tally"]) == 2 + 2 * 3
