@@ -121,7 +121,8 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
 def rebuild(folder: Path, lock_timeout_s: float) -> None:
     """Build the database file anew, and empty the WAL; readers and writers of other processes wait.
 
-    Raises LogUnavailable if that is not possible, for example for want of disk: a copy of the file goes to the temporary folder, another one to the WAL.
+    Raises LogUnavailable if that is not possible, for example for want of disk: a copy of the file goes to the
+    temporary folder, another one to the WAL.
     """
     with translated_errors(folder), contextlib.closing(connect(folder, lock_timeout_s)) as database:
         database.execute("PRAGMA temp_store = FILE")

@@ -28,8 +28,8 @@ def forget(
     pages of other hosts say of it stays. A host is one name: www.example.com is not example.com.
 
     On the embedded log the bytes are removed from all of its files; that needs free disk of twice the size of
-    log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get tombstones, and
-    the command says when the broker has removed the rest.
+    log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get
+    tombstones, and the command says when the broker has removed the rest.
 
     If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that the log does not
     know.
