@@ -40,7 +40,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     obey_opt_out: bool = False  # True: pages that opt out of mining are recorded as refused, without a body
 
     # How much of a site
-    page_budget: PositiveCount = 40  # fetched pages per site
+    page_budget: PositiveCount = 40  # fetched pages per site and term (tally.term_days)
     requests_per_page: PositiveCount = 3  # a site is left after page_budget times this many requests for pages
     tries: PositiveCount = 3  # attempts at a page, and connection failures in a row until a site is given up
     url_cap: Count = 500  # URLs known per site beyond those of its hits: a trap for crawlers ends here

@@ -69,12 +69,20 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The same for a mixed site, decided or not; unset: twice enough_articles."""
     close_after_s: Seconds = 86_400.0
     """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
+    term_days: Annotated[float, msgspec.Meta(le=3650)] = 90.0
+    """Days for which a verdict holds, counted from the site's first page; then the site is measured again."""
 
     def __post_init__(self) -> None:
+        if not self.term_days > 0:
+            raise ValueError(f"term_days is {self.term_days:g}: a verdict holds for some time, so it is above 0")
         if self.method == "deciles" and self.enough_articles < PAGES:
             raise ValueError(f"enough_articles must be at least {PAGES}: the method deciles judges no site by fewer")
         if self.mixed_articles is not None and self.mixed_articles < self.enough_articles:
             raise ValueError("mixed_articles must be at least enough_articles")
+
+    @property
+    def term_ms(self) -> int:
+        return max(1, round(self.term_days * 86_400_000))
 
     @property
     def enough_if_mixed(self) -> int:

@@ -13,6 +13,9 @@ is computed from all of them: a function of the records, not of their order.
   with the number of times that they change.
 - A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
   changes, a page does not count until the new one has judged it.
+- A row is of one term: a page belongs to the term of its fetch, counted from the first page that was crawled of the
+  site, which each record names. Each term is judged by its own pages. A site that is not crawled, but comes from an
+  archive or a canary file, has but the term 0. So a term follows from the records, and not from the clock.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -57,6 +60,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     extract_path: str
     text_digest: str
     fetched_at: int
+    first_at: int
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -87,6 +91,15 @@ class TextFlag(msgspec.Struct, array_like=True, frozen=True):
     score: float | None = None
 
 
+class TermPages(msgspec.Struct, array_like=True):
+    """The pages of a term."""
+
+    pages: dict[str, PageEntry]  # by page id
+    ruleset: str
+    digest: str
+    emitted: bytes = b""  # digest of its row that was emitted last
+
+
 class SiteTally(msgspec.Struct, array_like=True):
     """TALLY's state of one site; stored as msgpack under the site's name."""
 
@@ -94,7 +107,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
     queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hits
     best_rank: int = 0
-    pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
+    pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # of the newest term, by page id
     unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
     ruleset: str = ""
     digest: str = ""
@@ -103,11 +116,25 @@ class SiteTally(msgspec.Struct, array_like=True):
     layout: Literal[3] = 3  # of the fields
     scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
     days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
+    first: int = 0  # fetch time of the first page that was crawled, ms; 0 = none is known
+    term_ms: int = 0  # length of a term; 0 = there is but one
+    term: int = 0  # the newest with a page
+    earlier: dict[int, TermPages] = msgspec.field(default_factory=dict)  # by term
+    kept_from: int = 0  # ms; of terms before, the pages are forgotten and the rows stay as they are
+    reopened: int = 0  # the term for which CRAWL was last told to measure the site again
+    dropped: list[int] = msgspec.field(default_factory=list)  # terms without pages that have a row: it must go
 
     @staticmethod
-    def load(data: bytes | None) -> SiteTally:
-        """Read a tally back; None is a site not seen before."""
-        return SiteTally() if data is None else _decoder.decode(data)
+    def load(data: bytes | None, term_ms: int) -> SiteTally:
+        """Read a tally back; None is a site not seen before. With other terms than before its pages are regrouped."""
+        tally = SiteTally() if data is None else _decoder.decode(data)
+        if tally.term_ms == 0:  # also of a farmwatch that knew no terms
+            tally.first = min(((page.evidence or page).fetched_at for page in tally.pages.values()), default=0)
+        if tally.term_ms != term_ms:
+            tally.term_ms = term_ms
+            tally._regroup()
+            tally.reopened = tally.term
+        return tally
 
     def dump(self) -> bytes:
         return _encoder.encode(self)
@@ -130,9 +157,15 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.days = sorted({*self.days, *days})[-MAX_DAYS:]
 
     def add_verdict(self, verdict: Verdict | JudgedPage) -> None:
-        """Store a page's verdict: the newest fetch counts, the first article is the evidence."""
-        self.ruleset, self.digest = verdict.ruleset, verdict.digest
-        known = self.pages.get(verdict.page_id)
+        """Store a page's verdict: of its term the newest fetch counts, and the first article is the evidence."""
+        if verdict.first_at and (self.first == 0 or verdict.first_at < self.first):
+            self.first = verdict.first_at
+            self._regroup()
+        term = self.term_of(verdict.fetched_at)
+        if self.start_of(term) < self.kept_from:
+            return
+        pages = self._open(term, verdict.ruleset, verdict.digest)
+        known = pages.get(verdict.page_id)
         evidence = _first_article(known.evidence if known else None, verdict)
         if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.fetch_id):
             entry = PageEntry(
@@ -146,7 +179,55 @@ class SiteTally(msgspec.Struct, array_like=True):
             )
         else:
             entry = msgspec.structs.replace(known, evidence=evidence)
-        self.pages[verdict.page_id] = entry
+        pages[verdict.page_id] = entry
+
+    def term_of(self, at_ms: int) -> int:
+        """The term of the site that holds this time; 0 where no page or no term is known."""
+        return (at_ms - self.first) // self.term_ms if self.first and self.term_ms and at_ms > self.first else 0
+
+    def start_of(self, term: int) -> int:
+        """When a term of the site begins, ms; 0 = not known."""
+        return self.first + term * self.term_ms if self.first and self.term_ms else 0
+
+    def forget_terms(self, now_ms: int) -> None:
+        """Drop pages and scores of terms that ended a whole term ago: no record of theirs is still to come."""
+        for term in [term for term in self.earlier if self.start_of(term + 2) <= now_ms]:
+            texts = _texts(self.earlier.pop(term).pages)
+            self.kept_from = max(self.kept_from, self.start_of(term + 1))
+            for text in texts - self._needed():
+                for said in self.scores.values():
+                    said.pop(text, None)
+
+    def _open(self, term: int, ruleset: str, digest: str) -> dict[str, PageEntry]:
+        """The pages of a term, of which this ruleset judges one now."""
+        if term > self.term and self.pages:
+            self.earlier[self.term] = TermPages(self.pages, self.ruleset, self.digest)
+            self.pages, self.stopped = {}, ""
+        if term >= self.term:
+            self.term, self.ruleset, self.digest = term, ruleset, digest
+            return self.pages
+        found = self.earlier.setdefault(term, TermPages({}, ruleset, digest))
+        found.ruleset, found.digest = ruleset, digest
+        return found.pages
+
+    def _regroup(self) -> None:
+        """Put every page into its term anew: the first page, or the length of a term, is another."""
+        pages = [page for of_term in self._all_pages() for page in of_term.items()]
+        rows = {*self.earlier, *self.dropped}
+        stopped, self.pages, self.earlier, self.term = self.stopped, {}, {}, 0
+        for name, page in sorted(pages, key=lambda named: named[1].fetched_at):
+            at, first = page.fetched_at, page.evidence
+            if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
+                begun = PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first)
+                self._put(name, begun)
+                again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest)
+                page = msgspec.structs.replace(page, evidence=again if page.article else None)
+            self._put(name, page)
+        self.stopped = stopped
+        self.dropped = sorted(rows.difference(self.earlier))
+
+    def _put(self, name: str, page: PageEntry) -> None:
+        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""
@@ -163,19 +244,31 @@ class SiteTally(msgspec.Struct, array_like=True):
             del self.scores[next(name for name in self.scores if name != in_use)]
         if all(len(said) <= SPARE_TEXTS for said in self.scores.values()):
             return
-        needed = {page.text_digest for page in self.pages.values() if page.article}
-        needed |= {page.evidence.text_digest for page in self.pages.values() if page.evidence is not None}
+        needed = self._needed()
         for said in self.scores.values():
             for text in [text for text in said if text not in needed][:-SPARE_TEXTS]:
                 del said[text]
 
-    def evidence(self, detector: str) -> list[PageScore]:
-        """The detector's scores of the site's texts: each once, in the order of their first fetch."""
-        said = self.scores.get(detector, {})
+    def _needed(self) -> set[str]:
+        """Texts whose scores rows are made of."""
+        return set().union(*map(_texts, self._all_pages()))
+
+    def _all_pages(self) -> list[dict[str, PageEntry]]:
+        return [*(of.pages for of in self.earlier.values()), self.pages]
+
+    def of_term(self, term: int) -> TermPages:
+        """The pages of a term; none where it is not kept."""
+        if term == self.term:
+            return TermPages(self.pages, self.ruleset, self.digest)
+        return self.earlier.get(term) or TermPages({}, "", "")
+
+    def evidence(self, detector: str, term: int) -> list[PageScore]:
+        """The detector's scores of a term's texts: each once, in the order of their first fetch."""
+        said, of = self.scores.get(detector, {}), self.of_term(term)
         order = sorted(
             (page.evidence.fetched_at, name, page.evidence.text_digest)
-            for name, page in self.pages.items()
-            if page.digest == self.digest and page.evidence is not None and page.evidence.digest == self.digest
+            for name, page in of.pages.items()
+            if page.digest == of.digest and page.evidence is not None and page.evidence.digest == of.digest
         )
         found: dict[str, PageScore] = {}
         for fetched_at, _, text in order:
@@ -184,13 +277,14 @@ class SiteTally(msgspec.Struct, array_like=True):
                 found[text] = PageScore(scored.flag, scored.score, fetched_at)
         return list(found.values())
 
-    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str) -> SiteState:
-        """The site's row, with a method's verdict on `evidence(detector)`; updated_at is left 0.
+    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str, term: int) -> SiteState:
+        """The site's row of a term, with a method's verdict on `evidence(detector, term)`; updated_at is left 0.
 
-        `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
+        `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. Search results come at any time,
+        so only the row of the newest term has theirs.
         """
-        said = self.scores.get(detector, {})
-        pages = [page for page in self.pages.values() if page.digest == self.digest]
+        said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
+        pages = [page for page in of.pages.values() if page.digest == of.digest]
         articles = [page for page in pages if page.article]
         flags = [said[page.text_digest].flag for page in articles if page.text_digest in said]
         return SiteState(
@@ -198,8 +292,8 @@ class SiteTally(msgspec.Struct, array_like=True):
             site=site,
             verdict=verdict.verdict,
             detector=detector,
-            digest=self.digest,
-            ruleset=self.ruleset,
+            digest=of.digest,
+            ruleset=of.ruleset,
             pages=len(pages),
             articles=len(articles),
             scored=len(flags) - flags.count(None),
@@ -208,21 +302,29 @@ class SiteTally(msgspec.Struct, array_like=True):
             pages_used=verdict.pages_used,
             llr=round(verdict.llr, 9),
             dropped_by=dict(sorted(Counter(page.first_failed for page in pages if not page.article).items())),
-            sources=self.sources,
-            queries=self.queries,
-            best_rank=self.best_rank,
-            hits=self.hits,
+            sources=self.sources if newest else [],
+            queries=self.queries if newest else [],
+            best_rank=self.best_rank if newest else 0,
+            hits=self.hits if newest else 0,
             run=run,
             method=verdict.method,
             mixed=verdict.mixed,
             decided_at=verdict.decided_at,
-            days=self.days,
+            days=self.days if newest else [],
             method_digest=method_digest,
+            term=term,
+            term_start=self.start_of(term),
+            term_end=self.start_of(term + 1),
         )
 
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
+    texts = {page.text_digest for page in pages.values() if page.article}
+    return texts | {page.evidence.text_digest for page in pages.values() if page.evidence is not None}
 
 
 def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> FirstArticle | None:
@@ -241,6 +343,11 @@ def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) ->
 def hit_key(hit: Hit) -> bytes:
     """State key that marks a hit as counted: beside the site's tally, so that the tally stays small."""
     return b"%s\0%s" % (hit.site.encode(), xxhash.xxh3_128_digest(hit.id.encode()))
+
+
+def term_key(site: str, term: int) -> str:
+    """Key of a row on the topic of earlier terms."""
+    return f"{site} {term}"
 
 
 def _digest(name: str) -> int:

@@ -1,5 +1,8 @@
 """TALLY: folds hits, verdicts and scores of a site into its row, and tells CRAWL when the site is decided.
 
+A verdict holds for a term. At its end the live run tells CRAWL to measure the site again, also where nothing comes of
+the site: its tally is due then. Which term a page belongs to follows from the records alone.
+
 The records of a batch are folded site by site: a site's tally is read with its first record and judged once, after the
 last. Where a record or a site fails, the batch is tried again with each record on its own, so that the record at fault
 is dead-lettered alone.
@@ -12,43 +15,50 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import msgspec
+import structlog
 import xxhash
 
 from scoring.errors import FoldFailed
-from scoring.interface import SiteMethod
+from scoring.interface import SiteMethod, SiteVerdict
 from scoring.method_choice import site_method
 from scoring.rates.canary import is_canary
 from scoring.settings import TallySettings
-from scoring.site_tally import JudgedPage, SiteTally, hit_key, stop_reason
+from scoring.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
-from stream.processing.stage import Context, Stage
+from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Decision, Hit, Score, encode
 from stream.schema.runs import LIVE, RunNames, names_of
 
+log = structlog.get_logger(__name__)
+
 Canaries = Callable[[Mapping[int, Context]], None]
+
+MARK_MS = 100 * 86_400_000  # a counted hit is remembered so long: longer than the log keeps hits
+_DUE_AT_ONCE = 200  # keys of a partition in one tick
+_DATED_KEY = b"\0dated"  # how far the keys of an older farmwatch, which were never due, have been dated
 
 
 class _Site:
-    """A site of the current batch: its stored bytes, and its tally with the records of the batch."""
+    """A site of the current batch: its tally with the records of the batch."""
 
-    __slots__ = ("before", "headers", "name", "tally")
+    __slots__ = ("headers", "name", "tally")
 
-    def __init__(self, name: str, before: bytes | None) -> None:
+    def __init__(self, name: str, before: bytes | None, term_ms: int) -> None:
         self.name = name
-        self.before = before
-        self.tally = SiteTally.load(before)
+        self.tally = SiteTally.load(before, term_ms)
         self.headers: Headers = {}  # that its row passes on: of its last record
 
 
 class TallyStage(Stage):
     """Folds the hits, verdicts and scores of each site into one row.
 
-    State: a `SiteTally` per site, and a mark per counted hit. The stage emits a row when it differs from the last one,
-    and a stop decision once per site: when the site is decided, or has enough articles; a mixed site stays open for
-    longer. Until the site closes, later pages may still correct the row. Scores of another detector than `detector` are
-    kept, counted apart, and left out of the row: identities are never pooled. Canary sites are sites like any other.
+    State: a `SiteTally` per site, due at the end of its term, and a mark per hit that was counted lately. The stage
+    emits a row when it differs from the last one of its term, and a stop decision once per term: when the site is
+    decided, or has enough articles; a mixed site stays open for longer. Until the site closes, later pages may still
+    correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
+    identities are never pooled. Canary sites are sites like any other.
 
     A replay emits no decisions, and marks no site as decided: once its run is live, the next record of the site makes
     the decision. It reads scores while no verdict waits, and counts no heartbeat.
@@ -82,7 +92,8 @@ class TallyStage(Stage):
         self._canaries = canaries
         self._decides = decides
         names = names or names_of(run)
-        self._rows = names.sites
+        self._rows, self._terms = names.sites, names.terms
+        self._term_ms = self._settings.term_ms
         self.store = names.tally_store
         self.inputs = {topics.HITS: Hit, names.verdicts: JudgedPage, topics.SCORES: Score}
         self.heartbeat_input = topics.SCORES if decides else ""  # those on other topics have not passed all stages
@@ -100,7 +111,7 @@ class TallyStage(Stage):
         if result == "repeated_hit":
             return
         if isinstance(record, Hit):
-            ctx.state.put(hit_key(record), b"1")
+            ctx.state.put(hit_key(record), b"1", ctx.now_ms + MARK_MS)
         if self._one_by_one:
             site = self._read(record.site, ctx)
             self._fold(record, site, ctx)
@@ -113,11 +124,16 @@ class TallyStage(Stage):
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Judge the sites of the batch, and send due canary pages. Raises FoldFailed, see the module."""
+        for ctx in contexts.values():
+            self._date_older_keys(ctx)
         with self._whole_batch():
             for partition, sites in self._sites.items():
                 for site in sites.values():
                     self._settle(site, contexts[partition])
         self._sites.clear()
+        for ctx in contexts.values() if self._decides else ():
+            for key, value, _ in ctx.state.due(ctx.now_ms, _DUE_AT_ONCE):
+                self._take_due(key, value, ctx)
         if self._canaries is not None:
             self._canaries(contexts)
 
@@ -131,6 +147,11 @@ class TallyStage(Stage):
                 raise
             self._one_by_one = True
             raise FoldFailed(f"{type(error).__name__}: {error}") from error
+
+    def metric_series(self, run: str) -> Iterator[Series]:
+        """See `Stage.metric_series`."""
+        yield from super().metric_series(run)
+        yield "sites_reopened", {"run": run}
 
     def lost(self, partitions: Sequence[int]) -> None:
         """The batch was rolled back, or partitions went before it began: no site of it is held."""
@@ -153,7 +174,34 @@ class TallyStage(Stage):
         return record.verdict
 
     def _read(self, site: str, ctx: Context) -> _Site:
-        return _Site(site, ctx.state.get(site.encode()))
+        return _Site(site, ctx.state.get(site.encode()), self._term_ms)
+
+    def _take_due(self, key: bytes, value: bytes, ctx: Context) -> None:
+        """Forget the mark of a hit, or begin the next term of a site."""
+        if key.startswith(b"\0"):
+            return  # of the canaries
+        if b"\0" in key:
+            ctx.state.delete(key)
+            return
+        try:
+            with ctx.savepoint():
+                self._settle(_Site(key.decode(), value, self._term_ms), ctx)
+        except Exception as error:
+            if not concerns_one_record(error):
+                raise
+            log.exception("site_not_reopened", site=key.decode(errors="replace"))
+            ctx.state.put(key, value)  # the next record of the site goes to the dead letters
+
+    def _date_older_keys(self, ctx: Context) -> None:
+        """Give the keys that an older farmwatch stored, a part of them in each tick, their due times."""
+        after = ctx.state.get(_DATED_KEY)
+        if after == b"\xff":  # behind the last key
+            return
+        rows = ctx.state.scan(b"", _DUE_AT_ONCE, after)
+        for key, value in rows:
+            if not key.startswith(b"\0"):
+                ctx.state.put(key, value, ctx.now_ms + (MARK_MS if b"\0" in key else 0))
+        ctx.state.put(_DATED_KEY, rows[-1][0] if len(rows) == _DUE_AT_ONCE else b"\xff")
 
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = ctx.headers
@@ -165,26 +213,66 @@ class TallyStage(Stage):
             site.tally.add_verdict(record)
 
     def _settle(self, site: _Site, ctx: Context) -> None:
-        """Judge the site, emit a changed row and a new decision, and store its tally."""
+        """Judge the site, emit changed rows and new decisions, and store its tally."""
         tally = site.tally
-        verdict = self._method.decide(tally.evidence(self._detector))
-        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run)
+        verdict, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx)
+        for term, of in tally.earlier.items():
+            _, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+        for term in tally.dropped:
+            ctx.tombstone(self._terms, term_key(site.name, term))
+        tally.dropped = []
+        due_at = None
+        if not is_canary(site.name):  # nobody crawls a canary site
+            if self._decides:
+                tally.forget_terms(ctx.now_ms)
+                self._decide(site, verdict, ctx)
+            due_at = tally.start_of(max(tally.reopened, tally.term) + 1) or None
+        ctx.state.put(site.name.encode(), tally.dump(), due_at)
+
+    def _emit_row(self, site: _Site, term: int, emitted: bytes, ctx: Context) -> tuple[SiteVerdict, bytes]:
+        """The verdict of a term and the digest of its row, which is emitted where it differs from `emitted`."""
+        tally = site.tally
+        verdict = self._method.decide(tally.evidence(self._detector, term))
+        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term)
         digest = xxhash.xxh3_128_digest(encode(row))
-        # Of this run, because another run may have requested the last score.
-        headers = {**site.headers, "run": self.run, "ruleset": tally.digest}
-        if digest != tally.emitted:
-            tally.emitted = digest
-            at_ms = self._updated_at(site, ctx.now_ms)
-            ctx.emit(self._rows, msgspec.structs.replace(row, updated_at=at_ms), headers=headers)
-        if self._decides and not tally.stopped and not is_canary(site.name):  # nobody crawls a canary site
-            reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
-            if reason:
-                tally.stopped = reason
-                decision = Decision(id=site.name, site=site.name, stop=True, reason=reason, decided_at=ctx.now_ms)
-                ctx.emit(topics.DECISIONS, decision, headers=headers)
-        after = tally.dump()
-        if after != site.before:
-            ctx.state.put(site.name.encode(), after)
+        if digest != emitted:
+            row = msgspec.structs.replace(row, updated_at=self._updated_at(site, ctx.now_ms))
+            if term == tally.term:
+                ctx.emit(self._rows, row, headers=self._headers(site, row.digest))
+            else:
+                ctx.emit(self._terms, row, key=term_key(site.name, term), headers=self._headers(site, row.digest))
+        return verdict, digest
+
+    def _headers(self, site: _Site, ruleset: str) -> Headers:
+        """Of this run, because another run may have requested the last score."""
+        return {**site.headers, "run": self.run, "ruleset": ruleset}
+
+    def _decide(self, site: _Site, verdict: SiteVerdict, ctx: Context) -> None:
+        """Reopen a site whose term has ended, and stop one that is decided in the present term."""
+        tally = site.tally
+        term = max(tally.term, tally.term_of(ctx.now_ms))
+        if term > tally.reopened:
+            tally.reopened, tally.stopped = term, ""
+            ctx.meter.count("sites_reopened", run=self.run)
+            self._emit_decision(site, term, ctx, stop=False, reason="term_began")
+        if tally.stopped or tally.term < tally.reopened:
+            return
+        reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
+        if reason:
+            tally.stopped = reason
+            self._emit_decision(site, term, ctx, stop=True, reason=reason)
+
+    def _emit_decision(self, site: _Site, term: int, ctx: Context, *, stop: bool, reason: str) -> None:
+        decision = Decision(
+            id=site.name,
+            site=site.name,
+            stop=stop,
+            reason=reason,
+            decided_at=ctx.now_ms,
+            term=term,
+            first_at=site.tally.first,
+        )
+        ctx.emit(topics.DECISIONS, decision, headers=self._headers(site, site.tally.digest))
 
     def _updated_at(self, site: _Site, now_ms: int) -> int:
         """When the row changed, ms; a canary's is as old as its newest page.

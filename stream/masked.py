@@ -104,14 +104,20 @@ class _MaskedLog:
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
 
-    def append(self, outputs: Sequence[Output]) -> None:
-        self._log.append(self._mask.drop(outputs) if self._mask.look() else outputs)
+    def append(self, outputs: Sequence[Output]) -> list[int]:
+        return self._log.append(self._mask.drop(outputs) if self._mask.look() else outputs)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         return self._masked(self._log.read(topic, partition, start, stop))
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
         return self._masked(self._log.read_all(ranges))
+
+    def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
+        entries = self._log.dump_state(store, partition)
+        if not self._mask.look():
+            return entries
+        return (entry for entry in entries if not self._mask.covers(site_of_key(entry.key)))
 
     def join(
         self,

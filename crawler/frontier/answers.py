@@ -112,7 +112,7 @@ class Answers:
         if found is None or not found.is_queued:
             return
         is_first = found.place is not Priority.AGAIN
-        row.page_requests += is_first
+        row.page_requests += is_first or found.term != row.term
         found.attempts += 1
         if answer.transient and found.attempts < self.store.settings.tries:
             if is_first:
@@ -120,7 +120,7 @@ class Answers:
             self.store.put_url(row, page, found)
         else:
             self._end(row, page, found, answer)
-        if row.fetched >= self.store.settings.page_budget:
+        if row.spent >= self.store.settings.page_budget:
             self.store.stop(row, Stop.BUDGET)
         elif row.page_requests >= self.store.settings.page_budget * self.store.settings.requests_per_page:
             self.store.stop(row, Stop.REQUESTS)
@@ -134,9 +134,13 @@ class Answers:
             )
             self.pages.end(row, page, found, same, signals)
             return
+        if answer.outcome is FetchOutcome.FETCHED:
+            row.first_at = row.first_at or answer.started_ms
+            row.fetched += not had_page
+            row.offset += had_page and found.term != row.term
+            found.term = row.term
         self.pages.end(row, page, found, answer, signals)
         if answer.outcome is FetchOutcome.FETCHED:
-            row.fetched += not had_page
             self.discovery.note_redirect(row, answer)
             self.discovery.add_links(row, found, answer)
 

@@ -144,6 +144,6 @@ class Discovery:
         row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
         refused = 0
         for url in reading.sample:
-            if row.fetched + row.wanted >= settings.page_budget or refused >= _REFUSED_CAP:
+            if row.spent + row.wanted >= settings.page_budget or refused >= _REFUSED_CAP:
                 break
             refused += not self.add(row, url, Priority.SITEMAP, 0, rules)

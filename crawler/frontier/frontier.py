@@ -2,13 +2,13 @@
 
 | state of the site | next step |
 |---|---|
-| stopped | no request; the rest of its hits is recorded as refused with the reason |
+| stopped, until its next term | no request; the rest of its hits is recorded as refused with the reason |
 | no valid robots.txt | robots.txt |
 | no valid tdmrep.json, nor its absence | tdmrep.json, unless robots.txt forbids it |
 | a hit URL is queued | that page, in the order of the hits |
 | sitemaps not read, and room in the budget | the next sitemap file |
 | a URL of the sitemap sample or a link is queued | that page |
-| a revisit is due | that page, with a conditional request |
+| a revisit is due | that page, with a conditional request, unless its last page is of an earlier term |
 | none of these | rest until the next hit or revisit |
 
 So the pages of a site come in the same order after a crash. `crawler.frontier.statuses` shows the life of a URL.
@@ -28,6 +28,7 @@ from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pac
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
+from crawler.frontier.terms import begin_term
 from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
@@ -85,11 +86,16 @@ class Frontier:
         return outcome
 
     def decide(self, decision: Decision) -> None:
-        """Stop a decided site, or lift that stop."""
+        """Stop a decided site, lift that stop, or begin a new term of the site."""
+        row = self._store.site(decision.site)
+        if not decision.stop and row is not None and row.origin and decision.term != row.term:
+            begin_term(self._store, row, decision)
+            self._store.save(row)
+            return
         if not self._settings.stop_when_decided:
             return
-        row = self._store.site(decision.site) or self._store.new_site(decision.site)
-        if decision.stop and not row.stopped:
+        row = row or self._store.new_site(decision.site)
+        if decision.stop and not row.stopped and decision.term >= row.term:
             self._store.stop(row, Stop.DECIDED)
         elif not decision.stop and row.stopped == Stop.DECIDED:
             row.reopen()
@@ -229,7 +235,8 @@ class Frontier:
         if signals:
             self._refuse(row, page, found, "opt_out", signals)
             return None
-        return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
+        conditions = (found.etag, found.last_modified) if found.term == row.term else ("", "")
+        return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, *conditions)
 
     def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
         """Refuse a URL without a request; a revisit that is refused again gets no second record."""

@@ -42,7 +42,7 @@ class PageLog:
         found.status, found.reason, found.attempts = _STATUS_OF[answer.outcome], answer.reason, 0
         found.site_failed = False
         _keep_conditions(found, answer)
-        self.emit(_page(row.site, found, answer, [*answer.opt_out, *signals]))
+        self.emit(_page(row, found, answer, [*answer.opt_out, *signals]))
         self.store.schedule(row, page, found, answer.started_ms)
 
     def refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
@@ -71,11 +71,11 @@ class PageLog:
             self.store.forget_revisits(row, STEP)
 
 
-def _page(site: str, found: UrlRow, answer: FetchResult, opt_out: list[str]) -> Page:
+def _page(row: SiteRow, found: UrlRow, answer: FetchResult, opt_out: list[str]) -> Page:
     """The record of a visit."""
     return Page(
         id=fetch_id(found.url, found.visit),
-        site=site,
+        site=row.site,
         page_id=page_id_of_normal(found.url),
         url=found.url,
         visit=found.visit,
@@ -95,6 +95,7 @@ def _page(site: str, found: UrlRow, answer: FetchResult, opt_out: list[str]) -> 
         opt_out=opt_out,
         hits=found.hits,
         address=answer.address,
+        first_at=row.first_at,
     )
 
 

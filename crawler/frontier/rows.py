@@ -90,8 +90,8 @@ class SiteRow(FrontierRow):
     robots_until: int = 0  # the robots.txt is valid until then; 0 = none
     robots_tries: int = 0  # attempts since the last usable answer
     failures: int = 0  # connection failures in a row
-    page_requests: int = 0  # without revisits, as in `fetched`
-    fetched: int = 0
+    page_requests: int = 0  # of this term, without revisits
+    fetched: int = 0  # URLs with a page
     queued: int = 0
     wanted: int = 0  # of the queued, those of hits and sitemaps
     known: int = 0  # URLs known beyond those of hits
@@ -110,6 +110,14 @@ class SiteRow(FrontierRow):
     urls: list[int] = []  # by status
     schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
     heads: list[Place] = []  # the first places of its queue, cached for claims
+    term: int = 0  # of its measurement, see crawler.frontier.terms
+    offset: int = 0  # that makes `fetched` the pages of this term
+    first_at: int = 0  # when its first page was fetched; 0 = not known
+
+    @property
+    def spent(self) -> int:
+        """Pages fetched in this term: the budget is for these."""
+        return self.fetched + self.offset
 
     def reopen(self) -> None:
         """Lift a stop."""
@@ -147,6 +155,7 @@ class UrlRow(FrontierRow):
     etag: str = ""
     last_modified: str = ""
     site_failed: bool = False  # its failure stopped the site: a later hit retries it
+    term: int = 0  # of its last page
 
     @property
     def is_queued(self) -> bool:

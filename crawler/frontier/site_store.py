@@ -108,13 +108,13 @@ class SiteStore:
 
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read, and the budget has room for their URLs."""
-        room = row.fetched + row.wanted < self.settings.page_budget
+        room = row.spent + row.wanted < self.settings.page_budget
         wanted = self.settings.use_sitemaps and self.settings.sitemap_files > 0
         return wanted and not row.sitemaps_done and room and bool(row.origin)
 
     def has_room(self, row: SiteRow) -> bool:
         """Whether a site may get more URLs than are queued."""
-        planned = row.fetched + row.queued - row.again
+        planned = row.spent + row.queued - row.again
         return planned < self.settings.page_budget and row.known < self.settings.url_cap
 
     def _sums(self, row: SiteRow) -> Sums:

@@ -9,7 +9,7 @@
 | error | failed for good: gone, or tried `tries` times | `refetch_error_s` |
 | refused | robots.txt, an opt-out, a decision, a budget, … | `refetch_refused_s`, for robots.txt and opt-outs only |
 
-An interval of 0 means never. A stopped site is not fetched again.
+An interval of 0 means never. A stopped site is not fetched again before its next term.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import xxhash
@@ -42,6 +44,12 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
             bad.append(BadLine(number, f"query_id {query.id[:40]!r} is the id of another query above"))
         queries.setdefault(query.id, query)
     return list(queries.values()), bad
+
+
+def query_file(name: Path) -> Path:
+    """The set of queries that ships under this name, unless there is a file of the name."""
+    shipped = Path(str(resources.files("crawler.sources.query_sets"))) / f"{name}.csv"
+    return shipped if len(name.parts) == 1 and shipped.is_file() and not name.exists() else name
 
 
 def digest_of(queries: Sequence[Query]) -> str:

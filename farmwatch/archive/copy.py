@@ -51,6 +51,8 @@ def copy_log(source: Log, target: Log, advance: Advance = lambda _: None) -> Cop
     topics = _topics_of(source)
     if not topics:
         raise NotFound("there is no log to copy")
+    if UNFINISHED in source.topics():
+        raise StreamError("the log to copy is an unfinished copy itself: copy from where it came")
     ends = {topic: source.end(topic) for topic in topics}
     Control(source)  # raises if the runs cannot be read
     groups = _groups_of(source, topics)

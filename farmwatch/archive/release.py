@@ -27,6 +27,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.split_rates import comparable, rate_lines
+from scoring.rates.terms import counted_at
 from scoring.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
@@ -98,7 +99,8 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
     if not any(row.ruleset for row in found):
         raise NotFound(f"run {run.shown} has no judged site yet: nothing to release")
     canaries = recent_canaries(config.rate, found, now_ms).rounds
-    return [*(row for row in found if not is_canary(row.site)), *(row for of in canaries.values() for row in of)]
+    sites = (counted_at(row, now_ms) for row in found if not is_canary(row.site))
+    return [*sites, *(row for of in canaries.values() for row in of)]
 
 
 def _site_value(row: SiteState, column: Column) -> Any:
@@ -116,7 +118,7 @@ def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[An
     for partition, of_partition in sorted(wanted.items()):
         with log.read_state(store, partition) as state:
             for row in of_partition:
-                yield from _scores_of(row, SiteTally.load(state.get(row.site.encode())))
+                yield from _scores_of(row, SiteTally.load(state.get(row.site.encode()), row.term_end - row.term_start))
 
 
 def _scores_of(row: SiteState, tally: SiteTally) -> Iterator[list[Any]]:

@@ -78,9 +78,10 @@ def _kind(hint: Any) -> Kind:
     return _KINDS.get(known, "json")
 
 
-# as `rate --json` names them; a point keeps the interval of every look
+# as `rate --json` names them
 _POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
-_POINT |= {"share_low": "low", "share_high": "high", "share_method": "method"}
+_POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
+_POINT |= {"share_low_once": "low", "share_high_once": "high"}
 COLUMNS: dict[What, list[Column]] = {
     "pages": [
         *_columns(Page, "body", "headers", renamed={"id": "fetch_id"}),

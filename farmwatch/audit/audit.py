@@ -43,7 +43,7 @@ from farmwatch.audit.scope import (
 )
 from farmwatch.config.config import Config
 from scoring.rates.reviewed_share import Review
-from scoring.site_tally import JudgedPage
+from scoring.site_tally import JudgedPage, term_key
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
@@ -91,6 +91,10 @@ class _Partition:
         names, steps, read = self.scope.names, self.scope.steps, self.reader.records
         queued = set(queued_pages(self.log, self.reader.partition)) if CRAWLED in steps else set()
         rows, unreadable = self.reader.rows(names.sites)
+        of_terms, unreadable_terms = self.reader.rows(names.terms) if names.terms in self.log.topics() else ({}, set())
+        earlier: dict[str, list[SiteState]] = {}
+        for row in of_terms.values():
+            earlier.setdefault(row.site, []).append(row)
         scores = list(read(SCORES, Score))
         verdicts = list(read(names.verdicts, JudgedPage))
         requests = Requests()
@@ -115,14 +119,21 @@ class _Partition:
             sites.setdefault(hit.record.site, Evidence()).hits.append(hit)
         for verdict in verdicts:
             sites.setdefault(verdict.record.site, Evidence()).verdicts.append(verdict)
-        expected = {*sites, *rows} - unreadable
+        expected = {*sites, *rows, *earlier} - unreadable
         begin, end = self.reader.window("tally", SCORES)
         for score in scores:
             if score.offset >= begin:
                 evidence = sites.setdefault(score.record.site, Evidence())
                 (evidence.scores if score.offset < end else evidence.later).append(score)
         for site in sorted(expected):
-            self._site_to_row(site, rows.get(site), sites.get(site))
+            terms = self._site_to_row(site, rows.get(site), sites.get(site))
+            found = {row.term: row for row in earlier.get(site, ())}
+            for term in found:
+                self._term_to_row(site, found[term], sites.get(site))
+            if len({row.term_end - row.term_start for row in found.values()}) < 2:  # else another setting made some
+                missing = {term for term in terms if term not in found and term_key(site, term) not in unreadable_terms}
+                for term in sorted(missing):
+                    self._count_row(site, sites.get(site), f"no row of its term {term}", is_proved=False)
 
     def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
         """The records that a stage reads for the run."""
@@ -214,30 +225,44 @@ class _Partition:
     def _expired(self, topic: str) -> bool:
         return self.reader.beginning(topic) > 0
 
-    def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> None:
-        step, reader, verdicts = self.report.steps[TALLIED], self.reader, self.scope.names.verdicts
-        found = check_row(site, row, evidence or Evidence(), self.methods, self.scope, reader)
+    def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> Sequence[int]:
+        """Account for the row of a site's newest term; returns the earlier terms that the log has."""
+        found = check_row(site, row, evidence or Evidence(), self.methods, self.scope, self.reader)
         wrong = found.wrong
         if found.is_proved and evidence is None:
             wrong = "the log has no record of this site"
-        step.records += 1
-        if found.is_proved and not wrong:
-            step.done += 1
+        state = self._count_row(site, evidence, wrong, is_proved=found.is_proved)
+        if state == "done":
             self.rates.add(row, found.row)
-            return
-        if evidence is not None and evidence.is_unread(reader, verdicts):
-            step.waiting += 1
-        elif not wrong:
-            step.unprovable += 1
-        elif site in reader.given_up:
-            step.dead += 1
-        else:
-            step.broken += 1
-            self.report.broken.append(BrokenRecord(step.name, site, site, wrong))
+        elif state == "broken":
             self.rates.add(row, None if evidence is None else found.row)
-            return
-        if row is not None:
+        elif row is not None:
             self.rates.take(row)
+        return found.earlier
+
+    def _term_to_row(self, site: str, row: SiteState, evidence: Evidence | None) -> None:
+        """Account for the row of an earlier term."""
+        kept = evidence or Evidence()
+        found = check_row(site, row, kept, self.methods, self.scope, self.reader, is_newest=False)
+        self._count_row(site, evidence, found.wrong, is_proved=found.is_proved)
+
+    def _count_row(self, site: str, evidence: Evidence | None, wrong: str, *, is_proved: bool) -> str:
+        """Count a row in the step; returns the name of the count."""
+        step = self.report.steps[TALLIED]
+        step.records += 1
+        if is_proved and not wrong:
+            state = "done"
+        elif evidence is not None and evidence.is_unread(self.reader, self.scope.names.verdicts):
+            state = "waiting"
+        elif not wrong:
+            state = "unprovable"
+        elif site in self.reader.given_up:
+            state = "dead"
+        else:
+            state = "broken"
+            self.report.broken.append(BrokenRecord(step.name, site, site, wrong))
+        setattr(step, state, getattr(step, state) + 1)
+        return state
 
     def _account(
         self, step: AuditStep, stage: str, topic: str, kept: StoredRecord[R], done: bool, waiting: bool, downstream: str

@@ -76,12 +76,15 @@ class PartitionReader:
             yield StoredRecord(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
 
     def rows(self, topic: str) -> tuple[dict[str, SiteState], set[str]]:
-        """Site -> its newest row, and the sites whose newest row is unreadable; those are counted here."""
+        """Key -> its newest row, and the keys whose newest row is unreadable; those are counted here.
+
+        The key is the site, or site and term.
+        """
         found: dict[str, SiteState] = {}
         bad: dict[bytes, list[tuple[Message, BadRecord]]] = {}
         for message in self._messages(topic, tombstones=True):
             if message.value is None:
-                found.pop(site_of(message.key), None)
+                found.pop(message.key.decode(errors="replace"), None)
                 self._supersede(bad.pop(message.key, ()))
                 continue
             try:
@@ -89,13 +92,13 @@ class PartitionReader:
             except BadRecord as error:
                 bad.setdefault(message.key, []).append((message, error))
                 continue
-            found[row.site] = row
+            found[message.key.decode(errors="replace")] = row
             self._supersede(bad.pop(message.key, ()))
         for *older, newest in bad.values():
             self._supersede(older)
             self._note_unreadable(*newest)
-        for site in (unreadable := {site_of(key) for key in bad}):
-            found.pop(site, None)
+        for name in (unreadable := {key.decode(errors="replace") for key in bad}):
+            found.pop(name, None)
         return found, unreadable
 
     def count_unread(self, stage: str, topic: str) -> None:

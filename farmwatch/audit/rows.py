@@ -10,6 +10,7 @@ A row may differ, and is then unprovable, in fields that depend on records missi
 - expired verdicts, unless the log has all hits of the site and all were found and appended after the expired verdicts:
   the verdicts of a site come after its first hit (an expired hit may be appended again, see its time);
 - scores that a newer score replaced after the end of the window: compaction keeps one score of each text;
+- in the live run, records of an earlier term that came more than a term after its end: TALLY has forgotten its pages;
 - unreadable records;
 - an unknown site method, for a run without a stored one.
 """
@@ -17,6 +18,7 @@ A row may differ, and is then unprovable, in fields that depend on records missi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,6 +46,7 @@ _METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed",
 _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
 _RULESET_FIELDS = frozenset({"ruleset", "digest"})
+_TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
 _SHOWN = 60  # characters of a value
@@ -66,11 +69,12 @@ class Evidence:
 
 
 class RowCheck(NamedTuple):
-    """A row recomputed from the log, and its differences from the stored row."""
+    """A row of a term recomputed from the log, and its differences from the stored row."""
 
     row: SiteState | None  # None = no stored row and no known site method
     wrong: str  # differences without an excuse; "" = none
     is_proved: bool  # every field follows from the log
+    earlier: Sequence[int] = ()  # terms before the newest, by the log
 
 
 @dataclass(slots=True)
@@ -97,34 +101,54 @@ class Methods:
 
 
 def check_row(
-    site: str, row: SiteState | None, evidence: Evidence, methods: Methods, scope: AuditScope, reader: PartitionReader
+    site: str,
+    row: SiteState | None,
+    evidence: Evidence,
+    methods: Methods,
+    scope: AuditScope,
+    reader: PartitionReader,
+    *,
+    is_newest: bool = True,
 ) -> RowCheck:
-    """Recompute the row of a site from the log and compare it with the stored row."""
+    """Recompute the row of a site from the log, of its newest term or of that of `row`, and compare the two."""
     detector = scope.run.detector or ("" if row is None else row.detector)
-    tally = fold_records(evidence, detector)
-    pages = tally.evidence(detector)
+    tally = fold_records(evidence, detector, row, methods.config.tally.term_ms)
+    term = tally.term if is_newest or row is None else row.term
+    pages = tally.evidence(detector, term)
     method = methods.of(detector, None if row is None else row.method_digest)
     verdict = _NO_EVIDENCE if method is None else method.decide(pages)
     if row is None:
-        found = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name)
+        found = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name, term)
         return RowCheck(found, "no row", is_proved=False)
-    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name)
+    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term)
     found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))
     if method is None:  # without pages all methods agree
         found = _copy_fields(found, row, _METHOD_FIELDS if pages else _METHOD_NAME_FIELDS)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
     lawful = _unknown(row, found, evidence, scope, reader) if differing else frozenset()
+    if differing and not is_newest and scope.is_live and _came_late(row, tally, evidence):
+        lawful |= _VERDICTS_FIELDS
     wrong = [name for name in differing if name not in lawful]
     return RowCheck(
         _copy_fields(found, row, lawful),
         "; ".join(f"row says {name} {_shown(row, name)}, the log says {_shown(found, name)}" for name in wrong),
         is_proved=not differing and (method is not None or not pages),
+        earlier=sorted(tally.earlier),
     )
 
 
-def fold_records(evidence: Evidence, detector: str) -> SiteTally:
-    """The tally of the records of a site, with the scores of one detector."""
-    tally = SiteTally.load(None)
+def fold_records(evidence: Evidence, detector: str, row: SiteState | None, term_ms: int) -> SiteTally:
+    """The tally of the records of a site, with the scores of one detector, in terms of the length that the row has.
+
+    Records of an older farmwatch do not name the first page of their site: then the row does.
+    """
+    first = 0
+    if row is not None and row.term_end:
+        term_ms = row.term_end - row.term_start
+        if not all(judged.record.first_at for judged in evidence.verdicts):
+            first = row.term_start - row.term * term_ms
+    tally = SiteTally.load(None, term_ms)
+    tally.first = first
     tally.add_hits([*{kept.record.id: kept.record for kept in reversed(evidence.hits)}.values()])  # one per id
     for judged in evidence.verdicts:
         tally.add_verdict(judged.record)
@@ -146,7 +170,7 @@ def _unknown(
     if row.hits == found.hits and row.days[:1] < found.days[:1] and reader.beginning(HITS) > hits_begin:
         unknown |= {"days"}  # the hits expired and were appended again, without their first time
     if since and not _is_younger(row, found, evidence, since):
-        unknown |= _VERDICTS_FIELDS if evidence.verdicts else _VERDICTS_FIELDS | _RULESET_FIELDS
+        unknown |= _VERDICTS_FIELDS if evidence.verdicts else _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
     texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
     superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
     if len(texts) > SPARE_TEXTS or superseded:
@@ -158,8 +182,19 @@ def _unknown(
     if reader.is_damaged(SCORES, row.site):
         unknown |= _SCORES_FIELDS
     if reader.is_damaged(names.verdicts, row.site):
-        unknown |= _VERDICTS_FIELDS | _RULESET_FIELDS
+        unknown |= _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
     return unknown
+
+
+def _came_late(row: SiteState, tally: SiteTally, evidence: Evidence) -> bool:
+    """Whether a record of the term came when TALLY had forgotten its pages."""
+    forgotten_at = 2 * row.term_end - row.term_start
+    pages = tally.of_term(row.term).pages.values()
+    texts = {page.text_digest for page in pages} | {page.evidence.text_digest for page in pages if page.evidence}
+    return any(
+        kept.timestamp_ms >= forgotten_at and tally.term_of(kept.record.fetched_at) == row.term
+        for kept in evidence.verdicts
+    ) or any(kept.timestamp_ms >= forgotten_at and kept.record.text_digest in texts for kept in evidence.scores)
 
 
 def _is_younger(row: SiteState, found: SiteState, evidence: Evidence, since_ms: int) -> bool:

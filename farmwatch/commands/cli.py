@@ -24,6 +24,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "rate": ("results.rate:rate", "The share of LLM sites, with its interval and its denominators."),
         "sites": ("results.sites:sites", "One row per site: its verdict, and the evidence for it."),
         "explain": ("results.explain:explain", "Why a page was kept or dropped."),
+        "panel": ("results.panel:panel", "A fixed sample of sites, and how their verdicts change."),
         "canaries": ("results.canaries:canaries", "Pages of known truth, and the verdicts on them."),
         "frontier": ("results.frontier:frontier", "The sites and URLs that the crawl knows, and what they wait for."),
         "topics": ("results.topics:topics", "The topics of the log, and how far each group is behind."),

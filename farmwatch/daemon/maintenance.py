@@ -227,7 +227,7 @@ class Maintenance:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in ("sites", "share", "share_changed", "farm_rate"):
+        for name in ("sites", "sites_expired", "share", "share_changed", "farm_rate"):
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
@@ -261,6 +261,7 @@ class Maintenance:
         for line in lines:
             self._share = line.short(at_every_look=True)
             changed = float(line.change is not None)
+            self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in VERDICTS:
                 self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)

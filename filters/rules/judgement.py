@@ -54,6 +54,7 @@ def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run
         fetched_at=features.fetched_at,
         judged_at=now_ms,
         run=run,
+        first_at=features.first_at,
     )
     return verdict, text
 

@@ -32,6 +32,7 @@ def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: s
         found_by=page.found_by,
         measured_at=now_ms,
         quality=measured.quality,
+        first_at=page.first_at,
     )
 
 

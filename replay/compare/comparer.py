@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
 from replay.compare.run_pair import ComparedRun, find_compared_run
+from replay.compare.same_terms import RowPair, in_same_terms
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
@@ -68,7 +69,9 @@ def compare(
     control = Control(log)
     runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
     joined = join(log, runs, seed=request.seed, sample=request.sample)
-    rated = _rated(log, runs[0], settings, now_ms, review), _rated(log, runs[1], settings, now_ms, review)
+    rows = RowPair(*(read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs))
+    rows = in_same_terms(log, runs, rows)
+    rated = _rated(rows.a, settings, now_ms, review), _rated(rows.b, settings, now_ms, review)
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
@@ -105,8 +108,7 @@ def compare(
     )
 
 
-def _rated(log: Log, run: ComparedRun, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
-    found = read_site_rows(log, run.names.sites, run.newest.digest, run.run.detector)
+def _rated(found: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
     correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
     rows = [found.rows[site] for site in sorted(found.rows)]

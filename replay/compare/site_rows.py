@@ -57,8 +57,7 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
             if has_verdict(row) and row.digest != digest:
                 others.add(site)
                 continue
-            counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
-            rows[intern(site)] = msgspec.structs.replace(slim(row), **counts)
+            rows[intern(site)] = compared(row)
     found = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
     chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
     kept = {
@@ -73,6 +72,12 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
         detector=chosen.detector,
         site_method=f"{chosen.name} {chosen.digest}".strip(),
     )
+
+
+def compared(row: SiteState) -> SiteState:
+    """The row with the compared fields only, and counts that fit each other."""
+    counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
+    return msgspec.structs.replace(slim(row), **counts)
 
 
 def _method(row: SiteState) -> _Method:

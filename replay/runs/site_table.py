@@ -23,14 +23,14 @@ COLUMNS = (  # legend of two columns in tables of sites
 
 
 class SiteTable:
-    """site -> its newest row; `refresh` reads only new records."""
+    """The newest row of each key: of each site, or of each site and term; `refresh` reads only new records."""
 
     def __init__(self, log: Log, topic: str = SITES) -> None:
         """Start empty; call `refresh` to read."""
         self._log = log
         self._topic = topic
         self._next: dict[int, int] = {}
-        self._rows: dict[str, SiteState] = {}
+        self._rows: dict[bytes, SiteState] = {}
         self._forgotten = Forgotten(log)
 
     def refresh(self) -> None:
@@ -41,11 +41,11 @@ class SiteTable:
         found = self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end})
         for message, row in rows_of(SiteState, found):
             if row is None:
-                self._rows.pop(message.key.decode(errors="replace"), None)
+                self._rows.pop(message.key, None)
             else:
-                self._rows[row.site] = row
+                self._rows[message.key] = row
         if self._forgotten.refresh():
-            self._rows = {site: row for site, row in self._rows.items() if not self._forgotten.covers(site)}
+            self._rows = {key: row for key, row in self._rows.items() if not self._forgotten.covers(row.site)}
         self._next = dict(enumerate(ends))  # a transaction marker may follow the last record
 
     @property
@@ -54,8 +54,8 @@ class SiteTable:
         return list(self._next.values())
 
     def rows(self) -> list[SiteState]:
-        """All rows, sorted by site."""
-        return [self._rows[site] for site in sorted(self._rows)]
+        """All rows, sorted by key."""
+        return [self._rows[key] for key in sorted(self._rows)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def slim(row: SiteState) -> SiteState:
 
 
 def read_rows(log: Log, topic: str) -> list[SiteState]:
-    """The newest row of each site on a topic, sorted by site."""
+    """The newest row of each key on a topic of rows, sorted by key."""
     if topic not in log.topics():
         return []
     table = SiteTable(log, topic)

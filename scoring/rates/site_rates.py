@@ -4,8 +4,8 @@ Each rate has all its denominators. Canary sites never count. Rows of two detect
 refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
 and with any site method. A row of before methods had digests is of none that has one.
 
-A window counts the sites that search results have returned in it, each with its present verdict: a row is a
-site's present state, not its history. A site that was returned in several windows counts in each of them.
+A window counts the sites that search results have returned in it, each with the verdict that held then, see
+`scoring.rates.terms`. A site that was returned in several windows counts in each of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from stream.schema.records import SiteState
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belongs to: none, one or several
+WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows that a site belongs to, each with a day
 
 RANK_BANDS = ((1, 3), (4, 10), (11, 20), (21, 50))  # first to last rank, both included; beyond: "51+"
 
@@ -167,8 +168,8 @@ _WINDOWS: Mapping[str, Callable[[date], str]] = {
 }
 
 
-def by_window(window: str, since: date | None = None, until: date | None = None) -> GroupKey:
-    """Key: the days, weeks or months (UTC) in which search results returned the site; none where no day is known.
+def last_days(window: str, since: date | None = None, until: date | None = None) -> WindowDays:
+    """The days, weeks or months (UTC) in which search results returned a site, each with the last such day.
 
     With `since` and `until` only days from the one to the other count, both included.
     """
@@ -178,7 +179,7 @@ def by_window(window: str, since: date | None = None, until: date | None = None)
     def window_of(day: int) -> str:
         return name_of(day_of(day))
 
-    return lambda row: sorted({window_of(day) for day in days_within(row, since, until)})
+    return lambda row: {window_of(day): day for day in sorted(days_within(row, since, until))}
 
 
 def days_within(row: SiteState, since: date | None, until: date | None) -> list[int]:

@@ -28,12 +28,13 @@ from scoring.rates.site_rates import (
     GroupKey,
     by_query_group,
     by_rank_band,
-    by_window,
     grouped,
+    last_days,
     method_of,
     query_groups,
     rate_of,
 )
+from scoring.rates.terms import TOO_OLD, counted_at, earlier_rows, in_windows, is_too_old
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -78,6 +79,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
     correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
+    expired: int = 0  # of all sites, those whose verdict is too old to count
 
     def short(self, *, at_every_look: bool = False) -> str:
         """The share with its interval, its sites and its versions, for a line among others."""
@@ -103,6 +105,7 @@ def rate_lines(
     review: Review | None = None,
     definition: str = SITES,
     no_page: Mapping[str, str] | None = None,
+    earlier: Sequence[SiteState] = (),
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
@@ -110,13 +113,15 @@ def rate_lines(
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
     line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
-    in any case. `no_page` says of sites without a page why that is.
+    in any case. `no_page` says of sites without a page why that is. A verdict that is too old at `now_ms` does not
+    count. Windows take the verdicts that held in them, from rows of `earlier` terms too.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
-    lines = []
+    lines, by_site = [], earlier_rows(earlier)
     for versions, found_rows in comparable(rows, run):
-        wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
+        named = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
+        wanted = [counted_at(row, now_ms) for row in named]
         correction = errors_in_force(settings, found_rows, now_ms, wanted)
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
@@ -124,12 +129,15 @@ def rate_lines(
         change = (
             _change(wanted, fit, of_all.design_effect) if fit is not None and not by and definition == SITES else None
         )
-        groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
+        if by in WINDOWS:
+            groups = in_windows(named, last_days(by, cut.since, cut.until), by_site, UNKNOWN)
+        else:
+            groups = grouped(wanted, _key(by, settings)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
             share, fit_of_group = of_all, fit
-            if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
+            if group_rows != wanted:  # the sites of all groups say how often a kind of site is flagged
                 share, fit_of_group = share_of_rows(group_rows, None, confidence, fit, definition)
             if review is not None and fit_of_group is not None:
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
@@ -154,6 +162,7 @@ def rate_lines(
                     definition=definition,
                     not_judged=_not_judged(group_rows, no_page or {}),
                     correction=correction.remark,
+                    expired=sum(map(is_too_old, group_rows)),
                 )
             )
     return lines
@@ -170,7 +179,7 @@ def llm_probabilities(
 
     found = {}
     for _, of_versions in comparable(rows):
-        sites = [row for row in of_versions if not is_canary(row.site)]
+        sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings or RateSettings(), of_versions, now_ms))
         fit = estimate_share(cells_of(sites), WIDE, known)
         for row in sites:
@@ -183,7 +192,9 @@ def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[s
     """Why sites have no scored article, and how many."""
     why: Counter[str] = Counter()
     for row in rows:
-        if not row.scored and not row.pages:
+        if is_too_old(row):
+            why[TOO_OLD] += 1
+        elif not row.scored and not row.pages:
             why[no_page.get(row.site, "no page")] += 1
         elif not row.scored and not row.articles:
             most = max(row.dropped_by, key=row.dropped_by.__getitem__, default="")
@@ -212,14 +223,14 @@ def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareC
     return find_change(cells_of_day, fit, design_effect)
 
 
-def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
+def _key(by: str, settings: RateSettings) -> GroupKey:
     keys: dict[str, GroupKey] = {
         "source": lambda row: row.sources,
         "query": lambda row: row.queries,
         "query-group": by_query_group(query_groups(settings.groups)),
         "rank": by_rank_band,
     }
-    key = keys[by] if by in keys else by_window(by, cut.since, cut.until)
+    key = keys[by]
     return lambda row: key(row) or [UNKNOWN]
 
 

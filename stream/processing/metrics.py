@@ -105,6 +105,8 @@ SPECS: tuple[Spec, ...] = (
         "Sites by verdict: those last judged by ruleset, detector and site method in force, and those not judged yet.",
         ("run", "ruleset", "verdict"),
     ),
+    Spec("counter", "sites_reopened", "Sites whose term has ended, so that CRAWL measures them again.", ("run",)),
+    Spec("gauge", "sites_expired", "Sites whose newest verdict is too old to count.", ("run", "ruleset")),
     Spec(
         "gauge",
         "share",

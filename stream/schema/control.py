@@ -24,7 +24,7 @@ _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
-_OF_OTHERS = ("search", "writer", "score", "order", "forgotten")  # rows that are not about runs
+_OF_OTHERS = ("search", "writer", "score", "order", "forgotten", "panel")  # rows that are not about runs
 _FENCED = (
     "another process began to change the runs of this log: this change was not written; check the runs, and try again"
 )

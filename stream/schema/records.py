@@ -63,6 +63,7 @@ class Page(Record, frozen=True, kw_only=True):
     opt_out: list[str] = []  # opt-out signals seen on the page
     hits: list[str] = []  # ids of the hits with this URL
     address: str = ""  # IP address that answered; "" = none, or not known
+    first_at: int = 0  # fetch time of the first page that was crawled of the site; 0 = it is not crawled
 
 
 class Features(Record, frozen=True, kw_only=True):
@@ -81,6 +82,7 @@ class Features(Record, frozen=True, kw_only=True):
     found_by: str = "hit"
     measured_at: int = 0
     quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.measures.MEASURES
+    first_at: int = 0  # as in Page
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -110,6 +112,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     fetched_at: int = 0
     judged_at: int = 0
     run: str = "live"
+    first_at: int = 0  # as in Page
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -141,7 +144,10 @@ class Score(Record, frozen=True, kw_only=True):
 
 
 class SiteState(Record, frozen=True, kw_only=True):
-    """One row per site: the site verdict and its evidence. `id` is the site."""
+    """The site verdict of a term and its evidence: the newest term on `sites`, earlier ones on `sites.terms`.
+
+    `id` is the site. Rows of earlier terms leave out what search results say of the site.
+    """
 
     verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
     detector: str = ""
@@ -166,6 +172,9 @@ class SiteState(Record, frozen=True, kw_only=True):
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
     method_digest: str = ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
+    term: int = 0  # counted from the site's first page
+    term_start: int = 0  # ms; 0 = an older row, or a site that is not crawled: its term has no end
+    term_end: int = 0
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -201,11 +210,16 @@ class RatePoint(Record, frozen=True, kw_only=True):
 
 
 class Decision(Record, frozen=True, kw_only=True):
-    """TALLY to CRAWL: this site is decided, or has enough articles; stop. `id` is the site."""
+    """TALLY to CRAWL: this site is decided, or has enough articles; stop. Or: a new term began; measure it again.
+
+    `id` is the site, so that the newest decision replaces the others.
+    """
 
     stop: bool
     reason: str
     decided_at: int = 0
+    term: int = 0  # of the site: a stop for an earlier term than the crawl's does not count
+    first_at: int = 0  # as in Page
 
 
 R = TypeVar("R", bound=Record)

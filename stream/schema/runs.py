@@ -16,6 +16,7 @@ from stream.schema.topics import (
     PAGES,
     REPLAY_REQUESTS,
     SCORE_REQUESTS,
+    SITE_TERMS,
     SITES,
     TALLY_STORE,
     VERDICTS,
@@ -26,7 +27,7 @@ LIVE = "live"  # in the log: the run that it begins with, and the alias; in a co
 FIRST = "first"  # for users: the run that the log begins with
 BEFORE = "before"  # in a command: the run that was live before
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
-RESERVED = frozenset({LIVE, FIRST, BEFORE, "now", "earliest", "follow"})
+RESERVED = frozenset({LIVE, FIRST, BEFORE, "now", "earliest", "follow", "terms"})
 
 
 def shown_run(run: str) -> str:
@@ -40,6 +41,7 @@ class RunNames(NamedTuple):
     features: str  # topic that is judged
     verdicts: str
     sites: str
+    terms: str  # rows of earlier terms
     requests: str  # topic of score requests
     tally_store: str
     measure_group: str  # that fills `features`
@@ -55,6 +57,7 @@ def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> Ru
         features=features,
         verdicts=VERDICTS + end,
         sites=SITES + end,
+        terms=SITE_TERMS + end,
         requests=SCORE_REQUESTS if of_first or is_live else REPLAY_REQUESTS,
         tally_store=TALLY_STORE + end,
         measure_group="measure" + features.removeprefix(FEATURES),

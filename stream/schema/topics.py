@@ -11,6 +11,7 @@ PAGES_CAP_BYTES = 40 * 1024**3  # per partition
 HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
 SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
 REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
+SITE_TERMS = "sites.terms"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # there while `farmwatch copy` fills the log
@@ -41,6 +42,7 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         kept_for(REPLAY_REQUESTS, 30),
         compacted(SCORES),
         compacted(SITES),
+        compacted(SITE_TERMS),
         compacted(DECISIONS),
         Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),

@@ -17,10 +17,12 @@ from replay.runs.site_table import read_sites
 from replay.runs.topology import READS, records_behind
 from stream.log.contract import At, CleanupPolicy, Commit, Log, StateChange, Topic
 from stream.log.errors import StreamError
+from stream.masked import masked
 from stream.opening import open_log
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control
-from stream.schema.topics import DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
+from stream.schema.forgotten import Forgotten, ForgottenHost
+from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.embedded_worker import segments
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
@@ -173,6 +175,25 @@ def test_the_audit_of_a_copy_is_clean_and_its_tables_are_equal(
         assert audit(world.log, "", world.config).text == "clean"
 
 
+def test_forgotten_hosts_are_not_copied(worlds: tuple[World, World]) -> None:
+    """Neither their records nor their state; the ledger is, so the copy knows them as forgotten too."""
+    source, target = worlds
+    source.topics(HITS, partitions=1, store="frontier")
+    source.log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+    for host in ("gone.example", "kept.example"):
+        source.log.append([record(HITS, 0, host, f"of {host}", headers={"h": host})])
+        source.log.load_state("frontier", 0, [StateChange(f"{host} row".encode(), host.encode())])
+    ledger = Forgotten(source.log)
+    source.log.append(ledger.outputs("gone.example", ForgottenHost(at=1, by="ann")))
+    copy_log(masked(source.log, look_s=0), target.log)
+    everything = [(m.key, m.value, m.headers) for topic in (HITS, CONTROL) for m in target.log.read(topic, 0)]
+    state = list(target.log.dump_state("frontier", 0))
+    assert [value for _, value, _ in everything[:2]] == [None, b"of kept.example"]
+    assert state == [StateChange(b"kept.example row", b"kept.example")]
+    assert "gone.example" not in repr((everything, state))
+    assert Forgotten(target.log).covers("gone.example")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=KAFKA)])
 def test_the_audit_of_a_copy_knows_that_retention_took_records(
@@ -216,6 +237,8 @@ def test_an_interrupted_copy_is_no_log_and_begins_anew(kind: str, tmp_path: Path
                 copy_log(source.log, target, stop)
             with pytest.raises(StreamError, match="unfinished copy: run the same `farmwatch copy` again"):
                 create_topics(target, config)
+            with pytest.raises(StreamError, match="is an unfinished copy itself"):
+                copy_log(target, source.log)
         assert copy_log(source.log, target).records == 20
         for topic in (HITS, FEATURES):
             assert content(target, topic) == content(source.log, topic)

@@ -27,31 +27,52 @@ SPRT = SprtParams(p0=0.10, min_articles=4)
 class Desk:
     """A stage with its state, fed record by record, each in a batch of its own."""
 
-    def __init__(self, detector: str = DETECTOR, **settings: Any) -> None:
-        self.stage = TallyStage(detector, TallySettings(**settings))
+    def __init__(self, detector: str = DETECTOR, *, decides: bool = True, **settings: Any) -> None:
+        self.stage = TallyStage(detector, TallySettings(**settings), decides=decides)
         self.store = MemoryState()
         self.outputs: list[tuple[str, Record]] = []
+        self.gone: list[str] = []  # keys of tombstones
         self.meter = Meter()
         self.now_ms = 1000
 
     def feed(self, *records: Record) -> Desk:
         """Process the records, keeping outputs and state."""
         for record in records:
-            state = KeyedState(self.store)
-            ctx = Context(3, state, self.meter, self.now_ms)
-            self.stage.process(record, record, ctx)
-            self.stage.tick({3: ctx})
-            self.store.apply(state.changes())
-            for output in ctx.outputs:
-                assert output.partition == 3 and output.value is not None and output.key == record.site.encode()
-                kind = SiteState if output.topic == "sites" else Decision
-                self.outputs.append((output.topic, decode(kind, output.value)))
+            self._batch(record)
             self.now_ms += 1
         return self
 
+    def tick(self, now_ms: int) -> Desk:
+        """A batch without a record, at a later time."""
+        self.now_ms = now_ms
+        self._batch(None)
+        return self
+
+    def _batch(self, record: Record | None) -> None:
+        state = KeyedState(self.store)
+        ctx = Context(3, state, self.meter, self.now_ms)
+        if record is not None:
+            self.stage.process(record, record, ctx)
+        self.stage.tick({3: ctx})
+        self.store.apply(state.changes())
+        for output in ctx.outputs:
+            assert output.partition == 3
+            if output.value is None:
+                self.gone.append(output.key.decode())
+                continue
+            assert record is None or output.key.split()[0] == record.site.encode()
+            kind = Decision if output.topic == "decisions" else SiteState
+            self.outputs.append((output.topic, decode(kind, output.value)))
+
     @property
     def rows(self) -> list[SiteState]:
-        return [record for _, record in self.outputs if isinstance(record, SiteState)]
+        return [record for topic, record in self.outputs if topic == "sites" and isinstance(record, SiteState)]
+
+    @property
+    def terms(self) -> dict[int, SiteState]:
+        """The newest row of each earlier term."""
+        found = [record for topic, record in self.outputs if topic == "sites.terms" and isinstance(record, SiteState)]
+        return {row.term: row for row in found}
 
     @property
     def decisions(self) -> list[Decision]:
@@ -76,6 +97,7 @@ def page(
     visit: int = 1,
     failed: str = "short_text",
     rules: str = "d1",
+    first_at: int = 0,
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
@@ -89,6 +111,7 @@ def page(
         digest=rules,
         text_digest=text or f"t{number}",
         fetched_at=visit,
+        first_at=first_at,
     )
 
 

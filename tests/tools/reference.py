@@ -21,6 +21,7 @@ from cyclopts import App, Argument
 from prometheus_client import CollectorRegistry
 
 from crawler.reasons import PAGES, STOPS, Meaning
+from farmwatch.archive.tables import COLUMNS
 from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
@@ -58,6 +59,7 @@ _TOPICS = {  # name -> key, writers
     "score.requests.replay": ("site", "replays; SCORE reads it when no live request waits"),
     "scores": ("site + space + text digest + `:` + detector identity", "SCORE"),
     "sites": ("site", "TALLY"),
+    "sites.terms": ("site + space + term", "TALLY"),
     "decisions": ("site", "TALLY"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
@@ -65,7 +67,8 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage; `replay`, `runs`, `cutover`: runs; SCORE: its detectors; `crawl`, `exclude`, `forget`",
+        "`search`: usage; `panel make`; `replay`, `runs`, `cutover`: runs; SCORE: its detectors;"
+        " `crawl`, `exclude`, `forget`",
     ),
     "dead-letters": ("that of the original record", "every stage"),
 }
@@ -239,6 +242,15 @@ def topics_table() -> str:
     return "\n".join(lines)
 
 
+def exports_table() -> str:
+    """The columns of each table of `farmwatch export`; (J): JSON text in CSV and Parquet."""
+    lines = ["| table | columns |", "|---|---|"]
+    for what, columns in COLUMNS.items():
+        names = (f"`{column.name}`{' (J)' if column.kind == 'json' else ''}" for column in columns)
+        lines.append(f"| `{what}` | {', '.join(names)} |")
+    return "\n".join(lines)
+
+
 def reasons_tables() -> str:
     """Every reason of the crawler: those that stop a site, those that end a URL."""
     return "\n".join(
@@ -267,6 +279,7 @@ def sections() -> dict[str, str]:
         "reference/rules.md": rules_table(),
         "reference/topics.md": topics_table(),
         "reference/reasons.md": reasons_tables(),
+        "reference/formats.md": exports_table(),
         "reference/languages.md": textwrap.fill(", ".join(f"`{code}`" for code in sorted(LANGUAGES)), 120),
     }
 

@@ -56,4 +56,4 @@ def _open(config: Config, url: str, *, is_source: bool = False) -> Log:
     if is_source and not log_exists(config):
         raise FarmwatchError(f"{url}: there is no log to copy")
     require_broker(config)
-    return open_configured(config, read_only=is_source)
+    return open_configured(config, read_only=is_source, is_masked=is_source)  # forgotten hosts are not copied

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from crawler.sources.ledger import interval_s
+from crawler.sources.queries import query_file
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.crawl.append_hits import AppendSummary, append_files
@@ -36,7 +37,10 @@ def search(
     ] = None,
     queries: Annotated[
         Path | None,
-        Parameter(help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country."),
+        Parameter(
+            help="File with queries: one a line, or CSV and JSONL with query, query_id, language, country; or how-to,"
+            " the list that ships with farmwatch."
+        ),
     ] = None,
     every: Annotated[
         str | None, Parameter(help="Search again and again: 90m, 6h, 1d. A round that was missed is made up once.")
@@ -77,7 +81,7 @@ def search(
         raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
     if queries is None:
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
-    return run_search(common.load().config, names, queries, _seconds(every), pages, as_json=json)
+    return run_search(common.load().config, names, query_file(queries), _seconds(every), pages, as_json=json)
 
 
 def _seconds(every: str | None) -> int | None:

@@ -28,7 +28,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import WINDOWS, RateLine, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.records import RatePoint, SiteState
@@ -86,8 +86,8 @@ def rate(
     of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
     its site is.
 
-    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
-    now. A site counts in each window that returned it. An interval that is too wide says why, and what would help.
+    By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
+    A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
@@ -109,10 +109,12 @@ def rate(
         return _show_history(config, by or "", cut, json, now_ms, run)
     kept = None
     with opened(config) as log:
-        topic = names_to_read(log, run).sites
-        if not by and of == "sites" and cut == Cut():
-            kept = read_cached_rate(log, topic, config.rate, now_ms)
+        names = names_to_read(log, run)
+        topic = names.sites
+        if of == "sites" and cut == Cut():
+            kept = read_cached_rate(log, topic, config.rate, now_ms, by or "")
         rows = read_rows(log, topic) if kept is None else []
+        earlier = read_rows(log, names.terms) if by in WINDOWS else []
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
@@ -120,7 +122,15 @@ def rate(
     if kept is None:
         review = read_review(config.rate, now_ms)
         lines = rate_lines(
-            rows, by or "", config.rate, now_ms=now_ms, cut=cut, review=review, definition=of, no_page=no_page
+            rows,
+            by or "",
+            config.rate,
+            now_ms=now_ms,
+            cut=cut,
+            review=review,
+            definition=of,
+            no_page=no_page,
+            earlier=earlier,
         )
     else:
         lines = kept.lines

@@ -44,9 +44,9 @@ class Site:
         self._commit(state)
         return outcomes
 
-    def decide(self, stop: bool) -> None:
+    def decide(self, stop: bool, term: int = 0) -> None:
         state, frontier = self._batch()
-        frontier.decide(Decision(id="a.test", site="a.test", stop=stop, reason="x"))
+        frontier.decide(Decision(id="a.test", site="a.test", stop=stop, reason="x", term=term))
         self._commit(state)
 
     def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0, not_before_ms: int = 0) -> list[Job]:

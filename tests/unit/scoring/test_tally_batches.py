@@ -167,7 +167,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
         if b"\0" in key:
             found[key] = value
         else:
-            tally = SiteTally.load(value)
+            tally = SiteTally.load(value, SETTINGS.term_ms)
             tally.stopped = ""
             found[key] = tally.dump()
     return found
@@ -370,4 +370,4 @@ def test_what_is_lost_before_the_end_of_a_batch_is_not_judged() -> None:
     stage.lost([0])
     after = Context(0, KeyedState(MemoryState()), Meter(), 2)
     stage.tick({0: after})
-    assert after.outputs == [] and after.state.changes() == []
+    assert after.outputs == [] and [change.key for change in after.state.changes()] == [b"\0dated"]

@@ -27,7 +27,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
     """Beyond the caps, the kept queries and days do not depend on the batches."""
     number = MAX_QUERIES + 200
     hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
-    one_by_one, at_once = SiteTally.load(None), SiteTally.load(None)
+    one_by_one, at_once = SiteTally.load(None, 0), SiteTally.load(None, 0)
     for each in hits:
         one_by_one.add_hits([each])
     at_once.add_hits(hits[:300])
@@ -37,14 +37,15 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 
 def test_a_tally_is_stored_as_before() -> None:
-    """The bytes of a tally are pinned: a later farmwatch reads the state of this one."""
+    """State that a farmwatch of before terms wrote is read, and what is new stands behind it."""
     stored = [
         *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
     ]
     data = msgspec.msgpack.encode(stored)
-    tally = SiteTally.load(data)
-    assert tally.dump() == data
+    tally = SiteTally.load(data, 90 * DAY_MS)
+    assert msgspec.msgpack.decode(tally.dump(), strict=False)[: len(stored)] == stored
+    assert (tally.first, tally.term, tally.earlier) == (1, 0, {})
     assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (
         FirstArticle(1, "p1v1", "t1", "d1"),
         0.5,
@@ -71,7 +72,7 @@ def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
     desk = Desk(sprt=SPRT).feed(page(1), score("t1", True))
     desk.feed(*(score("t1", True, f"other/{number}") for number in range(20)))
     assert desk.feed(page(2)).row.scored == 1
-    tally = SiteTally.load(desk.store.get(SITE.encode()))
+    tally = SiteTally.load(desk.store.get(SITE.encode()), 90 * DAY_MS)
     assert set(tally.scores) == {DETECTOR, *(f"other/{number}" for number in range(15, 20))}
 
 
@@ -86,16 +87,18 @@ def test_days_with_a_hit_are_kept() -> None:
 
 TEXT = st.text(max_size=3)
 OUTCOMES = st.builds(RuleOutcome, TEXT, st.none() | st.floats(allow_nan=False) | TEXT, TEXT, st.none(), TEXT)
-TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in ("failed", "rules")]
+UNREAD = ("failed", "rules", "judged_at", "run")
+TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in UNREAD]
 
 
 @given(
     st.builds(
         Verdict,
-        **dict.fromkeys(TAKEN[1:-1], TEXT),  # all but the version and the time
+        **dict.fromkeys(TAKEN[1:-2], TEXT),  # all but the version and the times
         failed=st.lists(TEXT, max_size=2),
         rules=st.lists(OUTCOMES, max_size=2),
         fetched_at=st.integers(0, 2**50),
+        first_at=st.integers(0, 2**50),
         run=TEXT,
     )
 )

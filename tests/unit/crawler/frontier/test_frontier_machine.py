@@ -116,8 +116,9 @@ class Machine(Site):
             ahead = [revisit_of_key(site.site, key) for key, _ in self.committed.scan(revisit_prefix(site.site), 999)]
             assert site.revisit_at == min((at for at, _ in ahead), default=0)
             assert {page: at for at, page in ahead}.items() <= {page: url.due for page, url in urls.items()}.items()
-            assert site.fetched == sum(url.has_page for url in urls.values()) <= self.settings.page_budget
-            reads_on = not site.sitemaps_done and site.fetched + site.wanted < 4 and bool(site.origin)
+            assert site.fetched == sum(url.has_page for url in urls.values())
+            assert 0 <= site.spent <= self.settings.page_budget
+            reads_on = not site.sitemaps_done and site.spent + site.wanted < 4 and bool(site.origin)
             is_final = site.stopped not in ("", "site_decided", *MAY_PASS)
             active = bool(places) or (bool(ahead) and is_final if site.stopped else reads_on)
             assert due is not None if active or (ahead and not site.stopped) else True
@@ -174,7 +175,7 @@ FAULTS = [
 DICE = st.integers(0, 999)
 EVENTS = st.one_of(
     st.tuples(st.just("hit"), st.integers(0, 9)),
-    st.tuples(st.just("decide"), st.integers(0, 3)),
+    st.tuples(st.just("decide"), st.integers(0, 5)),
     *[st.tuples(st.just("answer"), DICE)] * 6,
     st.tuples(st.just("crash"), DICE),
     st.tuples(st.just("wait"), st.sampled_from([1000, DELAY_MS, 60_000, DAY_MS, 3 * DAY_MS])),
@@ -197,7 +198,8 @@ def test_nothing_is_lost_and_all_sums_hold(events: list[tuple[str, int]]) -> Non
         elif kind == "decide":
             state, frontier = machine._batch()
             site = SITES[what % 2]
-            frontier.decide(Decision(id=site, site=site, stop=what > 1, reason="x"))
+            term = {row.site: row.term for row in machine.sites()}.get(site, 0) + (what > 3)
+            frontier.decide(Decision(id=site, site=site, stop=what in (2, 3), reason="x", term=term))
             machine._commit(state)
         elif kind == "wait":
             machine.now += what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,7 +22,6 @@ from stream.schema.records import Page, RatePoint, Verdict, encode
 from stream.schema.topics import PAGES, RATES, VERDICTS
 from stream.text.user_errors import Exit, UsageError
 from tests.support.front_door import Runner
-from tests.support.paths import DOCS
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -213,11 +211,3 @@ def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finishe
         log.append([Output(PAGES, 0, b"a.example", encode(page))])
     farmwatch("export", "pages.jsonl", "--what", "pages", "--log", finished)
     assert "secret" not in (tmp_path / "pages.jsonl").read_text()
-
-
-def test_the_columns_are_documented() -> None:
-    """The table of the formats page has each table's columns in order, with a mark on those that are JSON."""
-    page = (DOCS / "reference" / "formats.md").read_text()
-    for what, columns in COLUMNS.items():
-        (row,) = re.findall(rf"^\| `{what}` \| (`.*) \|$", page, re.MULTILINE)
-        assert row == ", ".join(f"`{c.name}`{' (J)' if c.kind == 'json' else ''}" for c in columns)

@@ -324,6 +324,16 @@ def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
     assert _value(metrics, changed) == 1
 
 
+def test_verdicts_that_are_too_old_are_a_gauge(log: _Log) -> None:
+    """A site whose term ran out long ago counts among the expired ones, and not by its verdict."""
+    metrics = Metrics()
+    maintenance = _maintenance(log, _Clock(), metrics=metrics)
+    log.append([_row("old.com", "llm", term_start=1, term_end=2), _row("new.com", "llm")])
+    maintenance.update_gauges()
+    assert _value(metrics, 'sites_expired{ruleset="default",run="first"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 1
+
+
 def test_gauges_of_a_run_without_rows_name_that_run(log: _Log) -> None:
     """After a cutover to a run without rows, the gauges are 0 and have its name."""
     metrics = Metrics()

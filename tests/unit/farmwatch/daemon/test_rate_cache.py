@@ -39,8 +39,12 @@ LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detect
 def row(number: int) -> Output:
     """A row; most articles of every fifth site are flagged."""
     name = f"s{number}.example"
-    more: dict[str, Any] = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0]}
-    more["method_digest"] = METHOD[1]
+    more: dict[str, Any] = {
+        "ruleset": RULES.name,
+        "digest": RULES.digest,
+        "method": METHOD[0],
+        "method_digest": METHOD[1],
+    }
     more |= {"sources": [("file", "searx")[number % 2]], "best_rank": number % 30, "queries": [f"q{number % 97}"]}
     flagged = 5 if number % 5 == 0 else 0
     site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)
@@ -76,6 +80,15 @@ def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runne
     assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
     printed = farmwatch("rate", "--log", large)
     assert printed.out.startswith("20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_a_split_is_printed_from_what_was_kept(farmwatch: Runner, large: str) -> None:
+    """The groups equal those of settings without a cached split."""
+    kept = farmwatch("rate", "--by", "source", "--json", "--log", large)
+    read = farmwatch("rate", "--by", "source", "--json", "--log", large, "--set", "rate.series_s=7200")
+    assert kept.out == read.out and kept.out.count("\n") == 2
+    assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
 
 
 def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
 from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.rates.site_rates import by_rank_band, by_window, day_of, grouped, query_groups, rate_of
+from scoring.rates.site_rates import by_rank_band, day_of, grouped, last_days, query_groups, rate_of
 from stream.schema.records import SiteState
 
 
@@ -59,7 +59,7 @@ def test_canaries_count_in_no_rate() -> None:
 def test_every_day_has_its_window(days: list[int], window: str) -> None:
     """For any days of a row, a site is in at most as many windows as days, each once, in order of time."""
     known = [day for day in days if day >= 0]
-    names = list(by_window(window)(row("a", days=days)))
+    names = list(last_days(window)(row("a", days=days)))
     assert names == sorted(set(names))
     assert len(names) <= len(known)
     assert bool(names) == any(day <= (date.max - date(1970, 1, 1)).days for day in known)
@@ -68,8 +68,8 @@ def test_every_day_has_its_window(days: list[int], window: str) -> None:
 def test_windows_are_those_of_the_calendar() -> None:
     """ISO weeks belong to the year of their Thursday; days beyond the calendar are its last one."""
     new_year = (date(2027, 1, 1) - date(1970, 1, 1)).days
-    assert by_window("week")(row("a", days=[new_year])) == ["2026-W53"]
-    assert by_window("month")(row("a", days=[new_year])) == ["2027-01"]
+    assert list(last_days("week")(row("a", days=[new_year]))) == ["2026-W53"]
+    assert list(last_days("month")(row("a", days=[new_year]))) == ["2027-01"]
     assert day_of(10**9) == date.max
 
 

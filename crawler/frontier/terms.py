@@ -1,0 +1,67 @@
+"""A new term of a site: it is measured again, with a whole page budget, from a fresh sample of its pages.
+
+The order is that of any site: refused URLs of hits, sitemaps and the home page, links. Pages of earlier terms come
+last, where nothing new is found. They are requested without a condition, because an answer "not modified" is no
+evidence.
+"""
+
+from __future__ import annotations
+
+import xxhash
+
+from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, url_key
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
+from crawler.web.urls import page_bytes
+from stream.schema.records import Decision
+
+_LOOKED_AT = 500  # known URLs, drawn at random
+_LIFTED = MAY_PASS | {Stop.DECIDED, Stop.BUDGET, Stop.REQUESTS, Stop.CRAWL_DELAY, Stop.INTERNAL}  # other stops last
+
+
+def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
+    """Open a site for the term of a decision, and queue what is known of it. Changes `row` in place.
+
+    A site that is stopped for a lasting reason stays so.
+    """
+    if row.stopped and row.stopped not in _LIFTED:
+        return
+    row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
+    row.first_at = decision.first_at or row.first_at
+    row.reopen()
+    row.sitemaps_at = 0
+    budget = store.settings.page_budget
+    drawn = _draw(store, row)
+    refused = [page for page, found in drawn if found.status is Status.REFUSED and found.reason in _LIFTED]
+    for page in refused[:budget]:
+        store.queue(row, page, store.stored_url(row.site, page))
+    _queue_home_page(store, row)
+    for page in [page for page, found in drawn if found.has_page][:budget]:
+        found = store.stored_url(row.site, page)
+        if not found.is_queued:
+            store.queue(row, page, found, Priority.AGAIN)
+
+
+def _draw(store: SiteStore, row: SiteRow) -> list[tuple[bytes, UrlRow]]:
+    """Known URLs that are not queued: pages are digests, so those behind a random one are a random sample."""
+    prefix = url_key(row.site, b"")
+    start = prefix + xxhash.xxh3_128_digest(f"{row.site} {row.term}".encode())
+    keys = [key for key, _ in store.state.scan(prefix, _LOOKED_AT, start)]
+    if len(keys) < _LOOKED_AT:
+        keys += [key for key, _ in store.state.scan(prefix, _LOOKED_AT - len(keys)) if key <= start]
+    pages = [key[len(prefix) :] for key in keys]
+    drawn = [(page, store.stored_url(row.site, page)) for page in pages]
+    return [(page, found) for page, found in drawn if not found.is_queued]
+
+
+def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
+    """Its links lead to new pages; a known one is the first of the known pages."""
+    url = f"{row.origin}/"
+    page = page_bytes(url)
+    found = store.url(row.site, page)
+    if found is None:
+        row.known += 1
+        store.queue(row, page, UrlRow(url, priority=Priority.SITEMAP))
+    elif found.has_page and not found.is_queued:
+        found.depth = 0
+        store.queue(row, page, found, Priority.AGAIN)

@@ -1,0 +1,109 @@
+"""The change of a panel: the same sites in the term in which it was made and in their newest one, paired.
+
+Sites that are new to the web are no part of it, so the change is of sites and not of their mixture. The interval is
+that of `scoring.rates.paired_bootstrap`. The p value is McNemar's exact one (Psychometrika 12, 1947): of the sites that
+changed, either direction is as likely if nothing has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from scoring.rates.terms import counted_at, earlier_rows, is_too_old, row_at, same_versions
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import LLM, UNCLASSIFIABLE
+
+_SEED = 1
+
+
+class PanelChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The paired change of a panel, with what became of its sites: they add up to `sites`."""
+
+    sites: int
+    pairs: int  # with a verdict in both terms, of one ruleset, detector and method
+    not_yet: int  # not measured in a later term so far
+    unclassified: int  # without a verdict in one of the two terms
+    too_old: int  # their newest verdict
+    other_versions: int  # judged by another ruleset, detector or method then, or no longer in the log
+    llm_before: int
+    llm_now: int
+    turned: int  # to llm
+    turned_back: int
+    change: float | None = None  # of the share of llm verdicts among pairs; None without a pair
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None  # of McNemar's exact test; None where no site changed
+
+
+def panel_change(
+    sites: Iterable[str],
+    made_at: int,
+    newest: Iterable[SiteState],
+    earlier: Iterable[SiteState],
+    now_ms: int,
+    confidence: float = 0.95,
+) -> PanelChange:
+    """The change of a panel of `sites` since the time at which it was made, by the rows of a run."""
+    sites = sorted(sites)
+    rows, of_terms = {row.site: row for row in newest}, earlier_rows(earlier)
+    pairs: list[tuple[bool, bool]] = []
+    not_yet = unclassified = too_old = other = 0
+    for site in sites:
+        row = rows.get(site)
+        if row is None:
+            other += 1
+            continue
+        terms = [*of_terms.get(site, ()), row]
+        now, before = counted_at(row, now_ms), row_at(terms, made_at)
+        if is_too_old(now):
+            too_old += 1
+        elif before.term_start > made_at or not same_versions(before, now):
+            other += 1
+        elif before.term == now.term:
+            not_yet += 1
+        elif UNCLASSIFIABLE in (before.verdict, now.verdict):
+            unclassified += 1
+        else:
+            pairs.append((before.verdict == LLM, now.verdict == LLM))
+    change, low, high = _interval(pairs, confidence)
+    turned, back = pairs.count((False, True)), pairs.count((True, False))
+    return PanelChange(
+        sites=len(sites),
+        pairs=len(pairs),
+        not_yet=not_yet,
+        unclassified=unclassified,
+        too_old=too_old,
+        other_versions=other,
+        llm_before=sum(before for before, _ in pairs),
+        llm_now=sum(now for _, now in pairs),
+        turned=turned,
+        turned_back=back,
+        change=change,
+        low=low,
+        high=high,
+        p=_mcnemar(turned, back),
+    )
+
+
+def _interval(pairs: Sequence[tuple[bool, bool]], confidence: float) -> tuple[float | None, float | None, float | None]:
+    import numpy as np
+
+    from scoring.rates.paired_bootstrap import paired_change  # it loads numpy
+
+    if not pairs:
+        return None, None, None
+    sums = np.array([[before, 1, now, 1] for before, now in pairs], np.float64)
+    found = paired_change(sums, np.random.default_rng(_SEED), confidence=confidence)
+    assert found is not None  # every site has a whole
+    return round(found.difference, 9), round(found.low, 9), round(found.high, 9)
+
+
+def _mcnemar(turned: int, back: int) -> float | None:
+    changed = turned + back
+    if not changed:
+        return None
+    tail = sum(math.comb(changed, few) for few in range(min(turned, back) + 1))
+    return min(1.0, round(2 * tail / (1 << changed), 9))

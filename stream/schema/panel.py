@@ -1,0 +1,49 @@
+"""Panels: fixed samples of sites, each under `panel/<version>` of the topic `control`, kept for ever."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stream.log.contract import Log, Output
+from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.topics import CONTROL
+
+PANEL_KEY = b"panel/"
+_READ = 1  # newest schema that this code reads
+
+
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """A random sample of the sites that had a scored article when it was drawn. Times in milliseconds UTC."""
+
+    v: int = 1
+    version: int  # 1 for the first panel of a log
+    made_at: int
+    made_by: str = ""
+    seed: int  # with it and the same sites the sample is drawn again
+    drawn_from: int  # sites
+    sites: list[str]  # sorted
+
+
+def read_panels(log: Log) -> dict[int, Panel]:
+    """Version -> panel, in order. Raises BadRecord, SchemaTooNew."""
+    found: dict[int, Panel] = {}
+    if CONTROL not in log.topics():
+        return found
+    for message in log.read(CONTROL, 0):
+        if not message.key.startswith(PANEL_KEY) or message.value is None:
+            continue
+        where = f"topic {CONTROL}, partition 0 offset {message.offset}"
+        try:
+            panel = msgspec.msgpack.decode(message.value, type=Panel)
+        except msgspec.DecodeError as error:
+            raise BadRecord(f"{where}: not a panel: {message.damage or error}") from error
+        if panel.v > _READ:
+            raise SchemaTooNew(f"{where}: a panel of schema {panel.v}, this farmwatch reads up to {_READ}")
+        found[panel.version] = panel
+    return dict(sorted(found.items()))
+
+
+def write_panel(log: Log, panel: Panel) -> None:
+    """Append a panel."""
+    key = PANEL_KEY + f"{panel.version:04}".encode()
+    log.append([Output(CONTROL, 0, key, msgspec.msgpack.encode(panel))])

@@ -1,0 +1,150 @@
+"""A site that turns from human to LLM texts, over HTTP on loopback with short terms, through every stage."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from crawler.crawl_stage import CrawlStage
+from farmwatch.audit.audit import audit
+from farmwatch.config.config import Config
+from filters.judge_stage import JudgeStage
+from filters.measure.epoch import feature_epoch
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from replay.runs.site_table import read_rows
+from scoring.detectors.testing import FakeDetector
+from scoring.score_stage import ScoreStage
+from scoring.settings import TallySettings
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Log, Output, Topic
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.records import SiteState, encode
+from stream.schema.runs import names_of
+from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
+from tests.support.tally_desk import SPRT
+from tests.support.web.crawl_driver import hits_of, settings_for
+from tests.support.web.loopback import Web
+from tests.support.worlds import World
+
+pytestmark = pytest.mark.slow
+
+SITE = "turns.test"
+PAGES = 8
+TERM_S = 15.0
+TALLY = TallySettings(sprt=SPRT, term_days=TERM_S / 86_400)
+MEASURE = MeasureSettings(workers=1)
+QUICK = LoopSettings(linger_s=0.0)
+RULES = "c4"
+
+
+def article(path: str, author: str) -> str:
+    """A text that the ruleset keeps, like no other."""
+    chance = random.Random(f"{path} {author}")
+    words = [
+        "river",
+        "village",
+        "boats",
+        "market",
+        "morning",
+        "harvest",
+        "people",
+        "teacher",
+        "garden",
+        "window",
+        "letter",
+        "winter",
+        "summer",
+    ]
+    text = " ".join(
+        "When the {} was near the {}, they would walk to the {} and talk of it.".format(*chance.sample(words, 3))
+        for _ in range(30)
+    )
+    return f"<html><body><article><h1>By {author}</h1><p>{text} So {author} wrote it.</p></article></body></html>"
+
+
+class Stages:
+    """All stages in this thread, in the order of the data."""
+
+    def __init__(self, log: Log, stages: list[Stage], stack: ExitStack) -> None:
+        self.loops = []
+        for stage in stages:
+            stage.poll_s = 0.001
+            stack.callback(stage.close)
+            group = names_of(getattr(stage, "run", "") or "live").tally_group if stage.name == "tally" else stage.name
+            member = log.join(group, list(stage.inputs), member="one", store=stage.store, background=stage.background)
+            stack.callback(member.close)
+            self.loops.append(StageLoop(stage, member, metrics=Metrics(), settings=QUICK))
+
+    def cycle(self) -> None:
+        for loop in self.loops:
+            loop.cycle(threading.Event())
+
+
+def rows_of(log: Log, run: str = "live") -> dict[int, SiteState]:
+    """Term -> the site's row, without its time and run."""
+    names = names_of(run)
+    rows = [*read_rows(log, names.terms), *read_rows(log, names.sites)]
+    return {row.term: msgspec.structs.replace(row, updated_at=0, run="") for row in rows}
+
+
+def replayed(log: Log, wanted: dict[int, SiteState]) -> dict[int, SiteState]:
+    """The rows that a replay makes of the verdicts of the live run and the scores, once they are as wanted, or late."""
+    names = names_of("again")._replace(verdicts=names_of("live").verdicts)
+    log.create([Topic(names.sites, 1), Topic(names.terms, 1), Topic(f"state.{names.tally_store}", 1)])
+    stage = TallyStage(FakeDetector().identity, TALLY, "again", names=names, decides=False)
+    with ExitStack() as stack:
+        stages, until = Stages(log, [stage], stack), time.monotonic() + 30
+        while rows_of(log, "again") != wanted and time.monotonic() < until:
+            stages.cycle()
+    return rows_of(log, "again")
+
+
+def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
+    """Its second term is llm, its first one stays human; a replay has the same terms, and the audit is clean."""
+    log, detector, author = world.log, FakeDetector(), "nobody"
+    log.create(all_topics(1, feature_epoch(MEASURE)))
+    with Web() as served, ExitStack() as stack:
+
+        async def answer(request: web.Request) -> web.Response:
+            if request.headers.get("If-None-Match"):
+                return web.Response(status=304)
+            return web.Response(text=article(request.path, author), content_type="text/html", headers={"ETag": '"v"'})
+
+        served.routes |= {f"{SITE}/{number}": answer for number in range(PAGES)}
+        stages = Stages(
+            log,
+            [
+                CrawlStage(settings_for(served.target, use_sitemaps=False, page_budget=PAGES)),
+                MeasureStage(MEASURE),
+                JudgeStage(load_ruleset(RULES)),
+                ScoreStage(lambda: [detector]),
+                TallyStage(detector.identity, TALLY),
+            ],
+            stack,
+        )
+        hits = hits_of(*(f"http://{SITE}/{number}" for number in range(PAGES)))
+        log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
+        until = time.monotonic() + 4 * TERM_S
+        verdicts: dict[int, str] = {}
+        while verdicts.get(1) != "llm":
+            assert time.monotonic() < until, verdicts
+            stages.cycle()
+            verdicts = {row.term: row.verdict for topic in (SITE_TERMS, SITES) for row in read_rows(log, topic)}
+            if verdicts.get(0) == "human":
+                author = "LLM"
+        for _ in range(30):
+            stages.cycle()
+    assert verdicts == {0: "human", 1: "llm"}
+    assert replayed(log, rows_of(log)) == rows_of(log)
+    report = audit(log, config=Config(tally=TALLY))
+    assert (report.ok, report.broken) == (True, [])

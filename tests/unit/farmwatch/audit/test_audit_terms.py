@@ -1,0 +1,75 @@
+"""The audit of terms: the row of each follows from the log, and none may be missing, different or one too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from farmwatch.audit.report import BrokenRecord
+from farmwatch.audit.scope import TALLIED
+from scoring.site_tally import term_key
+from stream.memory.log import MemoryLog
+from stream.schema.records import Score, SiteState
+from stream.schema.topics import SITE_TERMS, SITES
+from tests.support.runs.audit_world import World
+from tests.support.tally_desk import DAY_MS, SITE, Desk, page, score
+
+DETECTOR = "d/1"
+FIRST = 20_000 * DAY_MS
+TERM = 90 * DAY_MS
+
+
+def world_of(change: Callable[[SiteState], SiteState | None] = lambda row: row) -> World:
+    """A log with a site in two terms and its rows; `change` is done to that of the first, None leaves it out."""
+    world, desk = World(MemoryLog(clock=lambda: FIRST + TERM + DAY_MS)), Desk(DETECTOR)
+    for term in (0, 1):
+        for number in range(4):
+            text = f"t{term}{number}"
+            records = (
+                page(number, visit=FIRST + term * TERM + number, text=text, first_at=FIRST),
+                score(text, term > 0, DETECTOR),
+            )
+            for record in records:
+                is_score = isinstance(record, Score)
+                world.put("scores" if is_score else "verdicts", record, f"{SITE} {record.id}" if is_score else "")
+                desk.feed(record)
+    world.put(SITES, desk.rows[-1])
+    first = change(desk.terms[0])
+    if first is not None:
+        world.put(SITE_TERMS, first, term_key(SITE, first.term))
+    return world
+
+
+def broken(world: World) -> list[str]:
+    found: list[BrokenRecord] = world.report().broken
+    return [record.how for record in found if record.step == TALLIED]
+
+
+def test_the_rows_of_all_terms_are_proved() -> None:
+    """Both rows are done; nothing is broken."""
+    world = world_of()
+    step = world.report().steps[TALLIED]
+    assert (broken(world), step.records, step.done) == ([], 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: msgspec.structs.replace(row, flagged=4), "row says flagged 4, the log says 0"),
+        (lambda row: msgspec.structs.replace(row, hits=2), "row says hits 2, the log says 0"),
+        (lambda row: msgspec.structs.replace(row, term=7), "row says"),
+        (lambda _: None, "no row of its term 0"),
+    ],
+)
+def test_a_wrong_row_of_an_earlier_term_is_broken(change: Callable[[SiteState], SiteState | None], said: str) -> None:
+    """A count that the log does not have, search results, a term that is not there, and no row at all."""
+    assert any(said in how for how in broken(world_of(change)))
+
+
+def test_a_row_on_the_wrong_term_is_broken() -> None:
+    """The row on `sites` must be of the newest term."""
+    world = world_of()
+    world.put(SITES, Desk(DETECTOR).feed(page(0, visit=FIRST, text="t00", first_at=FIRST)).rows[-1])
+    assert any("term" in how for how in broken(world))
