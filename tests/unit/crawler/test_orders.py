@@ -18,6 +18,7 @@ from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import beat, is_heartbeat
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
+from stream.schema.records import Decision
 from stream.schema.topics import CONTROL, HITS, PAGES, all_topics
 from tests.support.loops import count, cycle, loop_on
 from tests.support.stage_work import put
@@ -238,6 +239,16 @@ def test_an_exclusion_stands_above_an_earlier_stop(desk: Desk) -> None:
         driver.round(hits_of("http://a.test/y"), later_ms=2 * 86_400_000)
         state = driver.store.states[partition_of("a.test", 4)]
         assert unpack(SiteRow, state.get(site_key("a.test")) or b"").stopped == "excluded"
+
+
+def test_a_new_term_does_not_open_an_excluded_site(loopback: Web, desk: Desk) -> None:
+    """TALLY's decision that a term begins changes nothing: no request, and no second refusal of its URLs."""
+    loopback.routes["a.test/x"] = page("x")
+    desk.order(exclusion("a.test"), on=True)
+    with driving(settings_for(loopback.target), orders=desk.orders()) as driver:
+        pages = list(driver.run(hits_of("http://a.test/x")))
+        driver.round([Decision(id="a.test", site="a.test", stop=False, reason="term", term=1)])
+        assert driver.run() == pages and not loopback.seen
 
 
 def test_a_log_that_is_away_is_not_read_as_no_orders(desk: Desk) -> None:
