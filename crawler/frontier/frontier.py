@@ -86,9 +86,7 @@ class Frontier:
         return outcome
 
     def decide(self, decision: Decision) -> None:
-        """Stop a decided site, lift that stop, or begin a new term of the site. An excluded site stays as it is."""
-        if self._excludes(decision.site):
-            return
+        """Stop a decided site, lift that stop, or begin a new term of the site."""
         row = self._store.site(decision.site)
         if not decision.stop and row is not None and row.origin and decision.term != row.term:
             begin_term(self._store, row, decision)
