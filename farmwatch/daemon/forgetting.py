@@ -3,7 +3,8 @@
 Every step may be repeated: after a crash the same command completes the work.
 
 1. The ledger gets the digests. From now on no reader sees records of the hosts (`stream.masked`), CRAWL does not visit
-   them, and the owners of state delete their rows. Exclusions by that very name end: their rows hold it.
+   them, and the owners of state delete their rows. Exclusions by that very name end, and panels lose the hosts: rows
+   of `control` hold these names.
 2. State of stores without a running owner is deleted here.
 3. When no state is left, and no process works without the ledger any more, the records are erased.
 4. Records in WARC files are erased.
@@ -18,6 +19,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from crawler.warc.erasing import archives_of, erase_hosts
 from filters.judge_stage import requested_store
 from replay.runs.control_update import operator
@@ -27,6 +30,7 @@ from stream.masked import LOOK_S, keys_of
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
 from stream.schema.orders import Orders, exclusion, key_of
+from stream.schema.panel import panel_key, read_panels, write_panel
 from stream.schema.runs import memory_store
 from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES, TALLY_STORE
 from stream.text.wording import counted
@@ -103,6 +107,9 @@ class Forgetting:
         ledger, now_ms = Forgotten(self.log), wall_ms()
         excluded = Orders(self.log).exclusions
         rows = [Output(CONTROL, 0, key, None) for key in _exclusions([host for host in hosts if host in excluded])]
+        for panel in read_panels(self.log).values():
+            if any(host in panel.sites for host in hosts):
+                write_panel(self.log, replace(panel, sites=[site for site in panel.sites if site not in hosts]))
         for host in hosts:
             entry = ledger.entry(host) or ForgottenHost(at=now_ms, by=operator())
             rows += ledger.outputs(host, ForgottenHost(at=entry.at, by=entry.by, done_at=now_ms if done else 0))
@@ -135,7 +142,8 @@ class Forgetting:
 
     def _erase(self, hosts: Sequence[str], report: ForgetReport) -> None:
         for _ in range(_PASSES):
-            erased = self.log.erase(hosts, _exclusions(hosts))
+            panels = [panel_key(version) for version in read_panels(self.log)]
+            erased = self.log.erase(hosts, [*_exclusions(hosts), *panels])
             report.records += erased.records
             report.gone_at_ms = max(report.gone_at_ms, erased.gone_at_ms)
             if erased.gone_at_ms or next(records_of_hosts(self.log, hosts), None) is None:

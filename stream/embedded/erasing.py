@@ -42,17 +42,39 @@ class Place(NamedTuple):
 
 
 def erase_keys(
-    folder: Path, database: sqlite3.Connection, writer: Writer, partition: int, keys: Sequence[bytes]
+    folder: Path,
+    database: sqlite3.Connection,
+    writer: Writer,
+    partition: int,
+    keys: Sequence[bytes],
+    *,
+    keep_values: bool = False,
 ) -> int:
-    """Erase the records of a partition (by id) whose key is one of these, or begins with one and a space."""
+    """Erase the records of a partition (by id) whose key is one of these, or begins with one and a space.
+
+    `keep_values`: the newest record of each key stays if it has a value.
+    """
     erased = 0
     start = row_id(partition, 0)
-    while places := _find(database, start, row_id(partition + 1, 0), keys):
+    current = _current(database, partition, keys) if keep_values else set()
+    while found := _find(database, start, row_id(partition + 1, 0), keys):
+        start = found[-1].id + 1
+        places = [place for place in found if place.id not in current]
         _overwrite(folder, places)
         writer.run(partial(_blank, partition, places))
         erased += len(places)
-        start = places[-1].id + 1
     return erased
+
+
+def _current(database: sqlite3.Connection, partition: int, keys: Sequence[bytes]) -> set[int]:
+    """The rows of the newest records of these keys that have a value."""
+    bounds = row_id(partition, 0), row_id(partition + 1, 0)
+    rows = database.execute(
+        "SELECT max(id), value IS NULL AND segment IS NULL FROM records"
+        f" WHERE id >= ? AND id < ? AND key IN ({', '.join('?' * len(keys))}) GROUP BY key",
+        (*bounds, *keys),
+    )
+    return {row for row, is_tombstone in rows.fetchall() if not is_tombstone}
 
 
 def _find(database: sqlite3.Connection, start: int, stop: int, keys: Sequence[bytes]) -> list[Place]:
@@ -121,7 +143,8 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
 def rebuild(folder: Path, lock_timeout_s: float) -> None:
     """Build the database file anew, and empty the WAL; readers and writers of other processes wait.
 
-    Raises LogUnavailable if that is not possible, for example for want of disk: the file may need its size twice.
+    Raises LogUnavailable if that is not possible, for example for want of disk: a copy of the file goes to the
+    temporary folder, another one to the WAL.
     """
     with translated_errors(folder), contextlib.closing(connect(folder, lock_timeout_s)) as database:
         database.execute("PRAGMA temp_store = FILE")

@@ -258,11 +258,12 @@ class EmbeddedLog:
                 of_partitions: dict[int, list[bytes]] = {}
                 for site in sites:
                     of_partitions.setdefault(partition_of(site, topic.partitions), []).append(site.encode())
-                if topic.partitions == 1 and rows:  # control, and others that have no such keys
-                    of_partitions.setdefault(0, []).extend(rows)
                 for partition, keys in of_partitions.items():
                     place = topic.partition_id(partition)
                     records += erase_keys(self._folder, reader.database, self._writer, place, keys)
+                if topic.partitions == 1 and rows:  # control, and others that have no such keys
+                    place, keys = topic.partition_id(0), list(rows)
+                    records += erase_keys(self._folder, reader.database, self._writer, place, keys, keep_values=True)
             clear_unnamed(self._folder, reader.database)
             self._retention.remove_segments(reader.database, self._clock())
         with self._lock:

@@ -35,8 +35,8 @@ def erase(
             if not is_compacted:
                 records += 1
                 gone_at_ms = max(gone_at_ms, (message.timestamp_ms if kept_ms >= 0 else now_ms) + max(kept_ms, 0))
-        if is_compacted:
-            living = [place for place, has_value in newest.items() if has_value]
+        if is_compacted:  # values that `rows` name are current ones
+            living = [place for place, has_value in newest.items() if has_value and place[1] not in rows]
             records += len(living)
             tombstones += [Output(name, partition, key, None) for partition, key in living]
     return tombstones, Erased(records, gone_at_ms)

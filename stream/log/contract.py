@@ -271,11 +271,11 @@ class Log(Protocol):
         """
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
-        """Remove all records of these sites, and the records of `control` with the keys `rows`; may be repeated.
+        """Remove all records of these sites, and the records of `control` with the keys `rows` but current values.
 
-        A site's records have its name as key, or before a space. Embedded: their bytes are removed from all files, and
-        their offsets read as tombstones without a key. Kafka: tombstones in compacted topics; records of other topics
-        leave with retention. State is not touched: its owners remove it.
+        May be repeated. A site's records have its name as key, or before a space. Embedded: their bytes are removed
+        from all files, and their offsets read as tombstones without a key. Kafka: tombstones in compacted topics;
+        records of other topics leave with retention. State is not touched: its owners remove it.
         """
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:

@@ -45,5 +45,9 @@ def read_panels(log: Log) -> dict[int, Panel]:
 
 def write_panel(log: Log, panel: Panel) -> None:
     """Append a panel."""
-    key = PANEL_KEY + f"{panel.version:04}".encode()
-    log.append([Output(CONTROL, 0, key, msgspec.msgpack.encode(panel))])
+    log.append([Output(CONTROL, 0, panel_key(panel.version), msgspec.msgpack.encode(panel))])
+
+
+def panel_key(version: int) -> bytes:
+    """The key of a panel's row."""
+    return PANEL_KEY + f"{version:04}".encode()

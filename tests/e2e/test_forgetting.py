@@ -23,6 +23,7 @@ from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.forgotten import Forgotten
+from stream.schema.panel import read_panels
 from stream.schema.records import Hit, encode
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.forgettable import HOST, OTHERS, PARTITIONS, config_of, make_log, serve, settings, traces
@@ -101,6 +102,7 @@ def test_nothing_of_a_forgotten_host_is_found(place: Place) -> None:
     assert [record for record in warc_records(place) if record[0]] == [record for record in theirs if record[0]]
     with closing(EmbeddedLog(place.log_folder, read_only=True)) as log:
         assert {row.site for row in read_sites(as_read(log, place.config))} == set(OTHERS)
+        assert {version: panel.sites for version, panel in read_panels(log).items()} == {1: sorted(OTHERS)}
 
 
 def test_the_audit_is_clean_afterwards(place: Place) -> None:

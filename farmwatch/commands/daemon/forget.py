@@ -27,9 +27,9 @@ def forget(
     ledger in the log keeps a keyed digest of its name and the day. Hits of the host that come later are dropped. What
     pages of other hosts say of it stays. A host is one name: www.example.com is not example.com.
 
-    On the embedded log the bytes are removed from all of its files; that needs as much free disk as log.sqlite has, and
-    the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get tombstones, and
-    the command says when the broker has removed the rest.
+    On the embedded log the bytes are removed from all of its files; that needs free disk of twice the size of
+    log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get
+    tombstones, and the command says when the broker has removed the rest.
 
     If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that the log does not
     know.
