@@ -48,6 +48,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Checks": {
         "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
         "audit": ("checks.audit:audit", "Prove from the log that nothing was lost or counted twice."),
+        "dead": ("checks.dead:dead", "The records that a stage could not process; retry or drop them."),
         "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
         "config": ("checks.installation:config", "The configuration in force."),
     },

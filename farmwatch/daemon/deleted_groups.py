@@ -16,7 +16,7 @@ from replay.runs.topology import reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, SCORES
+from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, RETRIES, SCORES
 from stream.text.wording import counted
 
 
@@ -51,7 +51,7 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
     made_by = (f"state.{FRONTIER_STORE}", names.features, names.verdicts, SCORES, names.sites)
     stores = {Role.CRAWL: (FRONTIER_STORE, PAGES), Role.TALLY: (names.tally_store, names.sites)}
     for role, made, (group, topics) in zip(Role, made_by, reads_of_live(names).items(), strict=True):
-        there = [topic for topic in topics if topic in existing]
+        there = [topic for topic in (*topics, RETRIES) if topic in existing]
         if role not in roles or not there:
             continue
         committed = {topic: log.committed(group, topic) for topic in there}
@@ -80,9 +80,10 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
 def _was_read(log: Log, topic: str, made: str) -> bool:
     """Whether the group must have read `topic`: it wrote to `made` after the first retained record of `topic`.
 
-    Requests of replays do not count: they wait for live ones, and reading them again is harmless.
+    Requests of replays do not count: they wait for live ones, and reading them again is harmless. Nor do retries, which
+    a group has read for the first time when an operator retries for the first time.
     """
-    if topic == REPLAY_REQUESTS:
+    if topic in (REPLAY_REQUESTS, RETRIES):
         return False
     starts = enumerate(log.beginning(topic))
     times = [m.timestamp_ms for p, start in starts for m in islice(log.read(topic, p, start), 1)]

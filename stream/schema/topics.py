@@ -13,6 +13,7 @@ SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", 
 REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
+RETRIES = "retries"  # dead letters that an operator retried or dropped; the live stages read it beside their inputs
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
 
@@ -45,4 +46,5 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),
         kept_for(DEAD_LETTERS, 30),
+        kept_for(RETRIES, 30),
     ]
