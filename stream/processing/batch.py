@@ -52,7 +52,7 @@ class Batch:
             if heartbeat.is_heartbeat(message):
                 self._pass_on(message)
             elif message.value is not None:
-                self._process_one(taken, prepared[index])
+                self._process_one(taken, prepared[index], is_retry=taken is not message)
 
     def tick(self, partitions: Sequence[int]) -> None:
         self._stage.tick({partition: self._context(partition) for partition in partitions})
@@ -65,7 +65,7 @@ class Batch:
             self.meter.count("log_records", topic=output.topic, direction="out")
         return Commit(self._outputs, self._offsets, state)
 
-    def _process_one(self, message: Message, prepared: Any) -> None:
+    def _process_one(self, message: Message, prepared: Any, *, is_retry: bool) -> None:
         headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
         context = self._context(message.partition, headers)
         try:
@@ -77,7 +77,8 @@ class Batch:
         except Exception as error:  # the class decides whether it concerns one record
             if not concerns_one_record(error):
                 raise
-            if not message.damage or message.may_return:  # permanent damage is not the stage's fault
+            # permanent damage is not the stage's fault, and a retry that fails must not hold back other records
+            if not is_retry and (not message.damage or message.may_return):
                 self.outcomes.append(True)
             self.dead_letters += 1
             self.last_error = error

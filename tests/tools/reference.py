@@ -65,6 +65,7 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": ("id", "`search`: usage and rounds of sources; `replay`, `runs`, `cutover`: runs; SCORE: its detectors"),
     "dead-letters": ("that of the original record", "every stage"),
+    "retries": ("that of the original record", "`dead retry`, `dead drop`"),
 }
 _EXITS = {
     Exit.OK: "done, nothing wrong",
