@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from farmwatch.config.opening import log_exists, open_configured, require_broker
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
+from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
@@ -125,7 +126,14 @@ def groups(at: Subject) -> Results:
     """Live groups that would read a topic again."""
     if at.log is not None:
         for found in find_rereading_groups(at.log, at.roles):
-            yield warn(found.text, remedy(at.log, at.config.log.prefix, found))
+            yield warn(found.text, remedy(found))
+
+
+def topics(at: Subject) -> Results:
+    """Topics whose records are gone, though the stage that writes them has worked."""
+    if at.log is not None:
+        for name, mend in find_emptied_topics(at.log):
+            yield warn(f"{name} is empty, though its stage has worked: it was deleted and made again", mend)
 
 
 def runs(at: Subject) -> Results:
