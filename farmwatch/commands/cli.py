@@ -19,6 +19,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "demo": ("daemon.running:demo", "Crawl a small web on loopback and show the rate. Takes under a minute."),
     },
     "Results": {
+        "status": ("results.status:status", "One screen: roles, lag, share, disk, and what is wrong."),
         "rate": ("results.rate:rate", "The share of LLM sites, with its interval and its denominators."),
         "sites": ("results.sites:sites", "One row per site: its verdict, and the evidence for it."),
         "explain": ("results.explain:explain", "Why a page was kept or dropped."),

@@ -18,9 +18,9 @@ from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.control import Control
-from stream.schema.records import Features, Page, Record, Score, ScoreRequest, read
+from stream.schema.records import Features, Record, Score, kind_of, read
 from stream.schema.runs import RunNames
-from stream.schema.topics import PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
+from stream.schema.topics import RETRIES, SCORES
 from stream.text.wording import counted
 
 
@@ -71,7 +71,7 @@ def _results_of(names: RunNames, group: str) -> _Results:
 
 def _after_last(log: Log, results: _Results, topic: str, partition: int) -> int:
     made = {getattr(record, results.field) for _, record in _records(results.kind, log.read(results.topic, partition))}
-    kind = {PAGES: Page, SCORE_REQUESTS: ScoreRequest, REPLAY_REQUESTS: ScoreRequest}.get(topic, Features)
+    kind = kind_of(topic) or Features
     first = log.beginning(topic)[partition]
     done = (offset for offset, record in _records(kind, log.read(topic, partition)) if record.id in made)
     return max(done, default=first - 1) + 1
