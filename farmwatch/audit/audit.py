@@ -6,7 +6,8 @@ exactly from its hits, verdicts and scores. The rate is that of these rows.
 
 A record that a stage has not read yet is `waiting`; one that retention removed is `expired`; a row that depends on
 expired records is `unprovable`; a dead letter of the stage is a reason. Anything else is broken. A record that
-retention removed before a stage read it is lost.
+retention removed before a stage read it is lost. A retry of a dead letter waits until its stage has read it; then the
+letter is no reason any more.
 
 A live JUDGE requests a score for each article that has none, so an article without either is broken. A replay requests
 scores only while SCORE runs its detector, so an article of a replay (its verdict has a header) may be `unscored`. The
@@ -42,6 +43,7 @@ from farmwatch.audit.scope import (
     find_scope,
 )
 from farmwatch.config.config import Config
+from replay.runs.dead_letters import Settlements
 from scoring.rates.reviewed_share import Review
 from scoring.site_tally import JudgedPage, term_key
 from stream.log.contract import Clock, Log, wall_ms
@@ -65,9 +67,9 @@ def audit(
     config = config or Config()
     scope = find_scope(log, Control(log), run)
     report = AuditReport({name: AuditStep(name) for name in scope.steps})
-    methods, rates = Methods(scope.run, config), RateRows()
+    methods, rates, settlements = Methods(scope.run, config), RateRows(), Settlements(log)
     for partition in range(log.topics()[HITS]):
-        reader = PartitionReader(log, partition, report, scope, clock())
+        reader = PartitionReader(log, partition, report, scope, settlements, clock())
         _Partition(log, reader, report, scope, methods, rates).audit()
     if not scope.is_live:  # SCORE also serves other runs
         report.waiting["score"] = report.steps[SCORED].waiting

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from farmwatch.audit.report import AuditReport, BrokenRecord, ExpiredOffsets, UnreadableRecord
 from farmwatch.audit.scope import AuditScope, R, StoredRecord, slim
+from replay.runs.dead_letters import LetterState, Settlements
 from replay.runs.offsets import is_record
 from stream.log.contract import CleanupPolicy as Policy
 from stream.log.contract import Log, Message
@@ -38,12 +39,21 @@ _COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.cleanu
 class PartitionReader:
     """Reads the records of a partition, and counts unread and unreadable ones in the report."""
 
-    def __init__(self, log: Log, partition: int, report: AuditReport, scope: AuditScope, now_ms: int) -> None:
+    def __init__(
+        self,
+        log: Log,
+        partition: int,
+        report: AuditReport,
+        scope: AuditScope,
+        settlements: Settlements,
+        now_ms: int,
+    ) -> None:
         """Take the offsets of the stages before any record: results of earlier records are then in the log."""
         self.partition = partition
         self._log = log
         self._report = report
         self._scope = scope
+        self._settlements = settlements
         self._committed = {
             (stage, topic): next_offset(log.committed(group, topic)[partition], log.end(topic)[partition])
             for stage, topics in scope.reads.items()
@@ -155,15 +165,26 @@ class PartitionReader:
         return True
 
     def _letters(self) -> list[DeadLetter]:
-        """Dead letters of the run. Those of other runs do not count: this run may process the record."""
+        """Dead letters of the run that a retry has not replaced; counts the retries that wait.
+
+        Those of other runs do not count: this run may process the record.
+        """
 
         def unreadable(message: Message, error: BadRecord) -> None:  # its record counts as missing
             place = (DEAD_LETTERS, self.partition, message.offset)
             self._report.unreadable.append(UnreadableRecord(DEAD_LETTERS, *place, str(error), "excuses nothing"))
 
         letters = dead_letters_of(self._log.read(DEAD_LETTERS, self.partition), unreadable)
-        works_for = self._scope.works_for
-        return [letter for _, letter in letters if letter.run in ("", works_for.get(letter.stage, letter.run))]
+        works_for, found = self._scope.works_for, []
+        for message, letter in letters:
+            if letter.run not in ("", works_for.get(letter.stage, letter.run)):
+                continue
+            state = self._settlements.state_of(message, letter)
+            if state is LetterState.WAITING and letter.stage in self._scope.own_reads:
+                self._report.waiting[letter.stage] += 1
+            if state is not LetterState.RETRIED:
+                found.append(letter)
+        return found
 
     def _messages(self, topic: str, *, tombstones: bool = False) -> Iterator[Message]:
         """Records of a topic without heartbeats; counts those that a stage has not read."""

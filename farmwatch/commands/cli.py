@@ -21,6 +21,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "demo": ("daemon.running:demo", "Crawl a small web on loopback and show the rate. Takes under a minute."),
     },
     "Results": {
+        "status": ("results.status:status", "One screen: roles, lag, share, disk, and what is wrong."),
         "rate": ("results.rate:rate", "The share of LLM sites, with its interval and its denominators."),
         "sites": ("results.sites:sites", "One row per site: its verdict, and the evidence for it."),
         "explain": ("results.explain:explain", "Why a page was kept or dropped."),
@@ -32,6 +33,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Hits, pages, rules and labels": {
         "search": ("inputs.search:search", "Append search results: from files, or by asking sources."),
         "import": ("inputs.import_archives:import_archives", "Append the pages of WARC files, as if crawled."),
+        "plan": ("results.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
         "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
         "label": ("inputs.label:label", "Label the pages of a sample, one key a page."),
@@ -51,6 +53,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Checks": {
         "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
         "audit": ("checks.audit:audit", "Prove from the log that nothing was lost or counted twice."),
+        "dead": ("checks.dead:dead", "The records that a stage could not process; retry or drop them."),
         "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
         "config": ("checks.installation:config", "The configuration in force."),
     },

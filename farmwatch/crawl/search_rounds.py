@@ -61,7 +61,7 @@ def run_search(
     for source in sources:
         if pages is not None and pages > source.pages_cap:
             raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")
-    queries, bad = _queries(file)
+    queries, bad = queries_of(file)
     start_logging("info" if every_s is not None else "warning")
     with opened(config, create=True) as log, ExitStack() as held:
         create_topics(log, config)
@@ -209,7 +209,7 @@ class SearchRunner:
     def _read_again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The current queries of the file; the earlier ones if it cannot be read."""
         try:
-            return _queries(self.file, quiet=True)[0]
+            return queries_of(self.file, quiet=True)[0]
         except FarmwatchError as error:
             _log.warning("queries_unreadable", error=str(error))
             return queries
@@ -270,7 +270,7 @@ def _sentence(summary: RoundSummary, wanted: int) -> str:
     return ", ".join(parts)
 
 
-def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
+def queries_of(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
     """The queries of a file, and the number of lines without one, which are reported. Raises FarmwatchError."""
     with input_lines(file) as lines:
         queries, bad = read_queries(lines, is_table=not _TABLES.isdisjoint(file.suffixes))

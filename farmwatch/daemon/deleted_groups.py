@@ -16,7 +16,7 @@ from replay.runs.topology import reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, SCORES
+from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, RETRIES, SCORES
 from stream.text.wording import counted
 
 
@@ -28,6 +28,7 @@ class RereadingGroup:
     records: dict[str, int]  # per topic
     why: str
     inputs: tuple[str, ...] = ()  # its topics, if its store is empty
+    duplicates: bool = True  # False for CRAWL and TALLY, which know what they have read
 
     @property
     def text(self) -> str:
@@ -37,7 +38,7 @@ class RereadingGroup:
         topics = " and ".join(f"{topic} ({counted(count, 'record')})" for topic, count in self.records.items())
         return (
             f"the group {self.group} {self.why}, so it reads {topics} again from the beginning: rates stay right, but"
-            " the work is done twice, and `farmwatch audit` finds duplicate records"
+            f" the work is done twice{', and `farmwatch audit` finds duplicate records' if self.duplicates else ''}"
         )
 
 
@@ -51,9 +52,10 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
     made_by = (f"state.{FRONTIER_STORE}", names.features, names.verdicts, SCORES, names.sites)
     stores = {Role.CRAWL: (FRONTIER_STORE, PAGES), Role.TALLY: (names.tally_store, names.sites)}
     for role, made, (group, topics) in zip(Role, made_by, reads_of_live(names).items(), strict=True):
-        there = [topic for topic in topics if topic in existing]
+        there = [topic for topic in (*topics, RETRIES) if topic in existing]
         if role not in roles or not there:
             continue
+        duplicates = role not in stores
         committed = {topic: log.committed(group, topic) for topic in there}
         known = {topic for topic, offsets in committed.items() if any(offset is not None for offset in offsets)}
         sizes = {topic: size.records for topic, size in log.sizes(there).items() if size.records}
@@ -61,14 +63,15 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
             pairs = zip(committed[topic], log.end(topic), strict=True)
             if any(offset is not None and offset > end for offset, end in pairs):
                 why = f"has offsets beyond the end of {topic}, which was recreated or truncated"
-                yield RereadingGroup(group, {topic: sizes[topic]}, why)
+                yield RereadingGroup(group, {topic: sizes[topic]}, why, duplicates=duplicates)
         lost = {topic: records for topic, records in sizes.items() if topic not in known}
         if lost and made in existing and log.sizes([made])[made].records:
             if known:
                 lost = {topic: records for topic, records in lost.items() if _was_read(log, topic, made)}
             if lost:
                 of = f" of {' and '.join(lost)}" if known else ""
-                yield RereadingGroup(group, lost, f"has no offsets{of}, though {made} has its output")
+                why = f"has no offsets{of}, though {made} has its output"
+                yield RereadingGroup(group, lost, why, duplicates=duplicates)
         if known and role in stores:
             store, product = stores[role]
             changelog = f"state.{store}"
@@ -80,9 +83,10 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
 def _was_read(log: Log, topic: str, made: str) -> bool:
     """Whether the group must have read `topic`: it wrote to `made` after the first retained record of `topic`.
 
-    Requests of replays do not count: they wait for live ones, and reading them again is harmless.
+    Requests of replays do not count: they wait for live ones, and reading them again is harmless. Nor do retries, which
+    a group has read for the first time when an operator retries for the first time.
     """
-    if topic == REPLAY_REQUESTS:
+    if topic in (REPLAY_REQUESTS, RETRIES):
         return False
     starts = enumerate(log.beginning(topic))
     times = [m.timestamp_ms for p, start in starts for m in islice(log.read(topic, p, start), 1)]
@@ -92,14 +96,9 @@ def _was_read(log: Log, topic: str, made: str) -> bool:
     )
 
 
-def remedy(log: Log, prefix: str, found: RereadingGroup) -> str:
-    """Tells the operator how to prevent the second reading."""
-    if not log.forgets_offsets:
-        return "to prevent that, stop farmwatch now and restore the log's folder from a backup"
-    topics = " ".join(f"--topic {prefix}{topic}" for topic in found.records or found.inputs)
-    command = f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group {prefix}{found.group} {topics}"
-    if found.records:
-        why = "to prevent that, stop farmwatch now and set the offsets to the end of the records already read"
-        return f"{why}: {command} --reset-offsets --to-latest --execute (or --to-datetime)"
-    why = "to rebuild it from the retained records, stop farmwatch now and let the group read them again"
-    return f"{why}: {command} --reset-offsets --to-earliest --execute"
+def remedy(found: RereadingGroup) -> str:
+    """How the operator prevents the second reading."""
+    if found.records and not found.duplicates:
+        return "nothing has to be repaired"
+    does = "sets its offsets after the records already read" if found.records else "lets it read the retained records"
+    return f"stop farmwatch now and run `farmwatch doctor --repair`, which {does}; or restore a backup"

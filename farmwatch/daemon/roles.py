@@ -29,6 +29,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control
 from stream.schema.roles import Role
+from stream.schema.topics import RETRIES
 
 if TYPE_CHECKING:
     from replay.runs.run_rules import RunRules
@@ -194,7 +195,7 @@ class _RoleProcess:
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
         for name, labels in stage.metric_series(stage.run or live):
             self.metrics.touch(name, **labels)
-        inputs = list(stage.inputs)
+        inputs = [*stage.inputs, RETRIES]
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
         member = self.trace(stage, self.observe(stage, joined), group)
         self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop)

@@ -32,7 +32,7 @@ from stream.log.errors import StreamError
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
 from stream.schema.roles import Role
-from stream.schema.topics import site_memory
+from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
@@ -73,6 +73,7 @@ ON_THE_LOG = (
     DoctorCheck("clock", machine_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, tuple(Role)),
+    DoctorCheck("topics", log_checks.topics),
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),
     DoctorCheck("orders", crawl_checks.orders),
@@ -157,8 +158,11 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
 
 
 def _warn_missing(created: Collection[str]) -> None:
-    """One line of topics that the log lacked. The memory of sites is left out: each feature epoch has its own."""
-    missing = sorted(topic for topic in created if not topic.startswith(f"state.{site_memory('')}"))
+    """One line of topics that the log lacked.
+
+    Left out: the memory of sites, for each feature epoch has its own, and retries, which older logs have not.
+    """
+    missing = sorted(t for t in created if not t.startswith(f"state.{site_memory('')}") and t != RETRIES)
     if missing:
         _log.warning("topics_were_missing", topics=missing)
         message(

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, cast
 
 from farmwatch.config.opening import log_exists, open_configured, require_broker
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
+from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
 from replay.live.handover import require_live
 from replay.live.live_run import differences
+from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.run_rules import live_now, method_name
-from stream.log.contract import At
-from stream.processing.dead_letters import DeadLetter
-from stream.processing.topic_reader import UnreadableCounter, dead_letters_of
+from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
 from stream.schema.topics import DEAD_LETTERS, all_topics
 from stream.text.wording import counted, moment, one_line
@@ -75,29 +75,31 @@ def segments(at: Subject) -> Results:
 
 
 def dead_letters(at: Subject) -> Results:
-    """Dead letters by stage and error, and where the newest one comes from."""
+    """Open dead letters by stage and error, and where the newest one comes from."""
     if at.log is None or DEAD_LETTERS not in at.log.topics():
         return
-    spans = list(zip(at.log.beginning(DEAD_LETTERS), at.log.end(DEAD_LETTERS), strict=True))
     found: Counter[str] = Counter()
-    newest: tuple[int, DeadLetter] | None = None
+    newest: StoredLetter | None = None
     unreadable = UnreadableCounter()
-    newest_of_each = {At(DEAD_LETTERS, p): (max(first, end - _NEWEST), end) for p, (first, end) in enumerate(spans)}
-    for message, letter in dead_letters_of(at.log.read_all(newest_of_each), unreadable):
-        found[f"{letter.stage} {letter.error.partition(':')[0]}"] += 1
-        if newest is None or newest[0] <= message.timestamp_ms:
-            newest = message.timestamp_ms, letter
+    for stored in read_letters(at.log, unreadable, newest=_NEWEST):
+        if stored.state is not LetterState.OPEN:
+            continue
+        found[f"{stored.letter.stage} {stored.reason}"] += 1
+        if newest is None or newest.message.timestamp_ms <= stored.message.timestamp_ms:
+            newest = stored
     if newest is None and not unreadable.lines():
-        yield ok("none")
+        yield ok("none is open")
         return
     said = [f"{name} {count:,}" for name, count in found.most_common()]
+    spans = zip(at.log.beginning(DEAD_LETTERS), at.log.end(DEAD_LETTERS), strict=True)
     if any(end - first > _NEWEST for first, end in spans):
         said.append(f"of the newest {_NEWEST} of each partition")
     if newest is not None:
-        at_ms, letter = newest
+        letter = newest.letter
         origin = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
+        at_ms = newest.message.timestamp_ms
         said.append(f"the newest, {moment(at_ms)}, is {origin}: {letter.error[:_ERROR_CHARS]}")
-    mend = "if it says damaged, check the disk (dmesg); errors: docs/reference/topics.md, When something is wrong"
+    mend = "mend the cause, then `farmwatch dead retry` or `dead drop`; errors: docs/how-to/runbook/dead-letters.md"
     yield warn(one_line("; ".join([*said, *unreadable.lines()])), mend)
 
 
@@ -124,7 +126,14 @@ def groups(at: Subject) -> Results:
     """Live groups that would read a topic again."""
     if at.log is not None:
         for found in find_rereading_groups(at.log, at.roles):
-            yield warn(found.text, remedy(at.log, at.config.log.prefix, found))
+            yield warn(found.text, remedy(found))
+
+
+def topics(at: Subject) -> Results:
+    """Topics whose records are gone, though the stage that writes them has worked."""
+    if at.log is not None:
+        for name, mend in find_emptied_topics(at.log):
+            yield warn(f"{name} is empty, though its stage has worked: it was deleted and made again", mend)
 
 
 def runs(at: Subject) -> Results:

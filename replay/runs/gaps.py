@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from replay.runs.dead_letters import LetterState, Settlements
 from replay.runs.phases import Phase, phases_of
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import dead_letters_of
@@ -24,7 +25,7 @@ def gaps_of(log: Log, run: Run) -> list[Gap]:
 
 
 def count_dead_letters(log: Log, run: Run) -> int:
-    """Count the stored dead letters of MEASURE, JUDGE and TALLY for a run."""
+    """Count the stored dead letters of MEASURE, JUDGE and TALLY for a run, without those whose retry was read."""
     if DEAD_LETTERS not in log.topics():
         return 0
     begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCK_SKEW_MS))
@@ -32,8 +33,13 @@ def count_dead_letters(log: Log, run: Run) -> int:
         At(DEAD_LETTERS, partition): span
         for partition, span in enumerate(zip(begun, log.end(DEAD_LETTERS), strict=True))
     }
-    letters = dead_letters_of(log.read_all(spans))
-    return sum(letter.run == run.name and letter.stage in _JUDGED_BY for _, letter in letters)
+    settlements = Settlements(log)
+    return sum(
+        letter.run == run.name
+        and letter.stage in _JUDGED_BY
+        and settlements.state_of(message, letter) is not LetterState.RETRIED
+        for message, letter in dead_letters_of(log.read_all(spans))
+    )
 
 
 def merge_gaps(gaps: Iterable[Gap]) -> list[Gap]:

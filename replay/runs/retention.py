@@ -16,7 +16,7 @@ from stream.log.contract import Log
 from stream.log.offsets import renew_offsets
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Run, RunStatus
-from stream.schema.topics import SCORES
+from stream.schema.topics import RETRIES, SCORES
 
 BACK_DAYS = 30
 _DAY_MS = 86_400_000
@@ -58,7 +58,7 @@ def renew_idle(log: Log, control: Control) -> None:
     for name, run in control.runs.items():
         if name != control.alias.run and run.state != RunStatus.REMOVED:
             for group, topics in reads_of_run(run.names()).items():
-                renew_offsets(log, group, topics)
+                renew_offsets(log, group, [*topics, RETRIES])
 
 
 def oldest_unread(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:

@@ -14,6 +14,7 @@ from kafka.protocol.consumer import IsolationLevel
 
 from stream.kafka.client import AdminClient
 from stream.kafka.errors import translate_error, translated_errors
+from stream.kafka.handshake import refusal
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
@@ -260,7 +261,7 @@ class KafkaAdmin:
             while True:
                 try:
                     if self._client is None:
-                        self._client = AdminClient(**self._options)
+                        self._client = self._connect()
                     return question(self._client)
                 except (kafka_errors.KafkaError, OSError) as error:
                     if not isinstance(error, _NOT_READY):
@@ -269,6 +270,14 @@ class KafkaAdmin:
                     if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
                         raise
                 time.sleep(_RETRY_S)
+
+    def _connect(self) -> AdminClient:
+        try:
+            return AdminClient(**self._options)
+        except kafka_errors.KafkaTimeoutError as error:
+            if why := refusal(self._options["bootstrap_servers"], self._options):
+                raise StreamError(f"the broker answers, but refuses this client: {why}") from error
+            raise
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None

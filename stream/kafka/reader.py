@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 _STEP_S = 0.2
 _TURN_MS = 20
 _LOG_EVERY_S = 5.0
+_SILENT_S = 5.0  # without a record or a step: the rest of a partition may hold none
+_CONFIRM_S = 2.0
 
 Steps = dict[TopicPartition, tuple[list[Any], int]]
 """Partition -> (its next records, the next offset)."""
@@ -31,6 +33,8 @@ class KafkaReader:
 
     def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """`ranges`: partition -> (first offset, end offset, exclusive). Raises LogUnavailable."""
+        self._options = options
+        self._moved_at = time.monotonic()
         self._stops = {at: stop for at, (start, stop) in ranges.items() if start < stop}
         self._consumer: Consumer | None = None
         if self._stops:
@@ -63,7 +67,25 @@ class KafkaReader:
                 if position >= stop:
                     del self._stops[at]
                     self._consumer.pause(at)
+            now = time.monotonic()
+            if steps:
+                self._moved_at = now
+            elif now - self._moved_at > _SILENT_S:
+                self._moved_at = now
+                return self._pass_removed(self._consumer)
             return steps
+
+    def _pass_removed(self, consumer: Consumer) -> Steps:
+        """Pass ends without a record or marker: the broker has removed them, and would send nothing for ever."""
+        steps: Steps = {}
+        for at, stop in list(self._stops.items()):
+            position = _reached(consumer, at)
+            if position >= 0 and _is_removed(self._options, at, position, stop):
+                log.warning("offsets_removed", topic=at.topic, partition=at.partition, first=position, end=stop)
+                steps[at] = ([], stop)
+                del self._stops[at]
+                consumer.pause(at)
+        return steps
 
     def close(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -99,6 +121,17 @@ def read_all(
         for steps in reader.rounds(silence_s):
             for records, _ in steps.values():
                 yield from records
+
+
+def _is_removed(options: Mapping[str, Any], at: TopicPartition, position: int, stop: int) -> bool:
+    """Whether the broker answers that it has nothing in [position, stop), and no transaction there is open."""
+    with closing(Consumer(options)) as consumer:
+        consumer.assign([at])
+        if consumer.end_offsets([at])[at] < stop:  # the end of committed records
+            return False
+        consumer.seek(at, position)
+        found = consumer.poll(int(_CONFIRM_S * 1000), 1)
+        return not found and _reached(consumer, at) == position and (consumer.highwater(at) or 0) >= stop
 
 
 def _reached(consumer: Consumer, at: TopicPartition) -> int:

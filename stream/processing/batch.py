@@ -12,6 +12,7 @@ from stream.log.errors import BadRecord, RecordsExpired
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Meter
+from stream.processing.retries import input_of
 from stream.processing.stage import PASSED_ON, Context, Stage
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, read
@@ -39,6 +40,9 @@ class Batch:
         """Process in order; `prepared`: index -> result or exception. Raises the first error that ends the batch."""
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
+            taken = input_of(message, self._stage)
+            if taken is None:
+                continue
             if message.expired:
                 self.expired.append(message)
                 self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
@@ -48,7 +52,7 @@ class Batch:
             if heartbeat.is_heartbeat(message):
                 self._pass_on(message)
             elif message.value is not None:
-                self._process_one(message, prepared[index])
+                self._process_one(taken, prepared[index], is_retry=taken is not message)
 
     def tick(self, partitions: Sequence[int]) -> None:
         self._stage.tick({partition: self._context(partition) for partition in partitions})
@@ -61,7 +65,7 @@ class Batch:
             self.meter.count("log_records", topic=output.topic, direction="out")
         return Commit(self._outputs, self._offsets, state)
 
-    def _process_one(self, message: Message, prepared: Any) -> None:
+    def _process_one(self, message: Message, prepared: Any, *, is_retry: bool) -> None:
         headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
         context = self._context(message.partition, headers)
         try:
@@ -73,7 +77,8 @@ class Batch:
         except Exception as error:  # the class decides whether it concerns one record
             if not concerns_one_record(error):
                 raise
-            if not message.damage or message.may_return:  # permanent damage is not the stage's fault
+            # permanent damage is not the stage's fault, and a retry that fails must not hold back other records
+            if not is_retry and (not message.damage or message.may_return):
                 self.outcomes.append(True)
             self.dead_letters += 1
             self.last_error = error
@@ -111,10 +116,11 @@ def concerns_one_record(error: Exception) -> bool:
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records by index, or their errors; without heartbeats, tombstones and spans that expired unread."""
+    """Records by index, or their errors; without heartbeats, tombstones, expired spans, and retries of other stages."""
     records: dict[int, Record | Exception] = {}
-    for index, message in enumerate(messages):
-        if message.value is None or message.expired or heartbeat.is_heartbeat(message):
+    for index, read_message in enumerate(messages):
+        message = input_of(read_message, stage)
+        if message is None or message.value is None or message.expired or heartbeat.is_heartbeat(message):
             continue
         try:
             records[index] = read(stage.inputs[message.topic], message)

@@ -35,6 +35,7 @@ class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
     value: bytes | None
     run: str = ""  # the stage's run, or else the record's; "" = none
     expired: int = 0  # number of offsets from `offset` that expired unread; 0 = a single record
+    retries: int = 0  # how often its record was retried before
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:

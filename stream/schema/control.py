@@ -25,9 +25,7 @@ _READ = 1  # newest schema that this code reads
 RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score", "order", "forgotten", "panel")  # rows that are not about runs
-_FENCED = (
-    "another process began to change the runs of this log: this change was not written; check the runs, and try again"
-)
+_FENCED = "another process began to change the runs or dead letters of this log: this change was not written; try again"
 _LOOK_EVERY_S = 0.1
 
 
@@ -133,6 +131,10 @@ class ControlWriter:
 
     def forget(self, run: str) -> None:
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
+
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append records of other topics, that are also written by one process at a time. Raises as `put`."""
+        self._commit(outputs)
 
     def claim(self) -> None:
         """Fence earlier writers; call it before reading. Raises as `put`."""

@@ -13,6 +13,7 @@ import msgspec
 
 from stream.log.contract import Message
 from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema import topics
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -245,6 +246,24 @@ def decode(kind: type[R], value: bytes) -> R:
     if record.v > kind.VERSION:
         raise _too_new(kind, record.v)
     return record
+
+
+_KINDS: dict[str, type[Record]] = {
+    topics.HITS: Hit,
+    topics.PAGES: Page,
+    topics.FEATURES: Features,
+    topics.VERDICTS: Verdict,
+    topics.SCORE_REQUESTS: ScoreRequest,
+    topics.SCORES: Score,
+    topics.SITES: SiteState,
+    topics.RATES: RatePoint,
+    topics.DECISIONS: Decision,
+}
+
+
+def kind_of(topic: str) -> type[Record] | None:
+    """The records of a topic, also of a run's own (`verdicts.NAME`); None if it has none of these."""
+    return next((_KINDS[name] for name in (topic, topic.rpartition(".")[0]) if name in _KINDS), None)
 
 
 def read(kind: type[R], message: Message) -> R:

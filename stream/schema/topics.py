@@ -15,6 +15,7 @@ SITE_TERMS = "sites.terms"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # there while `farmwatch copy` fills the log
+RETRIES = "retries"  # dead letters that an operator retried or dropped; the live stages read it beside their inputs
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
 
@@ -48,4 +49,5 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),
         kept_for(DEAD_LETTERS, 30),
+        kept_for(RETRIES, 30),
     ]

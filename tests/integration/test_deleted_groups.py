@@ -8,12 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from farmwatch.daemon.deleted_groups import RereadingGroup, find_rereading_groups, remedy
+from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
+from farmwatch.daemon.emptied_topics import find_emptied_topics
+from farmwatch.daemon.group_repair import repair_groups
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
+from stream.log.errors import StreamError
+from stream.processing.heartbeat import is_heartbeat
 from stream.schema.roles import Role
-from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
-from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
-from tests.support.worlds import KafkaWorld, World, settle
+from stream.schema.topics import FEATURES, HITS, SCORE_REQUESTS, SCORES, VERDICTS
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later
+from tests.support.worlds import World, settle
 
 SITES, PAGES = 3, 4
 
@@ -111,7 +115,7 @@ def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     (found,) = find_rereading_groups(lacking)
     assert found.group == "tally"
     assert "has offsets, but its store tally is empty: it resumes without its memory" in found.text
-    assert ("--to-earliest" in remedy(live.log, "p.", found)) is live.log.forgets_offsets
+    assert "`farmwatch doctor --repair`, which lets it read the retained records" in remedy(found)
 
 
 def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
@@ -137,9 +141,67 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
     assert len(again.outcome()[0]) == before + SITES
 
 
-def test_the_remedy_names_the_group_and_its_topics_as_the_broker_has_them(world: World) -> None:
-    """On Kafka a command that can be pasted, prefix included; the embedded log forgets no offsets by itself."""
-    said = remedy(world.log, "p.", RereadingGroup("judge", {FEATURES: 3}, "has no offsets"))
-    on_kafka = isinstance(world, KafkaWorld)
-    assert ("--group p.judge --topic p.features --reset-offsets --to-latest --execute" in said) is on_kafka
-    assert ("restore" in said) is not on_kafka
+def test_a_repaired_group_reads_only_the_records_without_a_result(live: LiveWorld) -> None:
+    """JUDGE lost its offsets while features waited: after the repair each page has one verdict, on both logs."""
+    live.log.remove(groups=["judge"])
+    live.feed(pages_later(live, sites=SITES, pages=2))
+    (found,) = find_rereading_groups(live.log)
+    assert "`farmwatch doctor --repair`, which sets its offsets" in remedy(found)
+    (said,) = repair_groups(live.log)
+    assert said.startswith("judge: ") and said.endswith(" of features left to read")
+    assert list(find_rereading_groups(live.log)) == []
+    live.carry_on()
+    verdicts, _ = live.outcome()
+    assert len({verdict.id for verdict in verdicts}) == len(verdicts) == SITES * (PAGES + 2)
+
+
+def test_score_is_repaired_by_the_fetches_of_its_scores(live: LiveWorld) -> None:
+    """Its requests are read; scores name the fetch that asked for them."""
+    assert records(live, SCORE_REQUESTS)
+    live.log.remove(groups=["score"])
+    assert [found.group for found in find_rereading_groups(live.log)] == ["score"]
+    list(repair_groups(live.log))
+    for partition, offset in enumerate(live.log.committed("score", SCORE_REQUESTS)):
+        assert all(map(is_heartbeat, live.log.read(SCORE_REQUESTS, partition, offset or 0)))
+
+
+def test_offsets_beyond_the_end_are_repaired(live: LiveWorld) -> None:
+    """Only the partition whose offset is beyond the end changes."""
+    before = live.log.committed("judge", FEATURES)
+    member = live.log.join("judge", [FEATURES], member="m")
+    settle([member], PARTITIONS)
+    member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
+    member.close()
+    list(repair_groups(live.log))
+    after = live.log.committed("judge", FEATURES)
+    assert after[1:] == before[1:] and (after[0] or 0) <= live.log.end(FEATURES)[0]
+    assert list(find_rereading_groups(live.log)) == []
+
+
+def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
+    """Its offsets would move under it: the refusal says to stop it."""
+    live.log.remove(groups=["judge"])
+    member = live.log.join("judge", [FEATURES], member="m")
+    settle([member], PARTITIONS)
+    with pytest.raises(StreamError, match="stop them before"):
+        list(repair_groups(live.log))
+    member.close()
+
+
+def test_tally_needs_no_repair(live: LiveWorld) -> None:
+    """It knows what it has read, so nothing is set and the operator is told so."""
+    live.log.remove(groups=["tally"])
+    (found,) = find_rereading_groups(live.log)
+    assert remedy(found) == "nothing has to be repaired" and "duplicate" not in found.text
+    assert list(repair_groups(live.log)) == []
+
+
+@pytest.mark.parametrize("topic", [VERDICTS, SCORES, "sites"])
+def test_a_topic_that_was_deleted_and_made_again_is_reported(live: LiveWorld, topic: str) -> None:
+    """With the replay that makes its records again from the features; the log begins with features, without pages."""
+    assert [name for name, _ in find_emptied_topics(live.log)] == ["pages"]
+    live.log.remove(topics=[topic])
+    policy = CleanupPolicy.DELETE if topic == VERDICTS else CleanupPolicy.COMPACT
+    live.log.create([Topic(topic, PARTITIONS, policy)])
+    found = dict(find_emptied_topics(live.log))
+    assert found.keys() == {"pages", topic} and "`farmwatch cutover rebuilt`" in found[topic]

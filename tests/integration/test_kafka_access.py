@@ -17,7 +17,7 @@ from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
 from stream.log.errors import StreamError
-from tests.support.kafka_broker import Broker, free_ports
+from tests.support.kafka_broker import Broker, broker, free_ports
 from tests.support.paths import DOCS
 from tests.support.waiting import wait_until
 from tests.support.worlds import drain, record, settle, values
@@ -83,7 +83,7 @@ def settings(certificate: Path, **changed: Any) -> KafkaSettings:
     (block,) = re.findall(r"```toml\n(\[kafka\.client\].+?)```", PAGE, re.DOTALL)
     client = tomllib.loads(block)["kafka"]["client"]
     client |= {"ssl_cafile": str(certificate), "sasl_plain_password": PASSWORD} | changed
-    return KafkaSettings(client=client, connect_timeout_s=10)
+    return KafkaSettings(client=client, connect_timeout_s=3)
 
 
 def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path: Path) -> None:
@@ -109,13 +109,42 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
     log.close()
 
 
-def test_a_wrong_password_and_an_unknown_certificate_are_reported(guarded: tuple[str, Path], tmp_path: Path) -> None:
-    """Neither is retried without end, and no message contains the password."""
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"sasl_plain_password": "not this one"}, "refuses the user or the password: set kafka.client.sasl_plain_"),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "offers the SASL mechanisms PLAIN, not SCRAM-SHA-256: set kafka.client."),
+        (
+            {"security_protocol": "SASL_PLAINTEXT"},
+            "speaks SASL_SSL, this client SASL_PLAINTEXT: set kafka.client.",
+        ),
+        (
+            {"security_protocol": "PLAINTEXT"},
+            "speaks SASL_SSL, this client PLAINTEXT: set kafka.client.",
+        ),
+        ({"ssl_cafile": "other.pem"}, "CERTIFICATE_VERIFY_FAILED: set kafka.client.ssl_cafile"),
+    ],
+)
+def test_a_refused_client_is_told_the_setting(
+    guarded: tuple[str, Path], tmp_path: Path, changed: dict[str, str], said: str
+) -> None:
+    """It is not taken for a broker that is away and retried for ever, and no message holds the password."""
     address, certificate = guarded
-    other = tmp_path / "other.pem"
-    make_certificate(tmp_path / "key.pem", other, "other")
-    for wrong in (settings(certificate, sasl_plain_password="not this one"), settings(other)):
-        with pytest.raises(StreamError) as caught:
-            KafkaLog(address, prefix=PREFIX, state_folder=tmp_path / "state", settings=wrong).topics()
-        assert "not this one" not in str(caught.value) and PASSWORD not in str(caught.value)
-        assert address in str(caught.value)
+    make_certificate(tmp_path / "key.pem", tmp_path / "other.pem", "other")
+    if "ssl_cafile" in changed:
+        changed = {"ssl_cafile": str(tmp_path / changed["ssl_cafile"])}
+    wrong = settings(certificate, **changed)
+    with pytest.raises(StreamError) as caught:
+        KafkaLog(address, prefix=PREFIX, state_folder=tmp_path / "state", settings=wrong).topics()
+    text = str(caught.value)
+    assert text.startswith(f"the broker answers, but refuses this client: {address}") and said in text
+    assert not caught.value.retriable
+    assert "not this one" not in text and PASSWORD not in text
+
+
+def test_a_client_with_sasl_is_told_of_a_listener_without(tmp_path: Path) -> None:
+    """The open listener asks for neither TLS nor SASL."""
+    trusted = KafkaSettings(client={"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"})
+    plain = broker()
+    with pytest.raises(StreamError, match=f"{plain} speaks PLAINTEXT, this client SASL_PLAINTEXT"):
+        KafkaLog(plain, prefix=PREFIX, state_folder=tmp_path / "state", settings=trusted).topics()

@@ -125,3 +125,33 @@ def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_p
     with pytest.raises(StreamError, match=r"offsets 0 to 0 of .*state\.s, partition 0, is damaged"):
         list(other.scan_state("s", 0))
     other.close()
+
+
+def test_a_changelog_whose_last_marker_was_removed_is_restored(
+    log: KafkaLog, one_broker: Broker, tmp_path: Path
+) -> None:
+    """Compaction may remove the last marker of a rolled segment: nothing is left to read up to the end, and no error.
+
+    The state is restored all the same, by a command and by the next owner of the partition.
+    """
+    member = log.join("g", ["in"], member="m", store="s")
+    settle([member], 1)
+    member.commit(Commit(state={0: [StateChange(b"k", b"v")]}))
+    member.close()
+    (end,) = log.end("state.s")
+    file = segment(one_broker, log, "state.s")
+    one_broker.stop()
+    last, at = batches(file)[-1]
+    assert last == end - 1
+    with file.open("r+b") as opened:
+        opened.truncate(at)
+    file.with_name(f"{end:020}.log").touch()  # the newest segment is empty
+    one_broker.start()
+    again = KafkaLog(one_broker.address, prefix=log._site.prefix, state_folder=tmp_path / "another")
+    assert again.end("state.s") == [end]
+    assert list(again.scan_state("s", 0)) == [(b"k", b"v")]
+    member = again.join("g", ["in"], member="n", store="s")
+    settle([member], 1)
+    assert member.state(0).get(b"k") == b"v"
+    member.close()
+    again.close()

@@ -71,6 +71,7 @@ _TOPICS = {  # name -> key, writers
         " `crawl`, `exclude`, `forget`",
     ),
     "dead-letters": ("that of the original record", "every stage"),
+    "retries": ("that of the original record", "`dead retry`, `dead drop`"),
 }
 _EXITS = {
     Exit.OK: "done, nothing wrong",

@@ -10,11 +10,13 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import setting_rows
-from farmwatch.config.opening import check_log_url
+from farmwatch.config.opening import check_log_url, opened
+from farmwatch.daemon.group_repair import repair_groups
 from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.checks import examine
-from farmwatch.terminal.messages import put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put_json, put_table, put_wrapped
 from stream.text.user_errors import Exit
+from stream.text.wording import one_line
 
 config = App(name="config")
 
@@ -25,12 +27,20 @@ def doctor(
         bool,
         Parameter(negative="", help="Also what a deployment needs: user, folders, secrets, brokers, metrics, limits."),
     ] = False,
+    repair: Annotated[
+        bool,
+        Parameter(negative="", help="First set the lost offsets of groups; only while farmwatch is stopped."),
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Check the installation: one line each, OK, WARN or FAIL, and the remedy. Exit code 1 on any FAIL."""
     found = []
     loaded = common.load()
+    if repair:
+        with opened(loaded.config, write=True) as log:
+            for said in repair_groups(log):
+                message(one_line(f"repaired the group {said}"))
     for result in examine(loaded.config, loaded.file, deploy=deploy):
         found.append(result)
         if not json:

@@ -1,26 +1,33 @@
-"""The command `canaries`: sent and processed canaries, and the measured errors. Read-only."""
+"""The commands `canaries`: sent and processed canaries with the measured errors (read-only), and a file of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
+from cyclopts import App, Parameter
 
+from crawler.warc.pages import ArchivedPage, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.canaries import CanarySite, read_canaries
+from farmwatch.daemon.canary_maker import LEAST_PAGES, CanaryMaker
+from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from replay.runs.site_table import read_sites
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
 from scoring.rates.split_rates import Versions, comparable
-from stream.schema.records import SiteState
-from stream.text.user_errors import Exit
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Page, SiteState
+from stream.schema.topics import PAGES
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 _SAID = {
@@ -33,7 +40,11 @@ _SAID = {
 }
 
 
-def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+canaries = App(name="canaries")
+
+
+@canaries.default
+def show_canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Canaries: pages of known truth (canary.file) that all stages process, and their verdicts.
 
     Counted per ruleset, detector and site method: of each label and each content one round, the newest that is not on
@@ -67,6 +78,75 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     if not json:
         print_caveats(warnings, short=True)
     return Exit.OK
+
+
+@canaries.command(name="make")
+def make_canaries(
+    file: Annotated[Path, Parameter(help="File to write: .jsonl, .jsonl.gz or .jsonl.zst; for canary.file.")],
+    /,
+    *,
+    human: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Source of human pages: a log (sqlite:FOLDER, kafka:HOST:PORT) or a WARC file; may be repeated.",
+            negative="",
+        ),
+    ] = None,
+    llm: Annotated[
+        list[Path] | None,
+        Parameter(help="Folder of texts by language models (.txt, .md), one a page; may be repeated.", negative=""),
+    ] = None,
+    common: Common = DEFAULTS,
+) -> int:
+    """Make a file of canaries: human sites of pages captured before November 2022, LLM sites of folders of texts.
+
+    Human pages come from a log, for example one that `farmwatch search --source commoncrawl` has filled from a crawl of
+    2022 or before, or from WARC files. The texts of one folder make one LLM site, or several of canary.pages texts. A
+    site needs 15 pages. An existing file is not replaced.
+
+    Exit code 1 if a truth that was asked for has fewer sites than rate.canary_least, 2 if there is none at all.
+    """
+    if not human and not llm:
+        raise UsageError("give --human LOG or WARC, or --llm FOLDER, or both")
+    if file.exists():
+        raise UsageError(f"{file} exists: choose another name, or remove it")
+    config = common.load().config
+    maker = CanaryMaker(config.canary.pages)
+    for source in human or ():
+        maker.add_human(_pages_of(source, common))
+    maker.end_human()
+    for folder in llm or ():
+        maker.add_llm(folder)
+    for reason, pages in maker.skipped.items():
+        message(f"{counted(pages, 'page')} skipped: {reason}")
+    for truth, sites in maker.small.items():
+        message(f"{counted(sites, f'{truth} site')} left out: fewer than {LEAST_PAGES} pages")
+    if not maker.lines:
+        raise UsageError("no site has enough pages: nothing was written")
+    maker.write(file)
+    few = False
+    for truth, asked in (("human", human), ("llm", llm)):
+        if asked:
+            sites, pages = maker.sites(truth), sum(line.truth == truth for line in maker.lines)
+            put(f"{truth}: {counted(sites, 'site')}, {counted(pages, 'page')}")
+            few |= sites < config.rate.canary_least
+    if few:
+        message(f"fewer than {config.rate.canary_least} sites of a truth (rate.canary_least) correct nothing: add some")
+    return Exit.PROBLEM if few else Exit.OK
+
+
+def _pages_of(source: str, common: Common) -> Iterator[Page]:
+    """The pages of a log or of a WARC file. Raises FarmwatchError."""
+    if source.startswith(("sqlite:", "kafka:")):
+        with opened(common.load(f"log.url={source}").config) as log:
+            for partition in range(log.topics().get(PAGES, 0)):
+                yield from (page for _, page in records_of(Page, log.read(PAGES, partition)))
+        return
+    with binary_input(Path(source), packed=False) as stream:
+        settings = common.load().config.crawl
+        for found in pages_of(stream, settings, now_ms=int(time.time() * 1000), source="warc"):
+            if isinstance(found, ArchivedPage):
+                yield found.page
 
 
 def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:

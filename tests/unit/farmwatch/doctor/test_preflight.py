@@ -203,7 +203,7 @@ def test_groups_that_start_over_are_told_before_a_role_starts(farmwatch: Runner,
     told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]
     assert [line.split()[3] for line in told] == ["measure", "judge", "tally"]
     assert "judge has no offsets, though verdicts has its output, so it reads features (2 records) again" in told[1]
-    assert "; to prevent that, stop farmwatch now" in told[1]
+    assert "; stop farmwatch now and run `farmwatch doctor --repair`" in told[1]
     assert "warning: the group" not in farmwatch("up", "--log", finished, "--role", "crawl").err
     assert farmwatch("doctor", "--log", finished).out.count("the group judge has no offsets") == 1
 

@@ -1,0 +1,284 @@
+"""The commands `dead`: the dead letters of a log; retry their records, or drop them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
+from replay.runs.dead_letters import LetterState, StoredLetter, read_letter, read_letters
+from replay.runs.settle_letters import Settled, Wanted, settle
+from stream.log.errors import BadRecord
+from stream.processing.dead_letters import DeadLetter
+from stream.schema.records import decode, kind_of
+from stream.schema.runs import shown_run
+from stream.text.user_errors import Exit, NotFound, UsageError
+from stream.text.wording import counted, moment, one_line
+
+_SHOWN = 400  # characters of a field of a record
+_ID = "PARTITION/OFFSET of a letter, as `dead list` shows it"
+Letters = Annotated[list[str] | None, Parameter(help=f"{_ID}; several.", negative="")]
+OfStage = Annotated[str, Parameter(help="Only letters of this stage: crawl, measure, judge, score or tally.")]
+OfReason = Annotated[str, Parameter(help="Only letters with this reason: the class of the error.")]
+All = Annotated[bool, Parameter(name="--all", negative="", help="All open letters.")]
+DryRun = Annotated[bool, Parameter(negative="", help="Only print the outcome.")]
+dead = App(name="dead")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The letters of a stage and run with the same reason."""
+
+    stage: str
+    run: str
+    reason: str
+    states: Counter[LetterState]
+    newest: StoredLetter
+
+    @property
+    def settled(self) -> str:
+        """The numbers of the letters that are not open."""
+        return ", ".join(
+            f"{count} {state}" for state, count in sorted(self.states.items()) if state != LetterState.OPEN
+        )
+
+
+@dead.command(name="list")
+def list_letters(
+    *,
+    stage: OfStage = "",
+    reason: OfReason = "",
+    each: Annotated[bool, Parameter(negative="", help="A line for each letter.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """List the dead letters of the log by stage and reason: records that a stage could not process.
+
+    A letter is open until `dead retry` or `dead drop` settles it, and kept for 30 days. A retry is waiting until its
+    stage has read it; if it fails again, there is a new letter. JSON: one object a line.
+    """
+    config = common.load().config
+    with opened(config) as log:
+        found = (stored for stored in read_letters(log) if _is_of(stored, stage, reason))
+        if each:
+            return _list_each(found, json)
+        groups: dict[tuple[str, str, str], _Group] = {}
+        for stored in found:
+            key = stored.letter.stage, stored.letter.run, stored.reason
+            group = groups.setdefault(key, _Group(*key, Counter(), stored))
+            group.states[stored.state] += 1
+            if stored.message.timestamp_ms >= group.newest.message.timestamp_ms:
+                group.newest = stored
+    if json:
+        for group in groups.values():
+            states = {str(state): group.states[state] for state in LetterState}
+            newest = _fields(group.newest)
+            put_json({"stage": group.stage, "run": group.run, "reason": group.reason, **states, "newest": newest})
+        return Exit.OK
+    if not groups:
+        message("no dead letters")
+        return Exit.OK
+    put_columns(
+        groups.values(),
+        {
+            "stage": "stage",
+            "run": lambda group: shown_run(group.run),
+            "reason": "reason",
+            "open": lambda group: group.states[LetterState.OPEN],
+            "settled": "settled",
+            "newest": lambda group: group.newest.id,
+            "at": lambda group: moment(group.newest.message.timestamp_ms),
+            "error": lambda group: group.newest.letter.error.partition(": ")[2][:_SHOWN],
+        },
+        same=("run",),
+        below=1,
+    )
+    message("`farmwatch dead show NEWEST` shows a letter, `dead retry` and `dead drop` settle open ones")
+    return Exit.OK
+
+
+@dead.command(name="show")
+def show_letter(
+    letter: Annotated[str, Parameter(help=f"{_ID}.")], /, *, json: AsJson = False, common: Common = DEFAULTS
+) -> int:
+    """Show a dead letter: the cause, the origin of its record, and the record, with long fields shortened."""
+    partition, offset = _place(letter)
+    config = common.load().config
+    with opened(config) as log:
+        found = read_letter(log, partition, offset)
+    if found is None:
+        raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
+    fields = _fields(found)
+    content = fields | {"headers": dict(found.message.headers), "record": _record(found.letter)}
+    if json:
+        put_json(content)
+        return Exit.OK
+    for name, value in fields.items():
+        put_wrapped(one_line(f"{name}: {value}"), "  ")
+    put_wrapped(one_line(f"size: {len(found.letter.value or b''):,} bytes"), "  ")
+    record = content["record"]
+    for name, value in record.items() if isinstance(record, dict) else [("record", record)]:
+        put_wrapped(f"  {one_line(f'{name}: {value}')}", "    ")
+    return Exit.OK
+
+
+@dead.command(name="retry")
+def retry_letters(
+    letters: Letters = None,
+    /,
+    *,
+    stage: OfStage = "",
+    reason: OfReason = "",
+    every: All = False,
+    again: Annotated[
+        bool,
+        Parameter(negative="", help="Also records that failed three retries, and named dropped letters."),
+    ] = False,
+    dry_run: DryRun = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Give the records of open dead letters to their stage once more, in their order.
+
+    Only the stage that failed reads a retry, in its next batch, also while the daemon runs; other stages, and replays,
+    read nothing twice. If it fails again, there is a new letter. A letter of a run that is not live is refused, and so
+    is a record that failed three retries.
+
+    Exit code 1 if a chosen letter was refused, or none was found.
+    """
+    wanted = _wanted(letters or (), stage, reason, every=every, expired=False)
+    with opened(common.load().config, write=not dry_run) as log:
+        found = settle(log, wanted, retry=True, again=again, dry_run=dry_run)
+    return _report(found, "would retry" if dry_run else "retried", dry_run, json)
+
+
+@dead.command(name="drop")
+def drop_letters(
+    letters: Letters = None,
+    /,
+    *,
+    stage: OfStage = "",
+    reason: OfReason = "",
+    every: All = False,
+    dry_run: DryRun = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Mark open dead letters as settled: their pages stay out of the share. The letters stay as evidence.
+
+    Exit code 1 if a chosen letter was refused, or none was found.
+    """
+    wanted = _wanted(letters or (), stage, reason, every=every, expired=True)
+    with opened(common.load().config, write=not dry_run) as log:
+        found = settle(log, wanted, retry=False, dry_run=dry_run)
+    return _report(found, "would drop" if dry_run else "dropped", dry_run, json)
+
+
+def _wanted(letters: Sequence[str], stage: str, reason: str, *, every: bool, expired: bool) -> Wanted:
+    """Whether a letter is chosen: by its id, or open and by stage and reason. Raises UsageError.
+
+    `expired`: also letters of records that retention removed unread.
+    """
+    if not (letters or stage or reason or every):
+        raise UsageError("name letters, or give --stage, --reason or --all")
+    if letters and (stage or reason or every):
+        raise UsageError("name letters, or give --stage, --reason or --all: not both")
+    places = {_place(letter) for letter in letters}
+
+    def wanted(stored: StoredLetter) -> bool:
+        if places:
+            return (stored.message.partition, stored.message.offset) in places
+        is_open = stored.state is LetterState.OPEN and (expired or not stored.letter.expired)
+        return is_open and _is_of(stored, stage, reason)
+
+    return wanted
+
+
+def _is_of(stored: StoredLetter, stage: str, reason: str) -> bool:
+    return stage in ("", stored.letter.stage) and reason in ("", stored.reason)
+
+
+def _place(letter: str) -> tuple[int, int]:
+    partition, _, offset = letter.partition("/")
+    if not all(part.isascii() and part.isdigit() for part in (partition, offset)):
+        raise UsageError(f"{letter!r} is no dead letter: give {_ID}")
+    return int(partition), int(offset)
+
+
+def _report(found: Settled, done: str, dry_run: bool, json: bool) -> int:
+    if json:
+        by = [{"stage": stage, "reason": reason, "letters": n} for (stage, reason), n in found.settled.items()]
+        put_json({"settled": found.count, "dry_run": dry_run, "by": by, "refused": dict(found.refused)})
+    else:
+        for (stage, reason), number in found.settled.items():
+            put_wrapped(one_line(f"{done} {counted(number, 'letter')} of {stage}: {reason}"), "  ")
+    for cause, number in found.refused.items():
+        message(one_line(f"refused {counted(number, 'letter')}: {cause}"))
+    if not found.count and not found.refused:
+        message("no open dead letter was chosen: `farmwatch dead list` shows them")
+    return Exit.OK if found.count and not found.refused else Exit.PROBLEM
+
+
+def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
+    if json:
+        for stored in found:
+            put_json(_fields(stored))
+        return Exit.OK
+    put_columns(
+        found,
+        {
+            "letter": "id",
+            "state": "state",
+            "stage": lambda stored: stored.letter.stage,
+            "run": lambda stored: shown_run(stored.letter.run),
+            "origin": lambda stored: _origin(stored.letter),
+            "retries": lambda stored: stored.letter.retries or "",
+            "at": lambda stored: moment(stored.message.timestamp_ms),
+            "error": lambda stored: stored.letter.error,
+        },
+        same=("run",),
+        below=1,
+    )
+    return Exit.OK
+
+
+def _fields(stored: StoredLetter) -> dict[str, Any]:
+    letter = stored.letter
+    return {
+        "letter": stored.id,
+        "state": str(stored.state),
+        "stage": letter.stage,
+        "run": letter.run,
+        "error": letter.error,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "expired": letter.expired,
+        "attempts": letter.attempts,
+        "retries": letter.retries,
+        "at": moment(stored.message.timestamp_ms),
+        "key": letter.key.decode(errors="replace"),
+    }
+
+
+def _origin(letter: DeadLetter) -> str:
+    return f"{letter.topic}-{letter.partition} {letter.offset}"
+
+
+def _record(letter: DeadLetter) -> Any:
+    """The record by field, each shortened; the first bytes of one that cannot be decoded."""
+    kind = kind_of(letter.topic)
+    try:
+        if kind is None:
+            raise BadRecord("no topic of records")
+        fields = msgspec.structs.asdict(decode(kind, letter.value or b""))
+    except BadRecord:
+        return repr((letter.value or b"")[:_SHOWN])
+    return {name: text if len(text := str(value)) <= _SHOWN else f"{text[:_SHOWN]}…" for name, value in fields.items()}

@@ -1,0 +1,107 @@
+"""The command `status`: roles, lag, share, disk and what is wrong, on one screen. Read-only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.doctor.status import RoleState, Status, StatusReader
+from farmwatch.terminal.messages import put, put_json
+from scoring.rates.split_rates import RateLine
+from stream.text.user_errors import Exit
+from stream.text.wording import lasting, moment, one_line, size
+
+_WIDTH, _LINES = 80, 24  # of the screen that it fits
+_EVERY_S = 2.0
+
+
+def status(
+    *,
+    watch: Annotated[bool, Parameter(negative="", help="Renew it every 2 seconds until Ctrl-C.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Show the state of farmwatch on one screen: roles, lag, share, disk, and what is wrong.
+
+    The lag is in offsets, heartbeats included; the time left is at the rate of the last second, or, with --watch, since
+    the last look. What is wrong are findings of `farmwatch doctor` on the log, which says all of them in full.
+
+    JSON: one object, with --watch one a line. Exit code 1 if something is wrong.
+    """
+    config = common.load().config
+    with opened(config) as log:
+        reader = StatusReader(log, config)
+        reader.wait()
+        found = reader.read()
+        if not watch:
+            if json:
+                put_json(msgspec.to_builtins(found))
+            else:
+                put("\n".join(screen(found)))
+            return Exit.PROBLEM if found.wrong else Exit.OK
+        if json or not sys.stdout.isatty():
+            while True:
+                put_json(msgspec.to_builtins(found)) if json else put("\n".join([*screen(found), ""]))
+                sys.stdout.flush()
+                time.sleep(_EVERY_S)
+                found = reader.read()
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(auto_refresh=False, screen=True) as live:
+            while True:
+                live.update(Text("\n".join(screen(found))), refresh=True)
+                time.sleep(_EVERY_S)
+                found = reader.read()
+
+
+def screen(found: Status) -> list[str]:
+    """The status as lines that fit a screen of 24 lines of 80 columns."""
+    lines = [f"{found.log}, run {found.run}, {moment(found.at)}", "", "role     processes      lag  per second  left"]
+    lines += [_role(state) for state in found.roles]
+    lines += ["", *_facts(found), ""]
+    room = _LINES - len(lines) - 1
+    wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in found.wrong]
+    if len(wrong) > room:
+        wrong = [*wrong[: room - 1], f"and {len(wrong) - room + 1} more"]
+    lines += [*wrong, "In full, with the remedies: farmwatch doctor"] if wrong else ["Nothing is wrong."]
+    return [_cut(one_line(line)) for line in lines]
+
+
+def _role(state: RoleState) -> str:
+    per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
+    left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
+    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{per_s:>12}  {left}"
+
+
+def _facts(found: Status) -> Iterator[str]:
+    if found.crawl is not None:
+        crawl = found.crawl
+        yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
+        yield f"       {crawl.active:,} of {crawl.sites:,} sites active, {crawl.stopped:,} stopped"
+    if found.share is None:
+        yield "share  no site yet"
+    else:
+        yield from _share(found.share)
+    yield f"disk   log {size(found.log_bytes)}, {size(found.free_bytes)} free"
+
+
+def _share(line: RateLine) -> Iterator[str]:
+    interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
+    share = line.method if line.share is None else f"{line.share:.1%}"
+    yield f"share  {share}{interval} of {line.scored_sites:,} sites with scored articles"
+    yield (
+        f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
+        f" {line.unclassifiable:,} unclassifiable"
+    )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"

@@ -1,0 +1,43 @@
+"""Detects topics that were deleted and made again: they are empty, though the stages have worked.
+
+`up` creates missing topics and the stages work on, but rates and audits lack the deleted records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replay.runs.lookup import names_of_live
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, SCORE_REQUESTS, SCORES
+
+_REPLAY = "make it again from features: `farmwatch replay --name rebuilt`, then `farmwatch cutover rebuilt`"
+_BACKUP = "restore a backup; without one rates stay right, but audits and replays lack these records"
+
+
+def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
+    """The topics of the live run without a record, not even an expired one, that must have had some; and the repair."""
+    names = names_of_live(Control(log))
+    existing = log.topics()
+
+    def holds(topic: str) -> bool:
+        return topic in existing and any(log.end(topic))
+
+    def stores(store: str) -> bool:
+        return any(size.records for size in log.sizes([f"state.{store}"]).values())
+
+    def has_read(group: str, topic: str) -> bool:
+        return topic in existing and any(offset for offset in log.committed(group, topic))
+
+    expected = (
+        (HITS, stores(FRONTIER_STORE), _BACKUP),
+        (PAGES, holds(names.features), _BACKUP),
+        (names.features, holds(names.verdicts), _BACKUP),
+        (names.verdicts, has_read(names.judge_group, names.features), _REPLAY),
+        (SCORES, has_read("score", SCORE_REQUESTS), _REPLAY),
+        (names.sites, stores(names.tally_store), _REPLAY),
+    )
+    for topic, had_records, repair in expected:
+        if had_records and topic in existing and not holds(topic):
+            yield topic, repair

@@ -1,0 +1,180 @@
+"""The state of a farmwatch at a glance: roles, crawl, share, disk, and the findings of the doctor. Read-only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from crawler.crawl_stage import frontier_left
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
+from farmwatch.daemon.rate_cache import read_cached_rate
+from farmwatch.daemon.review_labels import read_review
+from farmwatch.doctor import log_checks, machine_checks
+from farmwatch.doctor.check_result import CheckState, Results, Subject
+from replay.runs.lookup import names_of_live
+from replay.runs.offsets import processed_by
+from replay.runs.site_table import read_rows
+from replay.runs.topology import reads_of_live
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.log.contract import Clock, Log, wall_ms
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.schema.runs import shown_run
+from stream.schema.topics import HITS
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import one_line
+
+_SAMPLE_S = 1.0  # over which the first rates are measured
+_CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
+_CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
+    ("disk", machine_checks.disk),
+    ("segments", log_checks.segments),
+    ("dead letters", log_checks.dead_letters),
+    ("live run", log_checks.live_run),
+    ("groups", log_checks.groups),
+    ("topics", log_checks.topics),
+    ("runs", log_checks.runs),
+)
+
+
+class RoleState(msgspec.Struct, frozen=True):
+    """A role: its processes, and the offsets that it has not processed."""
+
+    role: str
+    members: list[str]
+    lag: int
+    per_s: float | None  # offsets processed per second since the last look
+    eta_s: float | None  # until the lag is 0 at this rate; None = unknown
+
+
+class CrawlState(msgspec.Struct, frozen=True):
+    """The sums of the frontier."""
+
+    sites: int
+    active: int
+    stopped: int
+    queued: int
+    fetched: int
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """A finding that needs the operator."""
+
+    state: str  # WARN | FAIL
+    check: str
+    found: str
+    mend: str
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that `farmwatch status` shows."""
+
+    at: int  # ms
+    log: str
+    run: str
+    roles: list[RoleState]
+    crawl: CrawlState | None  # None on Kafka, where it needs the whole changelog
+    share: RateLine | None  # None without a row
+    log_bytes: int
+    free_bytes: int
+    wrong: list[Trouble]
+
+
+class StatusReader:
+    """Reads the status of a log again and again; rates are those since the last look."""
+
+    def __init__(self, log: Log, config: Config, clock: Clock = wall_ms) -> None:
+        """Measure the first rates against the offsets of now."""
+        self._log = log
+        self._config = config
+        self._clock = clock
+        self._before = self._processed()
+        self._looked_s = time.monotonic()
+        self._checked_s = float("-inf")
+        self._wrong: list[Trouble] = []
+
+    def wait(self) -> None:
+        """Wait until rates can be measured."""
+        time.sleep(max(0.0, self._looked_s + _SAMPLE_S - time.monotonic()))
+
+    def read(self) -> Status:
+        """The status of now. Raises LogUnavailable."""
+        log, config, now_ms = self._log, self._config, self._clock()
+        control = Control(log)
+        roles = list(self._roles())
+        if time.monotonic() - self._checked_s > _CHECK_EVERY_S:
+            self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
+        absent = [state.role for state in roles if not state.members]
+        down = Trouble("WARN", "roles", f"no process of {', '.join(absent)}", "`farmwatch up` starts them")
+        existing = log.topics()
+        return Status(
+            at=now_ms,
+            log=config.log.url,
+            run=shown_run(control.alias.run),
+            roles=roles,
+            crawl=None if log.forgets_offsets or HITS not in existing else self._crawl(existing[HITS]),
+            share=self._share(control, now_ms),
+            log_bytes=sum(size.bytes for size in log.sizes(list(existing)).values()),
+            free_bytes=_free_bytes(config),
+            wrong=[*([down] if absent else []), *self._wrong],
+        )
+
+    def _roles(self) -> Iterator[RoleState]:
+        now, processed, existing = time.monotonic(), self._processed(), self._log.topics()
+        spent_s = max(0.001, now - self._looked_s)
+        for role, (group, topics) in zip(Role, self._reads().items(), strict=True):
+            there = [topic for topic in topics if topic in existing]
+            lag = max(0, sum(sum(self._log.end(topic)) for topic in there) - processed[group])
+            per_s = max(0, processed[group] - self._before.get(group, processed[group])) / spent_s
+            eta_s = 0.0 if not lag else lag / per_s if per_s else None
+            yield RoleState(role.value, self._log.members(group), lag, per_s, eta_s)
+        self._before, self._looked_s = processed, now
+
+    def _processed(self) -> dict[str, int]:
+        existing = self._log.topics()
+        return {
+            group: sum(sum(processed_by(self._log, group, topic)) for topic in topics if topic in existing)
+            for group, topics in self._reads().items()
+        }
+
+    def _reads(self) -> dict[str, tuple[str, ...]]:
+        return dict(reads_of_live(names_of_live(Control(self._log))))
+
+    def _crawl(self, partitions: int) -> CrawlState:
+        found = frontier_left(self._log, partitions)
+        return CrawlState(found.sites, found.active, found.stopped, found.queued, found.fetched)
+
+    def _share(self, control: Control, now_ms: int) -> RateLine | None:
+        topic, rate = names_of_live(control).sites, self._config.rate
+        if topic not in self._log.topics():
+            return None
+        kept = read_cached_rate(self._log, topic, rate, now_ms)
+        if kept is None:
+            rows = read_rows(self._log, topic)
+            lines = rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)) if rows else []
+        else:
+            lines = kept.lines
+        live = control.live
+        of_live = [line for line in lines if live is None or line.digest == live.digest]
+        return max(of_live or lines, key=lambda line: line.sites, default=None)
+
+    def _troubles(self) -> Iterator[Trouble]:
+        subject = Subject(self._config, log=self._log)
+        for name, check in _CHECKS:
+            try:
+                for found in check(subject):
+                    if found.state is not CheckState.OK:
+                        yield Trouble(found.state.value, name, one_line(found.found), one_line(found.mend))
+            except FarmwatchError as error:
+                yield Trouble(CheckState.FAIL.value, name, one_line(str(error)), "")
+
+
+def _free_bytes(config: Config) -> int:
+    folder = names_folder(config).absolute()
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
+    return shutil.disk_usage(existing).free

@@ -1,0 +1,124 @@
+"""The dead letters of a log, and the state of each: open, retried, or dropped."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from replay.runs.lookup import measuring_run, names_of_live
+from replay.runs.topology import reads_of_live
+from stream.log.contract import Log, Message
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.retries import Settlement, settlement_of
+from stream.processing.topic_reader import OnBad, dead_letters_of
+from stream.schema.control import Control
+from stream.schema.roles import Role
+from stream.schema.runs import LIVE, features_of, names_of
+from stream.schema.topics import DEAD_LETTERS, FEATURES, RETRIES
+
+
+class LetterState(enum.StrEnum):
+    """What became of a dead letter."""
+
+    OPEN = "open"
+    WAITING = "waiting"  # retried; its stage has not read the retry
+    RETRIED = "retried"  # its stage has read the retry; if that failed, there is a new letter
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLetter:
+    """A dead letter on its topic."""
+
+    letter: DeadLetter
+    message: Message
+    state: LetterState
+
+    @property
+    def id(self) -> str:
+        """Its place on the topic, which names it in commands."""
+        return f"{self.message.partition}/{self.message.offset}"
+
+    @property
+    def reason(self) -> str:
+        """The class of the error."""
+        return self.letter.error.partition(":")[0]
+
+
+class Settlements:
+    """The settled letters of a log."""
+
+    def __init__(self, log: Log) -> None:
+        """Take the offsets of the live groups before any letter: a retry that counts as read has left its result."""
+        self._log = log
+        self._exists = RETRIES in log.topics()
+        self._committed: dict[str, list[int | None]] = {}
+        self._of_partition: dict[int, dict[int, Settlement]] = {}
+        if self._exists:
+            for group in reads_of_live(names_of_live(Control(log))):
+                self._committed[group] = log.committed(group, RETRIES)
+
+    def state_of(self, message: Message, letter: DeadLetter) -> LetterState:
+        """The state of a letter."""
+        found = self._in(message.partition).get(message.offset)
+        if found is None:
+            return LetterState.OPEN
+        if not found.is_retry:
+            return LetterState.DROPPED
+        read = self._read_by(group_of(letter), message.partition)
+        return LetterState.RETRIED if read > found.offset else LetterState.WAITING
+
+    def _in(self, partition: int) -> Mapping[int, Settlement]:
+        if not self._exists:
+            return {}
+        if partition not in self._of_partition:
+            found = map(settlement_of, self._log.read(RETRIES, partition))
+            self._of_partition[partition] = {each.letter: each for each in found if each is not None}
+        return self._of_partition[partition]
+
+    def _read_by(self, group: str, partition: int) -> int:
+        if group not in self._committed:
+            self._committed[group] = self._log.committed(group, RETRIES)
+        return self._committed[group][partition] or 0
+
+
+def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = None) -> Iterator[StoredLetter]:
+    """The dead letters by partition and offset, which is the order in which their records failed.
+
+    `newest`: only so many offsets of each partition, for a letter holds its record.
+    """
+    if DEAD_LETTERS not in log.topics():
+        return
+    settlements = Settlements(log)
+    for partition, end in enumerate(log.end(DEAD_LETTERS)):
+        start = 0 if newest is None else max(0, end - newest)
+        for message, letter in dead_letters_of(log.read(DEAD_LETTERS, partition, start, end), on_bad):
+            yield StoredLetter(letter, message, settlements.state_of(message, letter))
+
+
+def read_letter(log: Log, partition: int, offset: int) -> StoredLetter | None:
+    """The dead letter at this place; None if there is none."""
+    if partition >= log.topics().get(DEAD_LETTERS, 0):
+        return None
+    settlements = Settlements(log)
+    found = dead_letters_of(log.read(DEAD_LETTERS, partition, offset, offset + 1))
+    return next((StoredLetter(letter, m, settlements.state_of(m, letter)) for m, letter in found), None)
+
+
+def group_of(letter: DeadLetter) -> str:
+    """The group of the stage and run that wrote a letter."""
+    run = letter.run or LIVE
+    names = names_of(run, FEATURES if run == LIVE else features_of(run))
+    own = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
+    return own.get(Role(letter.stage), letter.stage) if letter.stage in set(Role) else letter.stage
+
+
+def has_reader(control: Control, letter: DeadLetter) -> bool:
+    """Whether a live stage processes the records of the letter's stage and run, from the letter's topic."""
+    names = names_of_live(control)
+    served = {Role.MEASURE: measuring_run(names.features), Role.JUDGE: control.alias.run, Role.TALLY: control.alias.run}
+    if letter.stage in served and letter.run not in ("", served[Role(letter.stage)]):
+        return False
+    of_stage = dict(zip(Role, reads_of_live(names).values(), strict=True))
+    return letter.stage in set(Role) and letter.topic in of_stage[Role(letter.stage)]

@@ -1,0 +1,98 @@
+"""`farmwatch dead`: letters listed by reason, shown without control characters, retried and dropped."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+
+from stream.log.contract import Message
+from stream.opening import open_log
+from stream.processing.dead_letters import dead_letter
+from stream.schema.records import Features, Hit, encode
+from stream.schema.topics import FEATURES, HITS, RETRIES
+from stream.text.user_errors import Exit
+from tests.support.front_door import SITE, Runner
+
+_HOSTILE = "garden\x1b]0;owned\x07\x1b[2J\u202e"
+
+
+@pytest.fixture
+def url(finished: str) -> str:
+    """URL of a log with three letters of CRAWL, one of them of an unreadable record, and one of JUDGE."""
+    hit = encode(Hit(id="h", site=SITE, url=f"https://{SITE}/x", title=_HOSTILE + "x" * 2000))
+    features = encode(Features(id="f", site=SITE, page_id="p", url=f"https://{SITE}/x", epoch="e"))
+    with closing(open_log(finished)) as log:
+        for offset, value in enumerate((hit, hit, b"\x00\xff")):
+            message = Message(HITS, 0, offset, SITE.encode(), value, {}, 0)
+            log.append([dead_letter(message, "crawl", KeyError(_HOSTILE), 1)])
+        log.append([dead_letter(Message(FEATURES, 0, 7, b"k", features, {}, 0), "judge", ValueError("no"), 2, "live")])
+    return finished
+
+
+def test_letters_are_listed_by_stage_and_reason(farmwatch: Runner, url: str) -> None:
+    """With the number of open ones, the newest letter, and a line for each on request; both also as JSON."""
+    ran = farmwatch("dead", "list", "--log", url)
+    assert ran.code == Exit.OK
+    heads, crawl, judge = (line.split("\t") for line in ran.out.splitlines())
+    assert heads[:6] == ["stage", "run", "reason", "open", "settled", "newest"]
+    assert (crawl[0], crawl[2:4], crawl[5]) == ("crawl", ["KeyError", "3"], "0/2")
+    assert (judge[:4], judge[5]) == (["judge", "first", "ValueError", "1"], "0/3")
+    groups = [json.loads(line) for line in farmwatch("dead", "list", "--log", url, "--json").out.splitlines()]
+    assert [(group["reason"], group["open"], group["newest"]["offset"]) for group in groups] == [
+        ("KeyError", 3, 2),
+        ("ValueError", 1, 7),
+    ]
+    each = farmwatch("dead", "list", "--each", "--stage", "crawl", "--log", url).out.splitlines()
+    assert [line.split("\t")[0] for line in each] == ["letter", "0/0", "0/1", "0/2"]
+
+
+def test_a_letter_is_shown_with_its_record(farmwatch: Runner, url: str) -> None:
+    """Cause, origin and fields; control characters of crawled text do not reach the terminal, long fields are cut."""
+    ran = farmwatch("dead", "show", "0/1", "--log", url)
+    assert ran.code == Exit.OK
+    assert "topic: hits\npartition: 0\noffset: 1\n" in ran.out
+    assert f"  url: https://{SITE}/x\n" in ran.out
+    assert all(line.isprintable() and len(line) < 500 for line in ran.out.splitlines())
+    assert "record: b'\\x00\\xff'" in farmwatch("dead", "show", "0/2", "--log", url).out
+    shown = farmwatch("dead", "show", "0/3", "--log", url, "--json").out
+    assert shown.strip().isprintable() and json.loads(shown)["record"]["epoch"] == "e"
+
+
+def test_chosen_letters_are_retried_and_dropped(farmwatch: Runner, url: str) -> None:
+    """By stage, reason or name; a dry run changes nothing; a settled letter is refused with exit code 1."""
+    dry = farmwatch("dead", "retry", "--stage", "judge", "--dry-run", "--log", url)
+    assert (dry.code, dry.out) == (Exit.OK, "would retry 1 letter of judge: ValueError\n")
+    ran = farmwatch("dead", "retry", "0/0", "--log", url)
+    assert (ran.code, ran.out) == (Exit.OK, "retried 1 letter of crawl: KeyError\n")
+    ran = farmwatch("dead", "drop", "--reason", "KeyError", "--log", url)
+    assert (ran.code, ran.out) == (Exit.OK, "dropped 2 letters of crawl: KeyError\n")
+    again = farmwatch("dead", "retry", "0/0", "0/2", "--log", url)
+    assert again.code == Exit.PROBLEM
+    assert again.err == "refused 1 letter: already waiting\nrefused 1 letter: already dropped\n"
+    (group, _) = (json.loads(line) for line in farmwatch("dead", "list", "--log", url, "--json").out.splitlines())
+    assert (group["open"], group["waiting"], group["dropped"]) == (0, 1, 2)
+    with closing(open_log(url)) as log:
+        assert sum(log.end(RETRIES)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("retry",), Exit.USAGE, "name letters, or give --stage, --reason or --all"),
+        (("drop", "0/1", "--all"), Exit.USAGE, "not both"),
+        (("show", "one"), Exit.USAGE, "'one' is no dead letter: give PARTITION/OFFSET"),
+        (("show", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9: `farmwatch dead list --each` lists them"),
+        (("retry", "--stage", "tally"), Exit.PROBLEM, "no open dead letter was chosen"),
+    ],
+)
+def test_a_wrong_choice_is_refused(
+    farmwatch: Runner, url: str, arguments: tuple[str, ...], code: Exit, said: str
+) -> None:
+    """The message says how to choose; nothing is written."""
+    ran = farmwatch("dead", *arguments, "--log", url)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    with closing(open_log(url)) as log:
+        assert sum(log.end(RETRIES)) == 0

@@ -1,0 +1,71 @@
+"""`farmwatch status`: one screen of 24 lines of 80 columns, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import msgspec
+
+from farmwatch.commands.results.status import screen
+from farmwatch.config.config import load
+from farmwatch.doctor.status import RoleState, StatusReader, Trouble
+from stream.log.contract import Message, Output
+from stream.opening import open_log
+from stream.processing.dead_letters import dead_letter
+from stream.schema.topics import FEATURES, PAGES
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+from tests.support.worlds import settle
+
+
+def test_the_screen_says_what_is_wrong(farmwatch: Runner, finished: str) -> None:
+    """Absent processes, unread records and open dead letters; exit code 1, and every line printable."""
+    with closing(open_log(finished)) as log:
+        log.append([dead_letter(Message(PAGES, 0, 4, b"k", b"", {}, 0), "measure", ValueError("\x1b[2Jno"), 1)])
+    ran = farmwatch("status", "--log", finished)
+    assert ran.code == Exit.PROBLEM
+    lines = ran.out.splitlines()
+    assert len(lines) <= 24 and all(line.isprintable() and len(line) <= 80 for line in lines)
+    assert "judge            0        2           0  unknown" in lines
+    assert "WARN  roles: no process of crawl, measure, judge, score, tally" in lines
+    assert any(line.startswith("WARN  dead letters: measure ValueError 1") for line in lines)
+    assert any(line.startswith("share  ") for line in lines) and any(line.startswith("disk   log ") for line in lines)
+
+
+def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
+    """One object with the roles, the share's line of `rate`, and each finding with its remedy."""
+    found = json.loads(farmwatch("status", "--log", finished, "--json").out)
+    assert [(role["role"], role["lag"]) for role in found["roles"]][2] == ("judge", 2)
+    assert found["share"]["sites"] == 2 and found["free_bytes"] > 0
+    assert {"state", "check", "found", "mend"} == found["wrong"][0].keys()
+
+
+def test_lag_and_time_left_follow_the_work(finished: str) -> None:
+    """A role with a process, which reads between two looks: its rate and its time left."""
+    config = load(None, [f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
+    with closing(open_log(finished)) as log:
+        log.append([Output(FEATURES, 0, b"k", b"v") for _ in range(20)])
+        member = log.join("judge", [FEATURES], member="host-1")
+        settle([member], PARTITIONS)
+        reader = StatusReader(log, config)
+        (first,) = (role for role in reader.read().roles if role.role == "judge")
+        assert (first.members, first.lag, first.per_s, first.eta_s) == (["host-1"], 22, 0.0, None)
+        member.close()
+        ends = log.end(FEATURES)
+        log.reset("judge", FEATURES, [max(0, end - 5) for end in ends])
+        (then,) = (role for role in reader.read().roles if role.role == "judge")
+        assert then.lag < 22 and then.per_s and then.eta_s == then.lag / then.per_s
+
+
+def test_any_status_fits_the_screen(finished: str) -> None:
+    """Many and long findings: the first ones are shown, the number of the others is told."""
+    config = load(None, [f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
+    with closing(open_log(finished)) as log:
+        found = StatusReader(log, config).read()
+    wrong = [Trouble("FAIL", f"check {number}", "x" * 300, "y") for number in range(40)]
+    roles = [RoleState(role.role, ["m"] * 24, 10**9, 12_345.0, 1e6) for role in found.roles]
+    lines = screen(msgspec.structs.replace(found, wrong=wrong, roles=roles))
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert any(line.startswith("and 3") and line.endswith(" more") for line in lines)
+    assert screen(msgspec.structs.replace(found, wrong=[]))[-1] == "Nothing is wrong."
