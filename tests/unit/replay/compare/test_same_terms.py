@@ -6,7 +6,7 @@ from contextlib import closing
 
 from replay.compare.run_pair import ComparedRun
 from replay.compare.same_terms import RowPair, in_same_terms
-from replay.compare.site_rows import SiteRows, compared_site
+from replay.compare.site_rows import SiteRows, compared
 from scoring.site_tally import term_key
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
@@ -23,7 +23,7 @@ def run_of(name: str) -> ComparedRun:
 
 
 def rows_of(*rows: SiteState) -> SiteRows:
-    return SiteRows({row.site: compared_site(row) for row in rows}, [], 0, "fake/1", "sprt m")
+    return SiteRows({row.site: compared(row) for row in rows}, [], 0, "fake/1", "sprt m")
 
 
 def test_the_newer_run_is_set_back_to_the_term_of_the_other() -> None:
@@ -41,5 +41,5 @@ def test_the_newer_run_is_set_back_to_the_term_of_the_other() -> None:
         a, b = in_same_terms(log, (run_of("live"), run_of("other")), RowPair(rows_of(*newest), rows_of(*older)))
     verdicts = {site: (row.verdict, row.term) for site, row in a.rows.items()}
     assert verdicts == {"a.test": ("human", 0), "b.test": ("llm", 1), "c.test": ("human", 1)}
-    assert (a.rows["a.test"].sources, a.rows["a.test"].best_rank) == (("file",), 3)
+    assert (a.rows["a.test"].sources, a.rows["a.test"].best_rank) == (["file"], 3)
     assert b == rows_of(*older)
