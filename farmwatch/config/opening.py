@@ -10,11 +10,9 @@ from typing import Any
 
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import message
-from filters.measure.epoch import feature_epoch
 from stream.log.contract import Log
 from stream.opening import open_log
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
-from stream.schema.topics import all_topics
 from stream.text.user_errors import ConfigError, FarmwatchError
 from stream.text.wording import one_line
 
@@ -92,11 +90,6 @@ def check_log_url(config: Config) -> list[tuple[str, int]]:
             raise ConfigError(f"log.url: {server!r} is no HOST:PORT; a Kafka log is kafka:HOST:PORT[,HOST:PORT]")
         found.append((host.strip("[]"), int(port)))
     return found
-
-
-def create_topics(log: Log, config: Config) -> None:
-    """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
-    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
 
 
 def require_broker(config: Config) -> None:

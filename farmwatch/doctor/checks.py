@@ -17,7 +17,8 @@ import structlog
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import check_log_url, create_topics, open_configured
+from farmwatch.config.opening import check_log_url, open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message

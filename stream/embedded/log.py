@@ -79,6 +79,14 @@ class EmbeddedLog:
     def create(self, topics: Sequence[Topic]) -> None:
         self._writer.run(lambda database, _: self._topics.create(database, topics))
 
+    def definitions(self) -> Mapping[str, Topic]:
+        with self._reader() as reader:
+            return self._topics.definitions(reader.database)
+
+    def set_limits(self, topics: Sequence[Topic]) -> None:
+        if topics:
+            self._writer.run(lambda database, _: self._topics.set_limits(database, topics))
+
     def topics(self) -> Mapping[str, int]:
         with self._reader() as reader:
             return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}

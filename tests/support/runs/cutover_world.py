@@ -18,7 +18,8 @@ import pytest
 from crawler.frontier.page_log import page_headers
 from crawler.web.urls import page_id
 from farmwatch.config.config import Config, load
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.roles import run_role
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import Ruleset, load_ruleset
