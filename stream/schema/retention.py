@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
-TopicBytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # of all partitions; 0: no limit
+TopicBytes = Annotated[int, msgspec.Meta(ge=0, le=10**14)]  # of all partitions; 0: no limit
 _GIB = 1024**3
 
 
