@@ -27,6 +27,7 @@ from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
+from stream.embedded.vacuum import needs_rewrite, rewrite
 from stream.embedded.writer import Writer
 from stream.log.contract import NONE_NEEDED, At, Clock, Message, Output, Topic, TopicSize, check_offsets, wall_ms
 from stream.log.errors import StreamError, UnknownTopic
@@ -244,6 +245,17 @@ class EmbeddedLog:
             freed += clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
+
+    def rewrite(self, on_start: Callable[[int], None]) -> None:
+        """Rewrite a database whose free pages cannot return to the file system, see `stream.embedded.vacuum`.
+
+        `on_start` gets the bytes of its content. Raises LogUnavailable: another process writes, or the disk is too full.
+        """
+        with self._reader() as reader:
+            size_bytes = needs_rewrite(reader.database)
+        if size_bytes:
+            on_start(size_bytes)
+            rewrite(self._folder, size_bytes, self._lock_timeout_s)
 
     def missing_segments(self) -> dict[Path, int]:
         """Missing segment files, with the number of records that refer to each."""

@@ -167,7 +167,17 @@ def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
         log.create([Topic(PAGES, 1, retention_ms=4 * day_ms)])
         log.append([Output(PAGES, 0, b"k", bytes(1 << 20), timestamp_ms=now_ms - day * day_ms) for day in (10, 9, 1)])
     ran = farmwatch("topics", "--log", url)
-    assert ran.out.splitlines()[1].split("\t") == ["pages", "1", "3", "0", "3", "3.0 MiB", "307.2 KiB", "4 days", ""]
+    assert ran.out.splitlines()[1].split("\t") == [
+        "pages",
+        "1",
+        "3",
+        "0",
+        "3",
+        "3.0 MiB",
+        "307.2 KiB",
+        "4 days",
+        "measure 3",
+    ]
     assert "retention ends the growth before the disk is full" in ran.err
     assert "the next round of retention frees about 1.8 MiB" in ran.err
 
