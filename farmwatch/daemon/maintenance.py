@@ -23,7 +23,8 @@ from farmwatch.daemon.rate_series import SeriesWriter
 from farmwatch.daemon.review_labels import read_review
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import SiteTable, counts_of
+from replay.runs.site_columns import SiteColumns
+from replay.runs.site_table import counts_of
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
@@ -105,7 +106,7 @@ class Maintenance:
     def __post_init__(self) -> None:
         self._clock_watch = ClockWatch(self.clock, self.monotonic)
         self._is_retention_waiting = False
-        self._table = SiteTable(self.log, self.live.names.sites)
+        self._table = SiteColumns(self.log, self.live.names.sites)
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
         self._renew_at = self.monotonic()
@@ -232,9 +233,10 @@ class Maintenance:
             for line in lines:
                 self._update_share_gauges(line, definition, _label(line.group) if split else "all")
         self._update_canary_gauges([row for row in rows if row.ruleset], now_ms)
-        every = self._table.rows()
-        if len(every) >= LARGE:
-            if len(every) > len(rows):  # some are of other versions
+        if len(self._table) >= LARGE:
+            every = rows
+            if len(self._table) > len(rows):  # some are of other versions
+                every = list(self._table.rows())
                 of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
             wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
             until = now_ms + round(2000 * wait_s)

@@ -249,7 +249,7 @@ class EmbeddedLog:
     def rewrite(self, on_start: Callable[[int], None]) -> None:
         """Rewrite a database whose free pages cannot return to the file system, see `stream.embedded.vacuum`.
 
-        `on_start` gets the bytes of its content. Raises LogUnavailable: another process writes, or the disk is too full.
+        `on_start` gets the bytes of its content. Raises LogUnavailable if another process writes, or without room.
         """
         with self._reader() as reader:
             size_bytes = needs_rewrite(reader.database)

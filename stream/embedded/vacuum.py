@@ -1,8 +1,8 @@
 """Returns the free pages of the database to the file system.
 
-`give_back` moves pages from the end of the file into free pages and cuts the file, a few at a time, so that others write
-in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one or by
-rewriting it. Databases of farmwatch up to 0.1.0 have it not: `rewrite` does it once.
+`give_back` moves pages from the end of the file into free pages and cuts the file, a few at a time, so that others
+write in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one or by
+rewriting it. Databases of farmwatch up to 0.1.0 lack it: `rewrite` sets it once.
 """
 
 from __future__ import annotations
