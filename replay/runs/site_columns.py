@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any, cast
@@ -41,23 +41,20 @@ class _Numbers:
 
 
 class _Shared:
-    """A column of texts, lists or tables; equal ones are one object."""
+    """A column of texts, lists or tables; equal ones are one object. Lists and tables stay packed."""
 
-    def __init__(self, values: Iterable[Any]) -> None:
-        places: dict[Hashable, int] = {}
-        texts: dict[str, str] = {}
-        self._different: list[Any] = []
+    def __init__(self, kind: Any, values: Iterable[Any]) -> None:
+        places: dict[Any, int] = {}
         self._places = array("I")
+        self._decode = None if kind is str else msgspec.msgpack.Decoder(kind).decode
         for value in values:
-            key = _key(value)
-            place = places.setdefault(key, len(places))
-            if place == len(self._different):
-                shared = [texts.setdefault(part, part) for part in value] if _is_of_texts(value) else value
-                self._different.append(shared)
-            self._places.append(place)
+            key = value if self._decode is None else msgspec.msgpack.encode(value)
+            self._places.append(places.setdefault(key, len(places)))
+        self._different = list(places)
 
     def __getitem__(self, place: int) -> Any:
-        return self._different[self._places[place]]
+        found = self._different[self._places[place]]
+        return found if self._decode is None else self._decode(found)
 
 
 class _Partition:
@@ -166,14 +163,4 @@ def _column(kind: Any, name: str, rows: list[SiteState]) -> Any:
     values = (getattr(row, name) for row in rows)
     if kind in (int, bool):
         return _Numbers(values)
-    return array("d", values) if kind is float else _Shared(values)
-
-
-def _key(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return tuple(value.items())
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _is_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], str)
+    return array("d", values) if kind is float else _Shared(kind, values)
