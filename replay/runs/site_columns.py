@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from operator import attrgetter
 from typing import Any, cast
 
@@ -18,7 +17,7 @@ import msgspec
 from stream.log.contract import At, Log, Message
 from stream.log.errors import BadRecord
 from stream.processing.topic_reader import report, rows_of
-from stream.schema.records import SiteState
+from stream.schema.records import SiteState, decode
 from stream.schema.topics import SITES
 
 _AT_ONCE = 20_000  # records of several partitions that are read together: all rows of them are held once
@@ -29,12 +28,15 @@ _FIELDS = [field for field in msgspec.structs.fields(SiteState) if field.name no
 class _Numbers:
     """A column of whole numbers, 4 bytes each as long as all of them fit."""
 
-    def __init__(self, values: Iterable[int]) -> None:
-        numbers = list(values)
+    def __init__(self) -> None:
+        self._values = array("i")
+
+    def append(self, value: int) -> None:
         try:
-            self._values = array("i", numbers)
+            self._values.append(value)
         except OverflowError:
-            self._values = array("q", numbers)
+            self._values = array("q", self._values)
+            self._values.append(value)
 
     def __getitem__(self, place: int) -> int:
         return self._values[place]
@@ -43,14 +45,19 @@ class _Numbers:
 class _Shared:
     """A column of texts, lists or tables; equal ones are one object. Lists and tables stay packed."""
 
-    def __init__(self, kind: Any, values: Iterable[Any]) -> None:
-        places: dict[Any, int] = {}
+    def __init__(self, kind: Any) -> None:
         self._places = array("I")
+        self._known: dict[Any, int] = {}  # in the order of their numbers
+        self._different: list[Any] = []
         self._decode = None if kind is str else msgspec.msgpack.Decoder(kind).decode
-        for value in values:
-            key = value if self._decode is None else msgspec.msgpack.encode(value)
-            self._places.append(places.setdefault(key, len(places)))
-        self._different = list(places)
+
+    def append(self, value: Any) -> None:
+        key = value if self._decode is None else msgspec.msgpack.encode(value)
+        self._places.append(self._known.setdefault(key, len(self._known)))
+
+    def close(self) -> None:
+        """No value follows."""
+        self._different, self._known = list(self._known), {}
 
     def __getitem__(self, place: int) -> Any:
         found = self._different[self._places[place]]
@@ -61,12 +68,19 @@ class _Partition:
     """The rows of one partition, sorted by site."""
 
     def __init__(self, rows: Iterable[SiteState]) -> None:
-        held = sorted(rows, key=attrgetter("site"))
-        names = [row.site.encode() for row in held]
-        self.count = len(held)
-        self._names = b"".join(names)
-        self._ends = array("I", accumulate(map(len, names), initial=0))
-        self.columns = {field.name: _column(field.type, field.name, held) for field in _FIELDS}
+        self.columns: dict[str, Any] = {field.name: _column(field.type) for field in _FIELDS}
+        names = bytearray()
+        self._ends = array("I", [0])
+        for row in rows:
+            names += row.site.encode()
+            self._ends.append(len(names))
+            for name, column in self.columns.items():
+                column.append(getattr(row, name))
+        self._names = bytes(names)
+        self.count = len(self._ends) - 1
+        for column in self.columns.values():
+            if isinstance(column, _Shared):
+                column.close()
 
     def site(self, place: int) -> str:
         return self._names[self._ends[place] : self._ends[place + 1]].decode()
@@ -124,15 +138,16 @@ class SiteColumns:
             if span[1] != before[place]
         }
         for some in _batches(spans):
-            rows: dict[int, dict[bytes, SiteState]] = {place: {} for place in some}
+            rows: dict[int, dict[bytes, bytes]] = {place: {} for place in some}
             found = self._log.read_all({At(self._topic, place): span for place, span in some.items()})
             for message, row in rows_of(SiteState, found, lambda *bad: _report_new(before, *bad)):
-                if row is None:
+                if row is None or message.value is None:
                     rows[message.partition].pop(message.key, None)
-                else:
-                    rows[message.partition][message.key] = row
+                else:  # packed: many rows at once are large
+                    rows[message.partition][message.key] = message.value
             for place in some:
-                self._partitions[place] = _Partition(rows.pop(place).values())
+                packed = rows.pop(place)
+                self._partitions[place] = _Partition(decode(SiteState, packed[key]) for key in sorted(packed))
         self._ends = ends
 
     def rows(self) -> Iterator[SiteState]:
@@ -159,8 +174,7 @@ def _report_new(before: list[int], message: Message, error: BadRecord) -> None:
         report(message, error)
 
 
-def _column(kind: Any, name: str, rows: list[SiteState]) -> Any:
-    values = (getattr(row, name) for row in rows)
+def _column(kind: Any) -> Any:
     if kind in (int, bool):
-        return _Numbers(values)
-    return array("d", values) if kind is float else _Shared(kind, values)
+        return _Numbers()
+    return array("d") if kind is float else _Shared(kind)
