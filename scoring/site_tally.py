@@ -11,6 +11,7 @@ is computed from all of them: a function of the records, not of their order.
 - A score may come before its verdict, so scores of texts without a page are kept for a while: of each detector the
   last SPARE_TEXTS, of the MAX_DETECTORS detectors with the newest scores. A tally grows with the site's pages, and not
   with the number of times that they change.
+- A row is of one feature epoch, that of the newest verdict: the first verdict of another one drops the pages before.
 - A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
   changes, a page does not count until the new one has judged it.
 """
@@ -103,6 +104,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     layout: Literal[3] = 3  # of the fields
     scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
     days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
+    epoch: str = ""  # feature epoch of the pages; "" = not known
 
     @staticmethod
     def load(data: bytes | None) -> SiteTally:
@@ -132,6 +134,10 @@ class SiteTally(msgspec.Struct, array_like=True):
     def add_verdict(self, verdict: Verdict | JudgedPage) -> None:
         """Store a page's verdict: the newest fetch counts, the first article is the evidence."""
         self.ruleset, self.digest = verdict.ruleset, verdict.digest
+        if verdict.epoch != self.epoch:
+            if self.epoch:
+                self.pages.clear()  # features of two epochs cannot be compared
+            self.epoch = verdict.epoch
         known = self.pages.get(verdict.page_id)
         evidence = _first_article(known.evidence if known else None, verdict)
         if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.fetch_id):
@@ -218,6 +224,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             decided_at=verdict.decided_at,
             days=self.days,
             method_digest=method_digest,
+            epoch=self.epoch,
         )
 
 

@@ -16,6 +16,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Daemon": {
         "up": ("daemon.running:up", "Run the daemon: a process per role."),
         "crawl": ("daemon.crawl:crawl", "Crawl in this process, with a live view; or say what a crawl would do."),
+        "upgrade": ("daemon.upgrade:upgrade", "Check what an update changes; measure the stored pages again."),
         "demo": ("daemon.running:demo", "Crawl a small web on loopback and show the rate. Takes under a minute."),
     },
     "Results": {

@@ -75,7 +75,7 @@ ON_THE_LOG = (
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
     DoctorCheck("clock", machine_checks.clock),
-    DoctorCheck("live run", log_checks.live_run, [Role.JUDGE, Role.TALLY]),
+    DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, tuple(Role)),
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any, cast
 
@@ -42,26 +44,47 @@ class _Numbers:
         return self._values[place]
 
 
-class _Shared:
-    """A column of texts, lists or tables; equal ones are one object. Lists and tables stay packed."""
+class _Texts:
+    """A column of texts; equal ones are one object."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self) -> None:
         self._places = array("I")
-        self._known: dict[Any, int] = {}  # in the order of their numbers
-        self._different: list[Any] = []
-        self._decode = None if kind is str else msgspec.msgpack.Decoder(kind).decode
+        self._known: dict[str, int] = {}  # in the order of their numbers
+        self._different: list[str] = []
 
-    def append(self, value: Any) -> None:
-        key = value if self._decode is None else msgspec.msgpack.encode(value)
-        self._places.append(self._known.setdefault(key, len(self._known)))
+    def append(self, value: str) -> None:
+        self._places.append(self._known.setdefault(value, len(self._known)))
 
     def close(self) -> None:
         """No value follows."""
         self._different, self._known = list(self._known), {}
 
+    def __getitem__(self, place: int) -> str:
+        return self._different[self._places[place]]
+
+
+class _Packed:
+    """A column of lists or tables, each different one packed once."""
+
+    def __init__(self, kind: Any) -> None:
+        self._places = array("I")
+        self._known: dict[bytes, int] = {}
+        self._bytes = b""
+        self._ends = array("I")
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+
+    def append(self, value: Any) -> None:
+        self._places.append(self._known.setdefault(msgspec.msgpack.encode(value), len(self._known)))
+
+    def close(self) -> None:
+        """No value follows."""
+        self._bytes = b"".join(self._known)
+        self._ends = array("I", accumulate(map(len, self._known), initial=0))
+        self._known = {}
+
     def __getitem__(self, place: int) -> Any:
-        found = self._different[self._places[place]]
-        return found if self._decode is None else self._decode(found)
+        number = self._places[place]
+        return self._decode(self._bytes[self._ends[number] : self._ends[number + 1]])
 
 
 class _Partition:
@@ -79,31 +102,30 @@ class _Partition:
         self._names = bytes(names)
         self.count = len(self._ends) - 1
         for column in self.columns.values():
-            if isinstance(column, _Shared):
+            if isinstance(column, _Texts | _Packed):
                 column.close()
 
     def site(self, place: int) -> str:
         return self._names[self._ends[place] : self._ends[place + 1]].decode()
 
 
-class _View:
+class _View(msgspec.Struct, frozen=True, gc=False):
     """A row of a partition. It has the fields of `SiteState`."""
 
-    __slots__ = ("_partition", "_place")
-
-    def __init__(self, partition: _Partition, place: int) -> None:
-        self._partition = partition
-        self._place = place
+    held: _Partition
+    place: int
 
     @property
     def site(self) -> str:
-        return self._partition.site(self._place)
+        return self.held.site(self.place)
 
-    id = site
+    @property
+    def id(self) -> str:
+        return self.held.site(self.place)
 
 
 def _field(name: str) -> property:
-    return property(lambda view: view._partition.columns[name][view._place])
+    return property(lambda view: view.held.columns[name][view.place])
 
 
 for _found in _FIELDS:
@@ -152,7 +174,7 @@ class SiteColumns:
 
     def rows(self) -> Iterator[SiteState]:
         """All rows, sorted by site."""
-        views = ([_View(held, place) for place in range(held.count)] for held in self._partitions.values())
+        views = (map(partial(_View, held), range(held.count)) for held in self._partitions.values())
         return cast("Iterator[SiteState]", heapq.merge(*views, key=attrgetter("site")))
 
 
@@ -177,4 +199,6 @@ def _report_new(before: list[int], message: Message, error: BadRecord) -> None:
 def _column(kind: Any) -> Any:
     if kind in (int, bool):
         return _Numbers()
-    return array("d") if kind is float else _Shared(kind)
+    if kind is float:
+        return array("d")
+    return _Texts() if kind is str else _Packed(kind)

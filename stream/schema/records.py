@@ -166,6 +166,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
     method_digest: str = ""  # of the method's parameters and its closing rule, 8 hex; "" = an older row
+    epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -196,6 +197,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
     answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
+    epoch: str = ""  # feature epoch of the live run at this time; older points have none
 
 
 class Decision(Record, frozen=True, kw_only=True):

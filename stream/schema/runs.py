@@ -124,6 +124,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
     error: str = ""  # that ended its last process; "" = none
     measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
+    earlier_epochs: dict[str, int] = {}  # of the features that it judged before -> when the next one began, ms
 
     @property
     def shown(self) -> str:
