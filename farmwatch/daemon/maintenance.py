@@ -110,7 +110,7 @@ class Maintenance:
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
         self._renew_at = self.monotonic()
-        self._series = SeriesWriter(self.log, self.rate, self.live.run.name)
+        self._series = SeriesWriter(self.log, self.rate, self.live.run.name, self.live.run.epoch)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", self.settings.heartbeat_s, self.send_heartbeat),
             ("overview", _OVERVIEW_S, self.update_gauges),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import structlog
 
 from scoring.rates.reviewed_share import Review
@@ -30,6 +31,7 @@ class SeriesWriter:
     log: Log
     settings: RateSettings
     run: str = ""
+    epoch: str = ""  # feature epoch of the run
     _thinned: str = field(init=False, default="")  # the last day on which old points were thinned
 
     def append(self, rows: Sequence[SiteState], now_s: float, review: Review | None = None) -> None:
@@ -58,7 +60,7 @@ class SeriesWriter:
             _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
         for line in lines:
             if line.group in groups:
-                yield point_of(line, at)
+                yield msgspec.structs.replace(point_of(line, at), epoch=self.epoch)
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

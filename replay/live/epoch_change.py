@@ -1,12 +1,14 @@
 """Moves the live run to another feature epoch: MEASURE takes all retained pages again, in order, before new ones.
 
 Pages are compared with earlier ones of their site, so a site's memory is of one epoch. `change_epoch` sets the offsets
-of MEASURE back to the first retained page, and then writes the new epoch into the run. A crash between the two repeats
-both. A site's row drops the pages of the former epoch with the first verdict of the new one (`scoring.site_tally`).
+of MEASURE back to the first retained page, removes the memory of the former epoch, and then writes the new epoch into
+the run. A crash in between repeats all. A site's row drops the pages of the former epoch with the first verdict of the
+new one (`scoring.site_tally`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +20,7 @@ from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.control import Control
 from stream.schema.runs import Run, memory_store
 from stream.schema.topics import PAGES
+from stream.text.wording import moment
 
 
 class EpochChange(NamedTuple):
@@ -44,6 +47,7 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
     begin = log.beginning(PAGES)
     log.create([Topic(f"state.{memory_store(names.features, after)}", len(begin), CleanupPolicy.COMPACT)])
     log.reset(names.measure_group, PAGES, begin)
+    log.remove(stores=[memory_store(names.features, control.runs[run].epoch)])
 
     def moved(_: Control, row: Run) -> Run:
         return msgspec.structs.replace(
@@ -54,3 +58,13 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
         )
 
     update_run(log, run, moved)
+
+
+def seams(run: Run) -> Iterator[str]:
+    """The changes of a run's feature epoch, a sentence each, oldest first."""
+    changes = sorted(run.earlier_epochs.items(), key=lambda item: item[1])
+    for (epoch, until_ms), after in zip(changes, [*(epoch for epoch, _ in changes[1:]), run.epoch], strict=True):
+        yield (
+            f"feature epoch {epoch} until {moment(until_ms)}, then {after}: rows rest on one of them each, and the share"
+            " may have moved because of the features alone"
+        )
