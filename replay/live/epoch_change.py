@@ -16,6 +16,7 @@ import msgspec
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.settings import MeasureSettings
 from replay.runs.control_update import update_run
+from replay.runs.lookup import find_run
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.control import Control
 from stream.schema.runs import Run, memory_store
@@ -60,11 +61,19 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
     update_run(log, run, moved)
 
 
+def seams_of(log: Log, run: str = "") -> list[str]:
+    """As `seams`, of a run by name; default: the live run. Raises NotFound."""
+    control = Control(log)
+    found = find_run(control, run) if run else control.live
+    return [] if found is None else list(seams(found))
+
+
 def seams(run: Run) -> Iterator[str]:
     """The changes of a run's feature epoch, a sentence each, oldest first."""
     changes = sorted(run.earlier_epochs.items(), key=lambda item: item[1])
-    for (epoch, until_ms), after in zip(changes, [*(epoch for epoch, _ in changes[1:]), run.epoch], strict=True):
+    following = [*(epoch for epoch, _ in changes), run.epoch][1:]
+    for (epoch, until_ms), after in zip(changes, following, strict=True):
         yield (
-            f"feature epoch {epoch} until {moment(until_ms)}, then {after}: rows rest on one of them each, and the share"
-            " may have moved because of the features alone"
+            f"feature epoch {epoch} until {moment(until_ms)}, then {after}: each row rests on one of them, and the"
+            " share may change because of the features alone"
         )

@@ -12,6 +12,7 @@ from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
+from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
@@ -41,7 +42,7 @@ def audit(
         if not log.topics():
             message("the log is empty: nothing to audit")
             return Exit.OK
-        report = audit_log(log, run, config)
+        report, found_seams = audit_log(log, run, config), seams_of(log, run)
     if json:
         parts = ("steps", "broken", "waiting", "unreadable", "lost")
         found = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}
@@ -62,6 +63,8 @@ def audit(
     _print_faults("lost", [lost.text for lost in report.lost])
     for check in report.rates:
         message(check.text)
+    for seam in found_seams:
+        message(seam)
     message(f"audit: {report.text}")
     return Exit.OK if report.ok else Exit.PROBLEM
 

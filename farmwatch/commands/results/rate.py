@@ -21,7 +21,7 @@ from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
-from replay.live.epoch_change import seams
+from replay.live.epoch_change import seams_of
 from replay.runs.lookup import find_run, names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import records_behind
@@ -112,7 +112,7 @@ def rate(
         rows = read_rows(log, topic) if kept is None else []
         if source:
             _require_source(source, rows)
-        found_seams = _seams(log, run)
+        found_seams = seams_of(log, run)
         open_sites, waiting = _still_to_come(log, config)
         no_page = _why_no_page(log, config, rows, now_ms)
     if kept is None:
@@ -144,13 +144,6 @@ def rate(
     _warn_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
-
-
-def _seams(log: Log, run: str) -> list[str]:
-    """Changes of the feature epoch of a run ("": the live one)."""
-    control = Control(log)
-    found = find_run(control, run) if run else control.live
-    return [] if found is None else list(seams(found))
 
 
 def _put_line(line: RateLine, *, verbose: bool) -> None:
@@ -249,7 +242,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
     with opened(config) as log:
         if run:
             run = find_run(Control(log), run).name
-        found_seams = _seams(log, run)
+        found_seams = seams_of(log, run)
         kept = read_points(log, since, cut.until)
         points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))

@@ -136,7 +136,7 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     settings = ", ".join(f"{name}={value}" for name, value in run.measured_by.items())
     yield "feature epoch", f"{run.epoch}{f', measured with {settings}' if settings else ''}"
     for seam in seams(run):
-        yield "", seam
+        yield "seam", seam
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
     yield "window", state.window
     yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
