@@ -11,6 +11,7 @@ is computed from all of them: a function of the records, not of their order.
 - A score may come before its verdict, so scores of texts without a page are kept for a while: of each detector the
   last SPARE_TEXTS, of the MAX_DETECTORS detectors with the newest scores. A tally grows with the site's pages, and not
   with the number of times that they change.
+- A row is of one feature epoch, that of the newest verdict: the first verdict of another one drops the pages before.
 - A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
   changes, a page does not count until the new one has judged it.
 - A row is of one term: a page belongs to the term of its fetch, counted from the first page that was crawled of the
@@ -98,6 +99,7 @@ class TermPages(msgspec.Struct, array_like=True):
     ruleset: str
     digest: str
     emitted: bytes = b""  # digest of its row that was emitted last
+    epoch: str = ""  # feature epoch of the pages; "" = not known
 
 
 class SiteTally(msgspec.Struct, array_like=True):
@@ -123,6 +125,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     kept_from: int = 0  # ms; of terms before, the pages are forgotten and the rows stay as they are
     reopened: int = 0  # the term for which CRAWL was last told to measure the site again
     dropped: list[int] = msgspec.field(default_factory=list)  # terms without pages that have a row: it must go
+    epoch: str = ""  # feature epoch of the pages of the newest term; "" = not known
 
     @staticmethod
     def load(data: bytes | None, term_ms: int) -> SiteTally:
@@ -164,7 +167,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         term = self.term_of(verdict.fetched_at)
         if self.start_of(term) < self.kept_from:
             return
-        pages = self._open(term, verdict.ruleset, verdict.digest)
+        pages = self._open(term, verdict.ruleset, verdict.digest, verdict.epoch)
         known = pages.get(verdict.page_id)
         evidence = _first_article(known.evidence if known else None, verdict)
         if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.fetch_id):
@@ -198,16 +201,23 @@ class SiteTally(msgspec.Struct, array_like=True):
                 for said in self.scores.values():
                     said.pop(text, None)
 
-    def _open(self, term: int, ruleset: str, digest: str) -> dict[str, PageEntry]:
-        """The pages of a term, of which this ruleset judges one now."""
+    def _open(self, term: int, ruleset: str, digest: str, epoch: str) -> dict[str, PageEntry]:
+        """The pages of a term, of which this ruleset judges one now, measured in this epoch.
+
+        Features of two epochs cannot be compared: pages of another one are dropped.
+        """
         if term > self.term and self.pages:
-            self.earlier[self.term] = TermPages(self.pages, self.ruleset, self.digest)
+            self.earlier[self.term] = TermPages(self.pages, self.ruleset, self.digest, epoch=self.epoch)
             self.pages, self.stopped = {}, ""
         if term >= self.term:
-            self.term, self.ruleset, self.digest = term, ruleset, digest
+            if self.epoch not in ("", epoch):
+                self.pages.clear()
+            self.term, self.ruleset, self.digest, self.epoch = term, ruleset, digest, epoch
             return self.pages
-        found = self.earlier.setdefault(term, TermPages({}, ruleset, digest))
-        found.ruleset, found.digest = ruleset, digest
+        found = self.earlier.setdefault(term, TermPages({}, ruleset, digest, epoch=epoch))
+        if found.epoch not in ("", epoch):
+            found.pages.clear()
+        found.ruleset, found.digest, found.epoch = ruleset, digest, epoch
         return found.pages
 
     def _regroup(self) -> None:
@@ -227,7 +237,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         self.dropped = sorted(rows.difference(self.earlier))
 
     def _put(self, name: str, page: PageEntry) -> None:
-        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest)[name] = page
+        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest, self.epoch)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""
@@ -259,7 +269,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     def of_term(self, term: int) -> TermPages:
         """The pages of a term; none where it is not kept."""
         if term == self.term:
-            return TermPages(self.pages, self.ruleset, self.digest)
+            return TermPages(self.pages, self.ruleset, self.digest, epoch=self.epoch)
         return self.earlier.get(term) or TermPages({}, "", "")
 
     def evidence(self, detector: str, term: int) -> list[PageScore]:
@@ -315,6 +325,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             term=term,
             term_start=self.start_of(term),
             term_end=self.start_of(term + 1),
+            epoch=self.of_term(term).epoch,
         )
 
 

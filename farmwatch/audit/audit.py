@@ -178,7 +178,9 @@ class _Partition:
         done = {r.record.id for r in results}
         # in a log from before runs existed, the first run may have verdicts of several rulesets
         of_first = self.scope.run.name == LIVE
-        self._refuse_twice(name, results, _own_id if of_first else lambda record: record.id)
+        earlier = self.scope.run.earlier_epochs  # an epoch that was left and came back measured its pages twice
+        key = _own_id if of_first else lambda record: (record.id, _epoch_of(record))
+        self._refuse_twice(name, results, key, lambda record: 1 + (_epoch_of(record) in earlier))
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
@@ -317,8 +319,12 @@ def _best(pages: Iterable[Page]) -> dict[str, Page]:
 
 
 def _own_id(record: Record) -> Hashable:
-    """The key that is unique on its topic: the record id; for verdicts, id and ruleset."""
-    return (record.id, record.digest) if isinstance(record, JudgedPage) else record.id
+    """The key that is unique on its topic: the record id, with the feature epoch; for verdicts, also the ruleset."""
+    return record.id, _epoch_of(record), record.digest if isinstance(record, JudgedPage) else ""
+
+
+def _epoch_of(record: Record) -> str:
+    return record.epoch if isinstance(record, Features | JudgedPage) else ""
 
 
 def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, StoredRecord[ScoreRequest]] | None) -> bool:

@@ -32,7 +32,6 @@ from stream.schema.records import SiteState, read
 from stream.schema.topics import DEAD_LETTERS, all_topics
 
 NEVER_MS = 2**63 - 1
-_LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
 _COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.cleanup is Policy.COMPACT)
 
 
@@ -68,7 +67,7 @@ class PartitionReader:
         self._unreadable_found: set[tuple[str, str, str]] = set()  # (topic, site, key) that one of them accounts for
         self._since: dict[str, int] = {}
         self._begins: dict[str, int] = {}
-        self._letters_since = now_ms - _LETTERS_KEPT_MS if self.beginning(DEAD_LETTERS) else 0
+        self._letters_since = self._first_letter_ms(now_ms) if self.beginning(DEAD_LETTERS) else 0
         for letter in letters:
             if letter.expired and letter.stage in scope.own_reads:
                 self._lost(letter.stage, letter.topic, letter.offset, letter.expired)
@@ -163,6 +162,11 @@ class PartitionReader:
         left[site] -= 1
         self._unreadable_found.add((topic, site, needed))
         return True
+
+    def _first_letter_ms(self, now_ms: int) -> int:
+        """Time of the oldest letter that retention has left; now without one."""
+        kept = self._log.read(DEAD_LETTERS, self.partition)
+        return next((message.timestamp_ms for message in kept), now_ms)
 
     def _letters(self) -> list[DeadLetter]:
         """Dead letters of the run that a retry has not replaced; counts the retries that wait.

@@ -175,6 +175,10 @@ def _unknown(
     superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
     if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _SCORES_FIELDS
+    if not row.epoch:  # a row older than the field: it may rest on several epochs
+        unknown |= {"epoch"}
+        if len({kept.record.epoch for kept in evidence.verdicts}) > 1:
+            unknown |= _VERDICTS_FIELDS
     if not row.method_digest:  # a row older than method digests
         unknown |= {"method_digest"}
     if reader.is_damaged(HITS, row.site):

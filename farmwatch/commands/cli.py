@@ -18,6 +18,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "crawl": ("daemon.crawl:crawl", "Crawl in this process; say what a crawl would do; pause and resume."),
         "exclude": ("daemon.exclude:exclude", "Never visit a host, a domain or a pattern again."),
         "forget": ("daemon.forget:forget", "Remove all that the log and the archive have of a host."),
+        "upgrade": ("daemon.upgrade:upgrade", "Check what an update changes; measure the stored pages again."),
         "demo": ("daemon.running:demo", "Crawl a small web on loopback and show the rate. Takes under a minute."),
     },
     "Results": {

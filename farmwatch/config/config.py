@@ -32,6 +32,7 @@ from scoring.rates.settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka.settings import KafkaSettings
 from stream.processing.loop import LoopSettings
+from stream.schema.retention import RetentionSettings
 from stream.text.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"
@@ -42,6 +43,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     log: LogSettings = LogSettings()
     kafka: KafkaSettings = KafkaSettings()
+    retention: RetentionSettings = RetentionSettings()
     search: SearchSettings = SearchSettings()
     crawl: CrawlSettings = CrawlSettings()
     measure: MeasureSettings = MeasureSettings()

@@ -12,13 +12,12 @@ from typing import Any
 from crawler.frontier.forgetting import forget_sites
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import message
-from filters.measure.epoch import feature_epoch
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.masked import masked
 from stream.opening import open_log
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
-from stream.schema.topics import FRONTIER_STORE, UNFINISHED, all_topics
+from stream.schema.topics import FRONTIER_STORE, UNFINISHED
 from stream.text.user_errors import ConfigError, FarmwatchError
 from stream.text.wording import one_line
 
@@ -40,7 +39,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     log = open_configured(config, read_only=not (write or create), is_masked=is_masked)
     unreadable = UnreadableCounter()
     try:
-        _refuse_unfinished(log)
+        refuse_unfinished(log)
         with reporting_to(unreadable):
             yield log
     finally:
@@ -106,13 +105,7 @@ def check_log_url(config: Config) -> list[tuple[str, int]]:
     return found
 
 
-def create_topics(log: Log, config: Config) -> None:
-    """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one, StreamError."""
-    _refuse_unfinished(log)
-    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
-
-
-def _refuse_unfinished(log: Log) -> None:
+def refuse_unfinished(log: Log) -> None:
     """Raises StreamError for the target of an interrupted copy."""
     if UNFINISHED in log.topics():
         raise StreamError("this log is an unfinished copy: run the same `farmwatch copy` again, which begins it anew")

@@ -12,7 +12,8 @@ from pathlib import Path
 from crawler.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.config.config import Config
-from farmwatch.config.opening import create_topics, opened
+from farmwatch.config.opening import opened
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message
 from stream.log.contract import Log, partition_of

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from crawler.orders import in_words
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
-from farmwatch.config.opening import create_topics, opened
+from farmwatch.config.opening import opened
+from farmwatch.config.topic_limits import create_topics
 from replay.runs.control_update import operator
 from stream.log.contract import Log, wall_ms
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of

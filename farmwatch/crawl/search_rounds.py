@@ -25,7 +25,8 @@ from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
 from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config.config import Config
-from farmwatch.config.opening import create_topics, opened
+from farmwatch.config.opening import opened
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon.endpoints import Endpoints, Exposition

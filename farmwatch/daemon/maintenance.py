@@ -23,7 +23,8 @@ from farmwatch.daemon.rate_series import SeriesWriter
 from farmwatch.daemon.review_labels import read_review
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import SiteTable, counts_of
+from replay.runs.site_columns import SiteColumns
+from replay.runs.site_table import counts_of
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
@@ -106,11 +107,11 @@ class Maintenance:
     def __post_init__(self) -> None:
         self._clock_watch = ClockWatch(self.clock, self.monotonic)
         self._is_retention_waiting = False
-        self._table = SiteTable(self.log, self.live.names.sites)
+        self._table = SiteColumns(self.log, self.live.names.sites)
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
         self._renew_at = self.monotonic()
-        self._series = SeriesWriter(self.log, self.rate, self.live.run.name)
+        self._series = SeriesWriter(self.log, self.rate, self.live.run.name, self.live.run.epoch)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", self.settings.heartbeat_s, self.send_heartbeat),
             ("overview", _OVERVIEW_S, self.update_gauges),
@@ -217,7 +218,7 @@ class Maintenance:
         """
         rows, review = self._live_rows(), self._review()
         splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
-        self._store(splits, len(rows), int(now_s * 1000), self.rate.series_s, review)
+        self._store(splits, rows, int(now_s * 1000), self.rate.series_s, review)
 
     def update_gauges(self) -> None:
         """Set the gauges of sites, share and canaries from the rows of the live run. Raises BadRuleset.
@@ -239,18 +240,23 @@ class Maintenance:
                 self._update_share_gauges(line, definition, _label(line.group) if split else "all")
         self._update_canary_gauges([row for row in rows if row.ruleset], now_ms)
         wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
-        self._store({"": of_sites}, len(rows), now_ms, wait_s, review)
+        self._store({"": of_sites}, rows, now_ms, wait_s, review)
 
     def _store(
-        self, splits: Mapping[str, list[RateLine]], rows: int, now_ms: int, next_s: float, review: Review | None
+        self,
+        splits: Mapping[str, list[RateLine]],
+        rows: Sequence[SiteState],
+        now_ms: int,
+        next_s: float,
+        review: Review | None,
     ) -> None:
-        """Store the rates of so many rows of a large log; they are replaced in `next_s`."""
-        every = self._table.rows()
-        if len(every) < LARGE:
+        """Store the rates of a large log, of which `rows` are of the versions in force; replaced in `next_s`."""
+        if len(self._table) < LARGE:
             return
+        every = rows if len(rows) == len(self._table) else list(self._table.rows())
         until, counts = now_ms + round(2000 * next_s), counts_of(every)
         for by, lines in splits.items():
-            if len(every) > rows:  # some are of other versions
+            if every is not rows:  # some are of other versions
                 lines = rate_lines(every, by, self.rate, now_ms=now_ms, review=review)
             if len(lines) <= GROUPS_CAP:
                 cached = CachedRate(now_ms, until, self._table.ends, self.rate, lines, counts)

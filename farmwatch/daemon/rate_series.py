@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import structlog
 
 from scoring.rates.reviewed_share import Review
@@ -30,6 +31,7 @@ class SeriesWriter:
     log: Log
     settings: RateSettings
     run: str = ""
+    epoch: str = ""  # feature epoch of the run
     _thinned: str = field(init=False, default="")  # the last day on which old points were thinned
 
     def append(
@@ -41,7 +43,7 @@ class SeriesWriter:
         """
         at, now_ms = interval_start(now_s, self.settings.series_s), int(now_s * 1000)
         lines = {by: rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run, review=review) for by in SERIES}
-        points = [point for by in SERIES for point in _points(lines[by], by, at)]
+        points = [point for by in SERIES for point in _points(lines[by], by, at, self.epoch)]
         self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()
         if self._thinned != today.isoformat():
@@ -54,13 +56,13 @@ class SeriesWriter:
         return lines
 
 
-def _points(lines: Sequence[RateLine], by: str, at: int) -> Iterator[RatePoint]:
+def _points(lines: Sequence[RateLine], by: str, at: int, epoch: str) -> Iterator[RatePoint]:
     groups = set(largest({line.group: line.sites for line in lines}))
     if left_out := {line.group for line in lines} - groups:
         _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
     for line in lines:
         if line.group in groups:
-            yield point_of(line, at)
+            yield msgspec.structs.replace(point_of(line, at), epoch=epoch)
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

@@ -16,7 +16,8 @@ import structlog
 from crawler.orders import free_bytes
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.daemon.tracing import Trace, tracing

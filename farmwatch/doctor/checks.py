@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import structlog
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import check_log_url, create_topics, open_configured
+from farmwatch.config.opening import check_log_url, open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
@@ -28,13 +29,16 @@ from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.errors import ScoringError
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
-from stream.log.errors import StreamError
+from stream.log.errors import LogUnavailable, StreamError
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
 from stream.schema.roles import Role
 from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, one_line, size
+
+if TYPE_CHECKING:
+    from stream.embedded.log import EmbeddedLog
 
 _log = structlog.get_logger()
 _REMEDIES: dict[type[Exception], str] = {
@@ -71,7 +75,7 @@ ON_THE_LOG = (
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
     DoctorCheck("clock", machine_checks.clock),
-    DoctorCheck("live run", log_checks.live_run, [Role.JUDGE, Role.TALLY]),
+    DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, tuple(Role)),
     DoctorCheck("topics", log_checks.topics),
     DoctorCheck("runs", log_checks.runs),
@@ -143,6 +147,8 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
     try:
         with closing(open_configured(config)) as log:
             known = log.topics()
+            if config.log.url.startswith("sqlite:"):
+                _rewrite_once(cast("EmbeddedLog", log))
             create_topics(log, config)
             if known:
                 _warn_missing(log.topics().keys() - known)
@@ -155,6 +161,18 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
+
+
+def _rewrite_once(log: EmbeddedLog) -> None:
+    """Rewrite the database of an older version: before the roles start, because nothing can be written meanwhile."""
+
+    def say(size_bytes: int) -> None:
+        message(f"rewriting log.sqlite once ({size(size_bytes)}), so that freed space returns to the disk")
+
+    try:
+        log.rewrite(say)
+    except LogUnavailable as error:
+        message(f"warning: {error}; the next `farmwatch up` tries again")
 
 
 def _warn_missing(created: Collection[str]) -> None:

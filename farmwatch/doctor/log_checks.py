@@ -7,11 +7,11 @@ from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, cast
 
 from farmwatch.config.opening import log_exists, open_configured, require_broker
+from farmwatch.config.topic_limits import configured_topics
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
 from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
-from filters.measure.epoch import feature_epoch
 from replay.live.handover import require_live
 from replay.live.live_run import differences
 from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
@@ -19,7 +19,7 @@ from replay.runs.overview import STOPPED, state_of
 from replay.runs.run_rules import live_now, method_name
 from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
-from stream.schema.topics import DEAD_LETTERS, all_topics
+from stream.schema.topics import DEAD_LETTERS
 from stream.text.wording import counted, moment, one_line
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def log(at: Subject, held: ExitStack) -> Results:
     opened = held.enter_context(closing(open_configured(config, read_only=True)))
     topics = opened.topics()
     at.log = opened
-    due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
+    due = {topic.name: topic.partitions for topic in configured_topics(config)}
     odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
     if odd:
         found = f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}"
@@ -56,7 +56,7 @@ def broker(at: Subject) -> Results:
     if at.log is None or not at.config.log.url.startswith("kafka:"):
         return
     # before the first `up` all topics are missing, and that is as it should be
-    needed = all_topics(at.config.log.partitions, feature_epoch(at.config.measure)) if at.log.topics() else []
+    needed = configured_topics(at.config) if at.log.topics() else []
     for what, right, found in cast("KafkaLog", at.log).check(needed):
         yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
 

@@ -1,4 +1,8 @@
-"""The feature epoch: a digest of everything that changes the meaning of features."""
+"""The feature epoch: a digest of everything that changes the meaning of features.
+
+A library is part of it by its verified version, also in another version that measures the golden pages alike. So an
+update that changes no output changes no epoch.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 import xxhash
 
+from filters.errors import FiltersError
+from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
 MEASURES_VERSION = 2
@@ -21,15 +27,39 @@ _LIBRARIES = ("py3langid", "rensa")
 _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
 
 
-def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str] = version) -> str:
-    """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library."""
-    libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
+def feature_epoch(
+    settings: MeasureSettings,
+    *,
+    version_of: Callable[[str], str] = version,
+    outputs: Callable[[str], str] = golden_outputs,
+) -> str:
+    """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library.
+
+    `outputs` measures the golden pages with an extractor; it is called only for versions that are not verified.
+    """
+    versions = library_versions(settings, version_of)
+    verified = {name: VERIFIED[name] for name in versions}
+    if versions != verified and _same_outputs(settings.extractor, outputs):
+        versions = verified
     meaning = {
         "measures": MEASURES_VERSION,
-        "libraries": {name: _version(name, version_of) for name in libraries},
+        "libraries": versions,
         **{name: getattr(settings, name) for name in _SETTINGS},
     }
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
+
+
+def library_versions(settings: MeasureSettings, version_of: Callable[[str], str] = version) -> dict[str, str]:
+    """Library -> installed version, of those that features depend on; "" = not installed."""
+    libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
+    return {name: _version(name, version_of) for name in libraries}
+
+
+def _same_outputs(extractor: str, outputs: Callable[[str], str]) -> bool:
+    try:
+        return outputs(extractor) == OUTPUTS.get(extractor)
+    except (FiltersError, ImportError):  # the extractor is not installed
+        return False
 
 
 def epoch_settings(settings: MeasureSettings) -> dict[str, str]:

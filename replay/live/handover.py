@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from filters.errors import BadRuleset
+from filters.measure.epoch import feature_epoch
 from replay.runs.configured import require_site_method
 from replay.runs.run_rules import RunRules, live_now
 from replay.settings import ReplaySettings
@@ -39,6 +40,13 @@ class LiveRunUnfit(FarmwatchError):
 
 def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
     """Raises LiveRunUnfit if one of the roles cannot process the live run; the message names the way back."""
+    epoch = feature_epoch(config.measure) if Role.MEASURE in roles else ""
+    if epoch and live.run.epoch not in ("", epoch):
+        raise LiveRunUnfit(
+            f"this installation measures in the feature epoch {epoch}, the live run {live.run.shown} in"
+            f" {live.run.epoch}: their features cannot be compared. `farmwatch upgrade --check` shows what differs,"
+            " `farmwatch upgrade` measures the stored pages again; or restore the former versions and [measure]"
+        )
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:
             _ = live.ruleset

@@ -14,7 +14,7 @@ Business and Economic Statistics 29, 2011).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from scoring.statistics.shares import degrees_of_freedom, t_quantile
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
+_Codes = npt.NDArray[np.int64]
 _UNRANKED = 100  # of a site whose rank is not known
 FEW_CLUSTERS = 30  # with fewer the text names their number
 _LARGEST = 1e6  # design effect: nothing is known
@@ -68,9 +69,17 @@ class WeightedSites(NamedTuple):
 
 def domains_of(sites: Sequence[str]) -> list[str]:
     """The registrable domain of each site; where no other ends with the same two labels, just these."""
-    ends = [".".join(site.rsplit(".", 2)[-2:]) for site in sites]
-    count = Counter(ends)
-    return [registrable_domain(site) if count[end] > 1 else end for site, end in zip(sites, ends, strict=True)]
+    return list(_domains(lambda: iter(sites)))
+
+
+def _domains(sites: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """As `domains_of`, one at a time: a list of a million names is large. `sites` begins anew at each call."""
+    count = Counter(map(_end, sites()))
+    return (registrable_domain(site) if count[_end(site)] > 1 else _end(site) for site in sites())
+
+
+def _end(site: str) -> str:
+    return ".".join(site.rsplit(".", 2)[-2:])
 
 
 class Agreement(NamedTuple):
@@ -87,12 +96,12 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     alone = float(moves @ moves)
     if not alone:
         return Agreement(1.0)
-    named = domains_of([row.site for row in rows])
-    domains: list[Hashable] = [domain or number for number, domain in enumerate(named)]  # an audit drops the names
+    named = _domains(lambda: (row.site for row in rows))
+    domains = _numbered(domain or number for number, domain in enumerate(named))  # an audit drops the names
     found = {"registrable domains": _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
-        queries = [row.queries[0] if row.queries else domain for row, domain in zip(rows, domains, strict=True)]
-        both = _Spread.of(moves, weights, list(zip(domains, queries, strict=True)))
+        queries = _numbered(_first(row.queries, domain) for row, domain in zip(rows, domains.tolist(), strict=True))
+        both = _Spread.of(moves, weights, _numbered_pairs(domains, queries))
         found["queries"] = _Spread.of(moves, weights, queries)
         name, widest = max(found.items(), key=lambda item: item[1].variance)
         variance = sum(one.variance for one in found.values()) - both.variance
@@ -101,6 +110,23 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     name, widest = max(found.items(), key=lambda item: item[1].widened)
     few = f"{widest.clusters} {name}" if widest.clusters < min(FEW_CLUSTERS, len(rows)) else ""
     return Agreement(min(max(1.0, widest.widened / alone), _LARGEST), few)
+
+
+def _numbered(clusters: Iterable[Hashable]) -> _Codes:
+    """The number of each site's cluster, in the order in which they come first."""
+    numbers: dict[Hashable, int] = {}
+    return np.fromiter((numbers.setdefault(cluster, len(numbers)) for cluster in clusters), np.int64)
+
+
+def _numbered_pairs(some: _Codes, others: _Codes) -> _Codes:
+    """As `_numbered`, of pairs of clusters."""
+    _, first, codes = np.unique(some * (others.max() + 1) + others, return_index=True, return_inverse=True)
+    return first.argsort().argsort()[codes]
+
+
+def _first(queries: Sequence[str], domain: int) -> Hashable:
+    """The query that found a site first by name; without one, its domain."""
+    return queries[0] if queries else domain
 
 
 def of_one_query(rows: Sequence[SiteState]) -> bool:
@@ -121,14 +147,13 @@ class _Spread(NamedTuple):
         return self.variance * self.tails
 
     @classmethod
-    def of(cls, moves: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], clusters: Sequence[Hashable]) -> Self:
-        numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
-        count = len(numbers)
+    def of(cls, moves: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], codes: _Codes) -> Self:
+        """`codes`: the number of each site's cluster."""
+        count = int(codes.max()) + 1
         if count == len(moves):
             return cls(float(moves @ moves), 1.0, count)
         if count == 1:
             return cls(_LARGEST, 1.0, 1)
-        codes = [numbers[cluster] for cluster in clusters]
         without = np.bincount(codes, moves) / (1 - np.bincount(codes, weights) / weights.sum())
         squares = float(without @ without)
         degrees = degrees_of_freedom(squares, float((without**4).sum()), count)

@@ -29,15 +29,10 @@ def counted_at(row: SiteState, at_ms: int) -> SiteState:
     ends = row.term_end + GRACE * (row.term_end - row.term_start)
     if not row.term_end or at_ms <= ends or is_canary(row.site):
         return row
-    return msgspec.structs.replace(
-        row,
-        **dict.fromkeys(("articles", "scored", "abstained", "flagged", "pages_used", "decided_at"), 0),
-        verdict=UNCLASSIFIABLE,
-        llr=0.0,
-        dropped_by={},
-        mixed=False,
-        term=_NO_TERM,
-    )
+    fields = {name: getattr(row, name) for name in SiteState.__struct_fields__}  # a row in columns is no struct
+    fields |= dict.fromkeys(("articles", "scored", "abstained", "flagged", "pages_used", "decided_at"), 0)
+    fields |= {"verdict": UNCLASSIFIABLE, "llr": 0.0, "dropped_by": {}, "mixed": False, "term": _NO_TERM}
+    return SiteState(**fields)
 
 
 def is_too_old(row: SiteState) -> bool:

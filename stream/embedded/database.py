@@ -129,6 +129,7 @@ def how_to_read(rest: tuple[int, int, int] | None) -> str:
 
 def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA page_size = 16384")
+    database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an empty database only, see `stream.embedded.vacuum`
     _enter_wal(database)
     database.execute("BEGIN IMMEDIATE")
     with database:

@@ -29,6 +29,7 @@ from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention, cut_off
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
+from stream.embedded.vacuum import needs_rewrite, rewrite
 from stream.embedded.writer import Writer
 from stream.log.contract import (
     NONE_NEEDED,
@@ -94,6 +95,14 @@ class EmbeddedLog:
 
     def create(self, topics: Sequence[Topic]) -> None:
         self._writer.run(lambda database, _: self._topics.create(database, topics))
+
+    def definitions(self) -> Mapping[str, Topic]:
+        with self._reader() as reader:
+            return self._topics.definitions(reader.database)
+
+    def set_limits(self, topics: Sequence[Topic]) -> None:
+        if topics:
+            self._writer.run(lambda database, _: self._topics.set_limits(database, topics))
 
     def topics(self) -> Mapping[str, int]:
         with self._reader() as reader:
@@ -289,6 +298,17 @@ class EmbeddedLog:
             freed += clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
+
+    def rewrite(self, on_start: Callable[[int], None]) -> None:
+        """Rewrite a database whose free pages cannot return to the file system, see `stream.embedded.vacuum`.
+
+        `on_start` gets the bytes of its content. Raises LogUnavailable if another process writes, or without room.
+        """
+        with self._reader() as reader:
+            size_bytes = needs_rewrite(reader.database)
+        if size_bytes:
+            on_start(size_bytes)
+            rewrite(self._folder, size_bytes, self._lock_timeout_s)
 
     def missing_segments(self) -> dict[Path, int]:
         """Missing segment files, with the number of records that refer to each."""

@@ -1,6 +1,7 @@
 """Retention and compaction of the embedded log, in small transactions so that others can write in between.
 
-Later records reuse the database pages of deleted rows. `remove_segments` unlinks segment files that no record refers to
+Later records reuse the database pages of deleted rows; of many free pages, most return to the file system
+(`stream.embedded.vacuum`). `remove_segments` unlinks segment files that no record refers to
 and no process writes. Committed offsets never change.
 """
 
@@ -19,6 +20,7 @@ import structlog
 from stream.embedded.database import SEGMENTS, TIME_MS, translate
 from stream.embedded.segments import remove_if_unused, sync_folder
 from stream.embedded.topics import offset_of, row_id
+from stream.embedded.vacuum import give_back
 from stream.embedded.writer import Writer
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import LogUnavailable, TooMuchExpired
@@ -86,6 +88,7 @@ class Retention:
                 work = partial(self._shorten, database, kept, now_ms, stops[rules.id])
             freed += self._attempt(topic, work)
         self.remove_segments(database, now_ms)
+        give_back(database, self._writer)
         if held:
             shares = [
                 f"{old[topic]} of the {records[topic]} records of topic {topic.removeprefix(self._prefix)!r}"

@@ -74,19 +74,35 @@ class Topics:
         return [StoredTopic(*columns) for columns in rows.fetchall()]
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
-        """Create missing topics and update retention, in a transaction. Raises TopicMismatch."""
-        check_partitions(topics, {name: stored.partitions for name, stored in self.all(database).items()})
+        """Create missing topics, in a transaction. Raises TopicMismatch."""
+        existing = {name: stored.partitions for name, stored in self.all(database).items()}
+        check_partitions(topics, existing)
         for topic in topics:
-            self._create_one(database, topic)
+            if topic.name not in existing:
+                self._create_one(database, topic)
+
+    def definitions(self, database: sqlite3.Connection) -> dict[str, Topic]:
+        """The definitions of all topics, by name."""
+        rows = database.execute(
+            "SELECT substr(name, ?), partitions, compact, retention_ms, retention_bytes FROM topics"
+            " WHERE substr(name, 1, ?) = ?",
+            (len(self._prefix) + 1, len(self._prefix), self._prefix),
+        )
+        return {
+            name: Topic(name, count, CleanupPolicy.COMPACT if compact else CleanupPolicy.DELETE, *limits)
+            for name, count, compact, *limits in rows.fetchall()
+        }
+
+    def set_limits(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
+        """Set the limits of existing topics, in a transaction."""
+        database.executemany(
+            "UPDATE topics SET retention_ms = ?, retention_bytes = ? WHERE name = ?",
+            [(topic.retention_ms, topic.retention_bytes, self._prefix + topic.name) for topic in topics],
+        )
 
     def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
         rules = (topic.cleanup is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
         name = self._prefix + topic.name
-        changed = database.execute(
-            "UPDATE topics SET compact = ?, retention_ms = ?, retention_bytes = ? WHERE name = ?", (*rules, name)
-        ).rowcount
-        if changed:
-            return
         number, base = fresh_id(database, "topics"), fresh_id(database, "partitions")
         database.execute("INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)", (number, name, topic.partitions, *rules))
         database.executemany(

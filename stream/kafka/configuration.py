@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.settings import KafkaSettings, configs_of
-from stream.log.contract import Topic, check_offsets
+from stream.log.contract import CleanupPolicy, Topic, check_offsets
 from stream.log.errors import StreamError
 
 Finding = tuple[str, bool, str]  # subject, whether it is right, the finding and its remedy
@@ -78,6 +78,40 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[st
             continue
         wrong.append(f"{key} is {value}, should be {wanted[key]}: set it with kafka-configs")
     return wrong
+
+
+def defined_topics(site: KafkaSite) -> dict[str, Topic]:
+    """The topics as the broker has them, without the addition of held topics. Raises StreamError, LogUnavailable."""
+    partitions = site.topics()
+    if not partitions:
+        return {}
+    found = site.admin.topic_settings([site.full(name) for name in partitions], [*_BASES, POLICY])
+    return {name: _defined(name, count, found.get(site.full(name), {})) for name, count in partitions.items()}
+
+
+def _defined(name: str, partitions: int, settings: Mapping[str, str]) -> Topic:
+    deletes = "delete" in settings.get(POLICY, "")
+    limits = [int(own_limit(key, settings.get(key, "-1"))) for key in _BASES]
+    return Topic(
+        name,
+        partitions,
+        CleanupPolicy.DELETE if deletes else CleanupPolicy.COMPACT,
+        *(limit if deletes and limit >= 0 else None for limit in limits),
+    )
+
+
+def set_limits(site: KafkaSite, topics: Sequence[Topic]) -> None:
+    """Set the limits of existing topics; a held topic stays held. Raises StreamError, LogUnavailable."""
+    if not topics:
+        return
+    names = [site.full(topic.name) for topic in topics]
+    found = site.admin.topic_settings(names, list(_BASES))
+    changes = {}
+    for name, topic in zip(names, topics, strict=True):
+        wanted = configs_of(topic)
+        held = {key for key, value in found.get(name, {}).items() if value != own_limit(key, value)}
+        changes[name] = {key: _held(key, wanted[key]) if key in held else wanted[key] for key in _BASES}
+    site.admin.set_topic_settings(changes)
 
 
 def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:

@@ -22,7 +22,7 @@ from kafka import errors as kafka_errors
 
 from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.configuration import Finding, check_broker, hold
+from stream.kafka.configuration import Finding, check_broker, defined_topics, hold, set_limits
 from stream.kafka.erasing import erase
 from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
@@ -73,7 +73,7 @@ class KafkaLog:
         self._append_lock = threading.Lock()
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Settings of existing topics stay, because the operator may have changed them. `check` reports differences."""
+        """See `Log.create`; `check` reports differences of existing topics."""
         existing = self._site.topics()
         check_partitions(topics, existing)
         self._site.admin.create(
@@ -87,6 +87,12 @@ class KafkaLog:
                 if topic.name not in existing
             }
         )
+
+    def definitions(self) -> Mapping[str, Topic]:
+        return defined_topics(self._site)
+
+    def set_limits(self, topics: Sequence[Topic]) -> None:
+        set_limits(self._site, topics)
 
     def topics(self) -> Mapping[str, int]:
         return self._site.topics()

@@ -17,6 +17,7 @@ UNAVAILABLE_AFTER_S = 2.0  # without a group coordinator for this long, poll rai
 TOMBSTONES_KEPT_MS = 7 * 86_400_000  # delete.retention.ms of compacted topics
 LOCAL_STATE_MAX_AGE_MS = 3 * 86_400_000  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
 
+_SEGMENT_BYTES, _LEAST_SEGMENT_BYTES = 1024**3, 16 * 1024**2  # the broker's default; a few records at the cap
 # Kafka's times are milliseconds of 32 bits
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 
@@ -131,6 +132,9 @@ def configs_of(topic: Topic) -> dict[str, str]:
             "segment.bytes": str(128 * 1024 * 1024),
             "min.cleanable.dirty.ratio": "0.2",  # bounds the excess that a restore reads
         }
+    cap = topic.retention_bytes
+    if cap is not None:  # the broker deletes whole segments, and never the newest
+        common["segment.bytes"] = str(min(_SEGMENT_BYTES, max(_LEAST_SEGMENT_BYTES, cap // 4)))
     return {
         **common,
         "cleanup.policy": "delete",

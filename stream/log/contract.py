@@ -193,7 +193,13 @@ class Log(Protocol):
     forgets_offsets: ClassVar[bool]  # whether offsets of long idle groups expire; those set by `reset` never do
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create missing topics. Raises TopicMismatch if a partition count differs."""
+        """Create missing topics; existing ones stay as they are. Raises TopicMismatch if a partition count differs."""
+
+    def definitions(self) -> Mapping[str, Topic]:
+        """Existing topics as they are defined now; a limit that is lifted for a run counts as in force."""
+
+    def set_limits(self, topics: Sequence[Topic]) -> None:
+        """Give existing topics these retention limits. Embedded: the next `expire` applies them, Kafka: the broker."""
 
     def topics(self) -> Mapping[str, int]:
         """Existing topics (without the prefix) -> number of partitions."""

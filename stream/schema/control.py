@@ -16,12 +16,11 @@ import msgspec
 
 from stream.log.contract import Clock, Commit, Log, Member, Message, Output, wall_ms
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
-from stream.schema.runs import Alias, Cutover, Run
+from stream.schema.runs import LAYOUT, Alias, Cutover, Run
 from stream.schema.topics import CONTROL
 
 _GROUP = "control"
 _WRITER = "writer"
-_READ = 1  # newest schema that this code reads
 RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score", "order", "forgotten", "panel")  # rows that are not about runs
@@ -202,8 +201,11 @@ def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
         row = msgspec.msgpack.decode(value, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SchemaTooNew(_unreadable(message, f"not a {kind.__name__}: {error}")) from error
-    if row.v > _READ:
-        raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
+    if row.v > LAYOUT:
+        raise SchemaTooNew(
+            f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {LAYOUT}: a newer one has worked"
+            " on this log; upgrade this process, or restore a backup of before"
+        )
     return row
 
 

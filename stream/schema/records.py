@@ -176,6 +176,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     term: int = 0  # counted from the site's first page
     term_start: int = 0  # ms; 0 = an older row, or a site that is not crawled: its term has no end
     term_end: int = 0
+    epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -208,6 +209,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
     share_low_once: float | None = None  # valid at a time that was fixed before; older points have none
     share_high_once: float | None = None
+    epoch: str = ""  # feature epoch of the live run at this time; older points have none
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from stream.schema.topics import (
 LIVE = "live"  # in the log: the run that it begins with, and the alias; in a command: the run that is live
 FIRST = "first"  # for users: the run that the log begins with
 BEFORE = "before"  # in a command: the run that was live before
+LAYOUT = 2  # the newest that this code reads, see `Run`
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
 RESERVED = frozenset({LIVE, FIRST, BEFORE, "now", "earliest", "follow", "terms"})
 
@@ -98,9 +99,13 @@ class Gap(NamedTuple):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """The row of a run, under `run/<name>`. Times in milliseconds UTC, offsets per partition."""
+    """The row of a run, under `run/<name>`. Times in milliseconds UTC, offsets per partition.
 
-    v: int = 1
+    Every role and command reads the row of the live run first. So `v` is the layout of the whole log: a farmwatch that
+    knows only older ones refuses the log by name. 1: farmwatch 0.1.0; 2: rows of sites have a feature epoch.
+    """
+
+    v: int = LAYOUT
     name: str
     ruleset: str
     digest: str  # of the ruleset; its text is under `ruleset/<digest>`
@@ -127,6 +132,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
     error: str = ""  # that ended its last process; "" = none
     measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
+    earlier_epochs: dict[str, int] = {}  # of the features that it judged before -> when the next one began, ms
 
     @property
     def shown(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stream.log.contract import CleanupPolicy, Topic
+from stream.schema.retention import ON_KAFKA, Limits, RetentionSettings
 
 DEFAULT_PARTITIONS = 24  # chosen once, never changed
 _DAY_MS = 86_400_000
-PAGES_CAP_BYTES = 40 * 1024**3  # per partition
 
 HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
 SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
@@ -17,6 +19,16 @@ CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # there while `farmwatch copy` fills the log
 RETRIES = "retries"  # dead letters that an operator retried or dropped; the live stages read it beside their inputs
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
+SETTING_OF = {  # topics that lose records by time and size -> their name in [retention]
+    HITS: "hits",
+    PAGES: "pages",
+    FEATURES: "features",
+    VERDICTS: "verdicts",
+    SCORE_REQUESTS: "score_requests",
+    REPLAY_REQUESTS: "score_requests",
+    DEAD_LETTERS: "dead_letters",
+    RETRIES: "dead_letters",
+}
 
 
 def site_memory(feature_epoch: str) -> str:
@@ -24,23 +36,25 @@ def site_memory(feature_epoch: str) -> str:
     return f"site-memory.{feature_epoch}"
 
 
-def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
+def all_topics(
+    partitions: int,
+    feature_epoch: str,
+    retention: RetentionSettings = RetentionSettings(),  # noqa: B008  # frozen
+    defaults: Mapping[str, Limits] = ON_KAFKA,
+) -> list[Topic]:
     """Every topic of a live farmwatch, changelogs of the stores included."""
 
-    def kept_for(name: str, days: int, cap: int | None = None) -> Topic:
-        return Topic(name, partitions, CleanupPolicy.DELETE, days * _DAY_MS, cap)
+    def kept(name: str, setting: str) -> Topic:
+        days, size_bytes = retention.limits(setting, defaults[setting])
+        cap = -(-size_bytes // partitions) if size_bytes else None
+        return Topic(name, partitions, CleanupPolicy.DELETE, round(days * _DAY_MS), cap)
 
     def compacted(name: str) -> Topic:
         return Topic(name, partitions, CleanupPolicy.COMPACT)
 
     stores = (site_memory(feature_epoch), FRONTIER_STORE, TALLY_STORE)
     return [
-        kept_for(HITS, 90),
-        kept_for(PAGES, 30, PAGES_CAP_BYTES),
-        kept_for(FEATURES, 180),
-        kept_for(VERDICTS, 90),
-        kept_for(SCORE_REQUESTS, 30),
-        kept_for(REPLAY_REQUESTS, 30),
+        *(kept(name, setting) for name, setting in SETTING_OF.items()),
         compacted(SCORES),
         compacted(SITES),
         compacted(SITE_TERMS),
@@ -48,6 +62,4 @@ def all_topics(partitions: int, feature_epoch: str) -> list[Topic]:
         Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),
-        kept_for(DEAD_LETTERS, 30),
-        kept_for(RETRIES, 30),
     ]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from farmwatch.config.config import Config, load
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.roles import build_stage
 from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset

@@ -48,7 +48,7 @@ def test_without_limits_all_is_kept(world: World) -> None:
     world.topics("a")
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
-    world.log.create([Topic("a", 2, CleanupPolicy.DELETE, retention_ms=DAY_MS)])
+    world.log.set_limits([Topic("a", 2, CleanupPolicy.DELETE, retention_ms=DAY_MS)])
     world.log.expire(NOON + 10_000 * DAY_MS)
     assert values(world.log.read("a", 0)) == []
 

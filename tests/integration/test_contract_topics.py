@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Output, Topic
+from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
 from stream.log.offsets import renew_offsets
 from tests.support.worlds import NOON, World, drain, record, values
@@ -32,6 +32,22 @@ def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> No
     assert other.end("verdicts.run-1") == [0, 0]
     late = world.join("later", group="late", store="tally.run-1", log=other)
     assert sorted(values(drain(late, 2))) == ["appended", "committed"]
+
+
+def test_limits_change_only_when_they_are_set(world: World) -> None:
+    """Making a topic again keeps its limits; `set_limits` replaces those of one topic, and of no other."""
+    day, week = 86_400_000, 7 * 86_400_000
+    world.log.create([Topic("a", 2, retention_ms=day, retention_bytes=1 << 30), Topic("b", 1, retention_ms=day)])
+    world.topics("newest", cleanup=CleanupPolicy.COMPACT)
+    world.again().create([Topic("a", 2, retention_ms=week)])
+    before = {
+        "a": Topic("a", 2, CleanupPolicy.DELETE, day, 1 << 30),
+        "b": Topic("b", 1, CleanupPolicy.DELETE, day),
+        "newest": Topic("newest", 2, CleanupPolicy.COMPACT),
+    }
+    assert world.log.definitions() == before
+    world.log.set_limits([Topic("a", 2, retention_ms=week)])
+    assert world.again().definitions() == {**before, "a": Topic("a", 2, CleanupPolicy.DELETE, week)}
 
 
 def test_another_number_of_partitions_is_refused(world: World) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from farmwatch.archive.copy import copy_log
 from farmwatch.audit.audit import audit
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from replay.runs.site_table import read_sites
 from replay.runs.topology import READS, records_behind
 from stream.log.contract import At, CleanupPolicy, Commit, Log, StateChange, Topic

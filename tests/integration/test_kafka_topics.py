@@ -7,19 +7,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.record import util
 from kafka.structs import OffsetAndMetadata
 
+from farmwatch.config.config import Config
+from farmwatch.config.settings import LogSettings
+from farmwatch.config.topic_limits import create_topics
 from stream.kafka.client import AdminClient
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
 from stream.log.errors import StreamError
 from stream.log.offsets import renew_offsets
+from stream.schema import topics
 from stream.schema.control import Control, exclusive
+from stream.schema.retention import RetentionSettings
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
@@ -27,7 +33,8 @@ from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld, settle
 
 pytestmark = pytest.mark.kafka
-YEAR_MS = 365 * 86_400_000
+DAY_MS = 86_400_000
+YEAR_MS = 365 * DAY_MS
 OWN = {"retention.ms": "86400000", "retention.bytes": "1000000"}
 PAGES = Topic("pages", 2, retention_ms=86_400_000, retention_bytes=1_000_000)
 
@@ -59,6 +66,34 @@ def test_check_is_content_with_what_create_made(kafka_log: KafkaLog) -> None:
     findings = kafka_log.check(topics)
     assert [finding for finding in findings if not finding[1]] == []
     assert len(findings) >= len(topics) + 2
+
+
+def test_a_topic_held_for_a_run_takes_a_new_limit_and_stays_held(kafka_log: KafkaLog) -> None:
+    """While a run needs the topic nothing leaves, whatever the new limit; later the new limit holds."""
+    kafka_log.create([Topic("a", 1, retention_ms=2 * DAY_MS)])
+    kafka_log.expire(0, {"a": [0]})
+    kafka_log.set_limits([Topic("a", 1, retention_ms=DAY_MS, retention_bytes=1 << 30)])
+    assert kafka_log.definitions()["a"] == Topic("a", 1, CleanupPolicy.DELETE, DAY_MS, 1 << 30)
+    name = kafka_log._site.full("a")
+    held = kafka_log._site.admin.topic_settings([name])[name]
+    assert int(held["retention.ms"]) > YEAR_MS * 100
+    kafka_log.expire(0)
+    assert kafka_log._site.admin.topic_settings([name])[name]["retention.ms"] == str(DAY_MS)
+
+
+def test_a_start_changes_only_the_limits_that_are_set(kafka_log: KafkaLog, capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator's own limits stay; one of the configuration replaces the topic's and is reported, once."""
+    silent = Config(log=LogSettings(url="kafka:broker:9092", partitions=2))
+    create_topics(kafka_log, silent)
+    kafka_log.set_limits([Topic(topics.PAGES, 2, retention_ms=400 * DAY_MS, retention_bytes=1 << 40)])
+    create_topics(kafka_log, silent)
+    assert kafka_log.definitions()[topics.PAGES] == Topic(topics.PAGES, 2, CleanupPolicy.DELETE, 400 * DAY_MS, 1 << 40)
+    spoken = msgspec.structs.replace(silent, retention=RetentionSettings(pages_days=10))
+    assert capsys.readouterr().err == ""
+    create_topics(kafka_log, spoken)
+    assert kafka_log.definitions()[topics.PAGES] == Topic(topics.PAGES, 2, CleanupPolicy.DELETE, 10 * DAY_MS, 1 << 40)
+    create_topics(kafka_log, spoken)
+    assert capsys.readouterr().err == "retention of pages: 10 days, 2048.0 GiB; before: 400 days, 2048.0 GiB\n"
 
 
 def test_check_names_what_is_wrong(kafka_log: KafkaLog) -> None:

@@ -31,9 +31,11 @@ from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
 from stream.log.contract import CleanupPolicy
 from stream.processing.metrics import SPECS
-from stream.schema.topics import DEFAULT_PARTITIONS, all_topics
+from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE
+from stream.schema.topics import DEFAULT_PARTITIONS, SETTING_OF, all_topics
 from stream.text import ranges
 from stream.text.user_errors import Exit
+from stream.text.wording import size
 from tests.tools.generated import renewed
 
 COMMAND = "python -m tests.tools.reference docs"
@@ -49,7 +51,6 @@ _CONDITIONS = {
 }
 _WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds of all numbers, said once for the page
 _UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
-_DAY_MS = 86_400_000
 _TOPICS = {  # name -> key, writers
     "hits": ("site", "`farmwatch search`, `crawl --hits`, `up --hits`, `import`"),
     "pages": ("site", "CRAWL; archived pages: `import`, `search --source commoncrawl`; canary pages: TALLY"),
@@ -234,9 +235,11 @@ def topics_table() -> str:
         key, writer = _TOPICS[topic.name]
         kept = "newest record of each key"
         if topic.cleanup is CleanupPolicy.DELETE:
-            kept = f"{(topic.retention_ms or 0) // _DAY_MS} days"
-        if topic.retention_bytes is not None:
-            kept += f", at most {topic.retention_bytes // 1024**3} GiB a partition"
+            setting = SETTING_OF[topic.name]
+            kept = (
+                f"{ON_ONE_MACHINE[setting].days:g} days; embedded: at most {size(ON_ONE_MACHINE[setting].size_bytes)}"
+            )
+            kept += f"; Kafka: {size(ON_KAFKA[setting].size_bytes)}" if ON_KAFKA[setting].size_bytes else ""
         if topic.partitions == 1:
             kept += "; one partition"
         lines.append(f"| `{name}` | {key} | {writer} | {kept} |")

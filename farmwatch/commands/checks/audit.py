@@ -13,6 +13,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_table
+from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
@@ -47,6 +48,7 @@ def audit(
             message("the log is empty: nothing to audit")
             return Exit.OK
         report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
+        found_seams = seams_of(log, run)
     if json:
         parts = ("steps", "broken", "waiting", "unreadable", "lost")
         found = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}
@@ -67,6 +69,8 @@ def audit(
     _print_faults("lost", [lost.text for lost in report.lost])
     for check in report.rates:
         message(check.text)
+    for seam in found_seams:
+        message(seam)
     message(f"audit: {report.text}")
     return Exit.OK if report.ok else Exit.PROBLEM
 

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.opening import as_read, create_topics, opened
+from farmwatch.config.opening import as_read, opened
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.forgetting import Forgetting, known_hosts
 from farmwatch.terminal.messages import message, put_json
 from stream.text.user_errors import Exit, NotFound, UsageError

@@ -15,7 +15,8 @@ from cyclopts import Parameter
 from crawler.hit_records import KnownHits
 from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.opening import create_topics, opened
+from farmwatch.config.opening import opened
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.crawl.archive_import import ImportSummary, MeasuredStream, import_pages, imports_lock
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import counting, message, put, put_json

@@ -21,6 +21,7 @@ from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
+from replay.live.epoch_change import seams_of
 from replay.runs.lookup import find_run, names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import records_behind
@@ -117,6 +118,7 @@ def rate(
         earlier = read_rows(log, names.terms) if by in WINDOWS else []
         if source:
             _require_source(source, rows)
+        found_seams = seams_of(log, run)
         open_sites, waiting = _still_to_come(log, config)
         no_page = _why_no_page(log, config, rows, now_ms)
     if kept is None:
@@ -149,6 +151,8 @@ def rate(
         _put_line(line, verbose=verbose)
     for correction in dict.fromkeys(line.correction for line in lines if line.correction and verbose and line.by):
         message(correction)
+    for seam in found_seams:
+        message(seam)
     if undated := cut.undated(rows, config.rate):
         message(f"left out: {counted(undated, 'site')} without a known search day")
     _warn_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
@@ -259,6 +263,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
     with opened(config) as log:
         if run:
             run = find_run(Control(log), run).name
+        found_seams = seams_of(log, run)
         kept = read_points(log, since, cut.until)
         points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
@@ -283,10 +288,13 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
             "detector": "detector",
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
+            "feature epoch": "epoch",
         },
         less=("sites", "llm", "judged share", "method"),
-        same=("ruleset", "detector", "site method"),
+        same=("ruleset", "detector", "site method", "feature epoch"),
     )
+    for seam in found_seams:
+        message(seam)
     shown = f"{counted(len(points), 'point')} since {since}"
     message(
         f"{shown}, one every {config.rate.series_s} s while TALLY runs, times in UTC; the interval holds at every look"

@@ -76,9 +76,10 @@ def sites(
             "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
             "ruleset": ruleset_of,
             "detector": "detector",
+            "feature epoch": "epoch",
         },
         less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
-        same=("ruleset", "detector"),
+        same=("ruleset", "detector", "feature epoch"),
     )
     if shown:
         message(COLUMNS)

@@ -16,6 +16,7 @@ from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
+from replay.live.epoch_change import seams
 from replay.runs.gaps import count_dead_letters
 from replay.runs.lookup import find_run, resolve_name, run_named
 from replay.runs.overview import RunState, run_state, run_states
@@ -134,6 +135,8 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     yield "site method", method_name(run.site_method) or "as configured"
     settings = ", ".join(f"{name}={value}" for name, value in run.measured_by.items())
     yield "feature epoch", f"{run.epoch}{f', measured with {settings}' if settings else ''}"
+    for seam in seams(run):
+        yield "seam", seam
     yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
     yield "window", state.window
     yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"

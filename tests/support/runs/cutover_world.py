@@ -18,9 +18,11 @@ import pytest
 from crawler.frontier.page_log import page_headers
 from crawler.web.urls import page_id
 from farmwatch.config.config import Config, load
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.roles import run_role
 from filters.judge_stage import JudgeStage
+from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
@@ -98,7 +100,8 @@ class CutoverWorld:
 
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
         rules = load_ruleset(ruleset)
-        run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
+        given = {"epoch": feature_epoch(self.config.measure), **fields}
+        run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **given)
         self.log.create(topics_of(run, PARTITIONS))
         put_rows(self.log, run, rulesets=[(rules.digest, rules.source)])
         return run

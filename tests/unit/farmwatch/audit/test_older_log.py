@@ -43,3 +43,21 @@ def test_an_older_log_is_replayed_to_the_same_verdicts(farmwatch: Runner, old_lo
     compared = farmwatch("compare", old_log, "live", "again")
     assert "the same verdict for every page and site" in compared.out
     assert farmwatch("audit", old_log, "--run", "again").code == 0
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_up_makes_an_older_database_one_that_shrinks(
+    farmwatch: Runner, old_log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first `up` rewrites the database and applies the limits of today, and says so; the audit stays clean."""
+    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: 0)
+    monkeypatch.setenv("FARMWATCH_LOG_PARTITIONS", "2")
+    monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
+    monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
+    first = farmwatch("up", old_log)
+    assert first.code == 0, first.err
+    assert "rewriting log.sqlite once (" in first.err
+    assert "retention of pages: 30 days, 7.0 GiB; before: 30 days, " in first.err
+    second = farmwatch("up", old_log)
+    assert (second.code, "rewriting" in second.err, "retention" in second.err) == (0, False, False)
+    assert farmwatch("audit", old_log).code == 0

@@ -28,7 +28,7 @@ _PACKAGES = "crawler|farmwatch|filters|replay|scoring|stream"
 _PATH = re.compile(rf"(?<![\w/.])((?:{_PACKAGES}|tests|docs)/[a-z][\w./-]*[\w/])")
 # What CONTRIBUTING.md lets readers add
 _NEW = {"crawler/sources/example.py", "scoring/loud/", "tests/unit/scoring/loud/"}
-_NO_SETTINGS = {"log.sqlite", "score.requests", "score.requests.replay"}
+_NO_SETTINGS = {"retention.ms", "retention.bytes", "log.sqlite", "score.requests", "score.requests.replay"}
 _RUN = re.compile(r"python -m (tests[\w.]+|farmwatch[\w.]+)")
 
 

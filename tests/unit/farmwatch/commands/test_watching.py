@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from crawler.frontier.rows import Totals
 from crawler.web.urls import page_id
 from filters.rules.ruleset import load_ruleset
-from stream.log.contract import Output
+from stream.log.contract import Output, Topic
 from stream.opening import open_log
 from stream.schema.records import Hit, Page, SiteState, encode
 from stream.schema.topics import HITS, PAGES, SITES, all_topics
@@ -157,6 +158,29 @@ def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
     assert topics["features"]["records"] == 2
     assert topics["features"]["lag"] == {"judge": 2}
     assert topics["control"]["partitions"] == 1
+
+
+def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
+    """Sizes, growth and limits of the topics; below, the end of the growth and the bytes that retention removes."""
+    url, day_ms = f"sqlite:{tmp_path / 'grown'}", 86_400_000
+    now_ms = time.time_ns() // 1_000_000
+    with closing(open_log(url)) as log:
+        log.create([Topic(PAGES, 1, retention_ms=4 * day_ms)])
+        log.append([Output(PAGES, 0, b"k", bytes(1 << 20), timestamp_ms=now_ms - day * day_ms) for day in (10, 9, 1)])
+    ran = farmwatch("topics", "--log", url)
+    assert ran.out.splitlines()[1].split("\t") == [
+        "pages",
+        "1",
+        "3",
+        "0",
+        "3",
+        "3.0 MiB",
+        "307.2 KiB",
+        "4 days",
+        "measure 3",
+    ]
+    assert "retention ends the growth before the disk is full" in ran.err
+    assert "the next round of retention frees about 1.8 MiB" in ran.err
 
 
 def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:

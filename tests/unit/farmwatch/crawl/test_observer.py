@@ -12,8 +12,9 @@ import pytest
 
 from crawler.frontier.rows import TOTALS_KEY, Totals, pack
 from farmwatch.config.config import Config
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
 from farmwatch.config.settings import LogSettings
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.watch import CrawlWatch
 from stream.log.contract import Commit, Log, StateChange

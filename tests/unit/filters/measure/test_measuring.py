@@ -13,6 +13,7 @@ import zstandard
 
 from filters.duplicates.shingles import outline
 from filters.measure.epoch import MEASURES_VERSION, feature_epoch
+from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs, golden_pages
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
 from filters.quality.measures import measure_quality
 from filters.quality.names import MEASURES, PAGE_MEASURES
@@ -98,7 +99,7 @@ def test_epoch_changes_with_what_features_mean() -> None:
 
 
 def test_epoch_has_the_libraries_in_use() -> None:
-    """A new version of a library changes the epoch where it is used: of an extractor only where it is the extractor.
+    """A version with other outputs changes the epoch where it is used: of an extractor only where it is the extractor.
 
     An extractor whose package is not installed has an epoch all the same.
     """
@@ -110,13 +111,46 @@ def test_epoch_has_the_libraries_in_use() -> None:
                 raise PackageNotFoundError(name)
             return versions.get(name, "1")
 
-        return feature_epoch(SETTINGS, version_of=version_of), feature_epoch(other, version_of=version_of)
+        return feature_epoch(SETTINGS, version_of=version_of, outputs=str), feature_epoch(
+            other, version_of=version_of, outputs=str
+        )
 
     before = epochs()
     for names, changed in LIBRARIES.items():
         for name in names.split():
             assert [a != b for a, b in zip(before, epochs(**{name: "2"}), strict=True)] == changed
     assert epochs(resiliparse="missing")[0] == before[0]
+
+
+def test_a_version_with_the_same_outputs_is_no_other_epoch() -> None:
+    """A security update keeps the epoch if it measures the golden pages as the verified version does."""
+    asked = []
+
+    def outputs(extractor: str) -> str:
+        asked.append(extractor)
+        return OUTPUTS[extractor]
+
+    now = feature_epoch(SETTINGS, version_of=VERIFIED.__getitem__, outputs=outputs)
+    assert asked == []
+    assert feature_epoch(SETTINGS, version_of=lambda _: "99", outputs=outputs) == now
+    assert feature_epoch(SETTINGS, version_of=lambda _: "99", outputs=lambda _: "other") != now
+    assert asked == ["trafilatura"]
+
+
+@pytest.mark.parametrize("extractor", OUTPUTS)
+def test_the_installed_versions_measure_the_golden_pages_as_stored(extractor: str) -> None:
+    """If not: raise MEASURES_VERSION for a change of the code; for one of a library renew VERIFIED and OUTPUTS."""
+    pytest.importorskip(extractor)
+    assert golden_outputs(extractor) == OUTPUTS[extractor]
+
+
+def test_the_golden_pages_show_a_change() -> None:
+    """They have texts of several languages and lengths, pages without an article, and every path of extraction."""
+    found = [measure(url, body, charset, SETTINGS) for url, body, charset in golden_pages()]
+    assert {page.measures["language"] for page in found} >= {"en", "de", "fr"}
+    assert {page.path for page in found} >= {"recall", "fallback"}
+    assert len({page.text_digest for page in found}) == len(found)
+    assert max(len(page.text) for page in found) > 1000 > 100 > min(len(page.text) for page in found)
 
 
 def test_importing_the_package_loads_no_extractor() -> None:

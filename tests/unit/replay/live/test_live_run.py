@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.config.opening import create_topics, open_configured
+from farmwatch.config.opening import open_configured
+from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.canaries import canary_sender
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over

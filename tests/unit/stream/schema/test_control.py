@@ -13,7 +13,7 @@ from stream.log.contract import CleanupPolicy, Commit, Message, Output, Topic
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control, exclusive
-from stream.schema.runs import Alias, Cutover, Run
+from stream.schema.runs import LAYOUT, Alias, Cutover, Run
 from stream.schema.topics import CONTROL
 from tests.support.loops import Around
 
@@ -68,8 +68,8 @@ def append(log: MemoryLog, key: bytes, value: bytes) -> None:
 def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Alias | Cutover) -> None:
     """A row of a later schema raises SchemaTooNew naming both versions, when it is read first and when it comes."""
     control = Control(log)
-    append(log, key, msgspec.msgpack.encode(msgspec.structs.replace(row, v=2)))
-    with pytest.raises(SchemaTooNew, match=r"schema 2.*up to 1"):
+    append(log, key, msgspec.msgpack.encode(msgspec.structs.replace(row, v=LAYOUT + 1)))
+    with pytest.raises(SchemaTooNew, match=rf"schema {LAYOUT + 1}.*up to {LAYOUT}"):
         Control(log)
     for _ in range(2):
         with pytest.raises(SchemaTooNew):

@@ -1,0 +1,80 @@
+"""The command `upgrade`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.daemon.upgrade_check import UpgradeCheck, check_upgrade
+from farmwatch.terminal.messages import message, put, put_json
+from replay.live.epoch_change import change_epoch, epoch_change
+from stream.log.contract import wall_ms
+from stream.text.user_errors import Exit
+from stream.text.wording import counted, one_line
+
+
+def upgrade(
+    *,
+    check: Annotated[bool, Parameter(negative="", help="Measure stored pages and compare; change nothing.")] = False,
+    pages: Annotated[int, Parameter(help="With --check: how many of the newest pages.", validator=Number(gte=1))] = 200,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Move the log to the feature epoch of this installation, after an update that changes what features mean.
+
+    `up` names this command when it is needed. Stop farmwatch first. MEASURE then takes all retained pages again, in
+    order, before new ones; `farmwatch topics` shows its lag. A row of a site never rests on two epochs: with the first
+    page that is measured again, the row drops the others. Sites without a retained page keep their rows.
+
+    --check measures the newest stored pages with the installed versions, and reports differing texts, features,
+    verdicts and flags, and the share of LLM sites before and after, while nothing is written.
+
+    Exit code 0 when the log has the epoch, or nothing differs; 1 when --check finds a difference; 3 when MEASURE runs.
+    """
+    config = common.load().config
+    with opened(config, write=not check) as log:
+        if check:
+            return _report(check_upgrade(log, config, pages), json)
+        change = epoch_change(log, config.measure)
+        if change is not None:
+            change_epoch(log, config.measure, wall_ms())
+    if json:
+        put_json({"changed": change is not None, **({} if change is None else change._asdict())})
+    elif change is None:
+        message("the log has the feature epoch of this installation: nothing to do")
+    else:
+        records = counted(change.records, "record")
+        put(f"feature epoch: {change.before} -> {change.after}")
+        message(f"the next `farmwatch up` measures the {records} of `pages` again, before new ones")
+    return Exit.OK
+
+
+def _report(found: UpgradeCheck, as_json: bool) -> int:
+    code = Exit.OK if found.is_same else Exit.PROBLEM
+    if as_json:
+        put_json(msgspec.to_builtins(found))
+        return code
+    epoch = "the same as the log's" if found.installed_epoch == found.epoch else f"the log's is {found.epoch}"
+    versions = ", ".join(f"{name} {version or 'missing'}" for name, version in found.versions.items())
+    put(f"feature epoch: {found.installed_epoch}, {epoch} ({versions})")
+    put(f"pages measured again: {found.pages}, the newest")
+    put(f"texts that differ: {found.texts}")
+    put(f"features that differ: {_counts(found.features)}")
+    put(one_line(f"verdicts that differ: {_counts(found.verdicts)}"))
+    if found.flags is None:
+        put("flags: not compared, the live run's detector needs a device or is not configured here")
+    else:
+        put(f"flags that differ: {found.flags}; flagged articles {found.flagged_before} -> {found.flagged_after}")
+        put(f"share of these pages' sites before: {found.share_before}")
+        put(f"share of these pages' sites after: {found.share_after}")
+    message("nothing was written")
+    return code
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"

@@ -1,0 +1,103 @@
+"""Forecasts the size of the log: how fast each topic grows, what retention removes, and when the disk is full.
+
+A topic grows at the mean pace of the records that it holds. Retention by time and size ends the growth of a topic; a
+compacted topic and keyed state grow with the number of sites, so their growth has no end here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from farmwatch.config.topic_limits import kept, limits_of
+from stream.log.contract import At, CleanupPolicy, Log, Topic
+
+LEAST_DAYS = 1.0  # a younger log has no forecast
+_DAY_MS = 86_400_000
+_FAR_DAYS = 3650
+_PROBED = 8  # records from the first retained offset on; on Kafka the first ones may be transaction markers
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGrowth:
+    """The size of a topic, its growth and its end: `most_bytes` is infinite without a limit."""
+
+    name: str
+    size_bytes: int
+    bytes_a_day: float
+    most_bytes: float
+    kept: str
+
+    @property
+    def freed_bytes(self) -> int:
+        """Bytes above the limit, which the next round of retention removes; an estimate."""
+        return round(max(0.0, self.size_bytes - self.most_bytes))
+
+    def after(self, days: float) -> float:
+        """Size in so many days, retention applied."""
+        return min(self.most_bytes, self.size_bytes + self.bytes_a_day * days)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskForecast:
+    """The growth of all topics; `full_in_days` is None if they never need the free bytes."""
+
+    size_bytes: int
+    bytes_a_day: float  # now, without the topics that are at their limit
+    freed_bytes: int
+    full_in_days: float | None
+
+
+def topic_growths(log: Log, now_ms: int) -> tuple[list[TopicGrowth], float]:
+    """The growth of each topic, by name, and the age of the log in days. The pace is 0 in a log of less than a day."""
+    topics = log.definitions()
+    sizes = log.sizes(list(topics))
+    oldest = _oldest_ms(log, topics)
+    age_days = (now_ms - min(oldest.values(), default=now_ms)) / _DAY_MS
+    growths = []
+    for name in sorted(topics):
+        topic, size_bytes = topics[name], sizes[name].bytes if name in sizes else 0
+        deletes = topic.cleanup is CleanupPolicy.DELETE
+        span_days = max(LEAST_DAYS, (now_ms - oldest[name]) / _DAY_MS if deletes and name in oldest else age_days)
+        pace = size_bytes / span_days if age_days >= LEAST_DAYS else 0.0
+        growths.append(TopicGrowth(name, size_bytes, pace, _most_bytes(topic, pace), kept(topic)))
+    return growths, age_days
+
+
+def forecast(growths: Sequence[TopicGrowth], free_bytes: float) -> DiskForecast:
+    """When growing topics have taken the free bytes of a disk."""
+    size_bytes = sum(growth.size_bytes for growth in growths)
+
+    def taken(days: float) -> float:
+        return sum(growth.after(days) for growth in growths) - size_bytes
+
+    full: float | None = None
+    if taken(_FAR_DAYS) > free_bytes:
+        low, full = 0.0, float(_FAR_DAYS)
+        while full - low > 0.01:  # `taken` is at first below the free bytes and grows
+            middle = (low + full) / 2
+            low, full = (low, middle) if taken(middle) > free_bytes else (middle, full)
+    return DiskForecast(size_bytes, taken(1.0) - taken(0.0), sum(growth.freed_bytes for growth in growths), full)
+
+
+def _most_bytes(topic: Topic, pace: float) -> float:
+    if topic.cleanup is CleanupPolicy.COMPACT:
+        return math.inf
+    limits = limits_of(topic)
+    by_size = limits.size_bytes if topic.retention_bytes is not None else math.inf
+    by_time = pace * limits.days if topic.retention_ms is not None and pace else math.inf
+    return min(by_size, by_time)
+
+
+def _oldest_ms(log: Log, topics: Mapping[str, Topic]) -> dict[str, int]:
+    """Topic -> time of its oldest retained record, as far as it has one."""
+    spans: dict[At, tuple[int, int]] = {}
+    for name in topics:
+        for partition, (first, end) in enumerate(zip(log.beginning(name), log.end(name), strict=True)):
+            if first < end:
+                spans[At(name, partition)] = (first, min(end, first + _PROBED))
+    found: dict[str, int] = {}
+    for message in log.read_all(spans):
+        found[message.topic] = min(message.timestamp_ms, found.get(message.topic, message.timestamp_ms))
+    return found

@@ -1,0 +1,90 @@
+"""Returns the free pages of the database to the file system.
+
+`give_back` moves pages from the end of the file into free pages and cuts the file, a few at a time, so that others
+write in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one or by
+rewriting it. Databases of farmwatch up to 0.1.0 lack it: `rewrite` sets it once.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+from stream.embedded.database import DATABASE, connect, translated_errors
+from stream.embedded.writer import Writer
+from stream.log.errors import LogUnavailable
+
+_FREE_SHARE = 0.1  # of the file; fewer free pages are left for the next records
+_LEAST_PAGES = 512  # 8 MiB
+_STEP_PAGES = 128  # per transaction: 2 MiB, some milliseconds
+_ROUND_S = 10.0
+_ROOM = 2.2  # bytes of free disk that a rewrite needs per byte of content: a copy, and the WAL
+_INCREMENTAL = 2
+
+
+def give_back(database: sqlite3.Connection, writer: Writer, clock: Callable[[], float] = monotonic) -> int:
+    """Cut free pages off the file, for `_ROUND_S` at most; returns the bytes. The file shrinks with a checkpoint."""
+    free, pages = _pages(database)  # reads the header, which the next line does not
+    (mode,) = database.execute("PRAGMA auto_vacuum").fetchone()
+    if mode != _INCREMENTAL or free < _LEAST_PAGES or free < pages * _FREE_SHARE:
+        return 0
+    before, until = free, clock() + _ROUND_S
+    while free > pages * _FREE_SHARE / 2 and clock() < until:
+        writer.run(_cut)
+        left, pages = _pages(database)
+        if left >= free:
+            break
+        free = left
+    return max(0, before - free) * _page_size(database)
+
+
+def _cut(database: sqlite3.Connection, _: object) -> None:
+    """Cut some free pages off. Python's module steps a statement without columns once, and a step cuts one page."""
+    for _page in range(_STEP_PAGES):
+        database.execute("PRAGMA incremental_vacuum(1)")
+
+
+def needs_rewrite(database: sqlite3.Connection) -> int:
+    """Bytes of content of a database that `rewrite` has to copy; 0 if `give_back` works already."""
+    free, pages = _pages(database)  # reads the header, which the next line does not
+    (mode,) = database.execute("PRAGMA auto_vacuum").fetchone()
+    return 0 if mode == _INCREMENTAL else (pages - free) * _page_size(database)
+
+
+def rewrite(folder: Path, size_bytes: int, lock_timeout_s: float) -> None:
+    """Rewrite the database of `size_bytes` of content without free pages; a crash leaves the old one.
+
+    Others cannot write meanwhile. Raises LogUnavailable if another process writes, or if the disk has no room.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < size_bytes * _ROOM:
+        raise LogUnavailable(
+            f"{folder / DATABASE} is not rewritten: that needs {size_bytes * _ROOM / 1e9:.1f} GB, {free / 1e9:.1f} GB"
+            " are free; until then, space that retention frees is used again but does not return to the disk"
+        )
+    with translated_errors(folder), closing(connect(folder, lock_timeout_s)) as database:
+        # a copy in memory might not fit, and the system's temporary folder may be on another disk
+        database.execute("PRAGMA temp_store = FILE")
+        place = str(folder).replace("'", "''")
+        database.execute(f"PRAGMA temp_store_directory = '{place}'")
+        database.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        try:
+            database.execute("VACUUM")
+        finally:
+            database.execute("PRAGMA temp_store_directory = ''")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _pages(database: sqlite3.Connection) -> tuple[int, int]:
+    """Free pages, and all pages."""
+    found = database.execute("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count")
+    free, pages = found.fetchone()
+    return int(free), int(pages)
+
+
+def _page_size(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA page_size").fetchone()[0])

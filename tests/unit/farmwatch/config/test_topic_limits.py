@@ -1,0 +1,56 @@
+"""The limits of [retention] on existing topics of an embedded log."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from farmwatch.config.config import Config
+from farmwatch.config.settings import LogSettings
+from farmwatch.config.topic_limits import create_topics, limits_of
+from stream.log.contract import Output, Topic
+from stream.memory.log import MemoryLog
+from stream.schema.retention import RetentionSettings
+from stream.schema.topics import DEAD_LETTERS, PAGES, SETTING_OF
+
+GIB = 1024**3
+CONFIG = Config(log=LogSettings(partitions=2))
+
+
+def test_the_defaults_of_one_machine_leave_room_below_20_gib() -> None:
+    """All limits by size together are below 18 GiB, so that 20 GiB hold the compacted topics and the state too."""
+    log = MemoryLog()
+    create_topics(log, CONFIG)
+    limits = {name: limits_of(topic) for name, topic in log.definitions().items() if name in SETTING_OF}
+    assert limits.keys() == SETTING_OF.keys()
+    assert 15 * GIB < sum(limit.size_bytes for limit in limits.values()) < 18 * GIB
+
+
+def test_a_changed_limit_is_applied_and_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names both limits and the bytes above the new one; the next start says nothing."""
+    log = MemoryLog()
+    create_topics(log, CONFIG)
+    log.append([Output(PAGES, partition, b"k", bytes(3 << 20)) for partition in range(2)])
+    assert capsys.readouterr().err == ""
+    changed = msgspec.structs.replace(CONFIG, retention=RetentionSettings(pages_days=1, pages_bytes=2 << 20))
+    for _ in range(2):
+        create_topics(log, changed)
+    assert capsys.readouterr().err == (
+        "retention of pages: 1 days, 2.0 MiB; before: 30 days, 7.0 GiB; about 4.0 MiB of it leave\n"
+    )
+    log.expire(0)
+    assert log.end(PAGES) == log.beginning(PAGES) == [1, 1]
+    create_topics(log, CONFIG)
+    assert "before: 1 days" in capsys.readouterr().err  # a setting that is taken away: the default
+
+
+def test_topics_of_replays_follow_those_of_the_first_run() -> None:
+    """Verdicts and features of a run are kept as the live ones; no other topic changes."""
+    log = MemoryLog()
+    log.create([Topic("verdicts.mine", 2), Topic("features.mine", 2), Topic("hits.mine", 2)])
+    create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(verdicts_days=7, features_bytes=0)))
+    found = log.definitions()
+    assert limits_of(found["verdicts.mine"]) == (7, GIB)
+    assert limits_of(found["features.mine"]) == (180, 0)
+    assert found["hits.mine"] == Topic("hits.mine", 2)
+    assert limits_of(found[DEAD_LETTERS]).days == 30

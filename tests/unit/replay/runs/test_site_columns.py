@@ -1,0 +1,148 @@
+"""Rows of sites in columns: they read like the rows of the log, and take a fraction of their memory."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.runs.site_columns import SiteColumns
+from replay.runs.site_table import SiteTable
+from stream.log.contract import At, CleanupPolicy, Message, Output, Topic, partition_of
+from stream.memory.log import MemoryLog
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import SITES
+
+PARTITIONS = 3
+FIELDS = [field.name for field in msgspec.structs.fields(SiteState)]
+_TEXTS = st.sampled_from(["", "a", "llm", "human", "lite-ngram/1"])
+_ROWS = st.builds(
+    SiteState,
+    id=st.just(""),
+    site=st.sampled_from([f"{name}.example" for name in "abcdéfgh"]),
+    verdict=_TEXTS,
+    pages=st.integers(0, 2**31 - 1),
+    scored=st.integers(0, 40),
+    llr=st.floats(allow_nan=False),
+    dropped_by=st.dictionaries(_TEXTS, st.integers(1, 3)),
+    queries=st.lists(_TEXTS),
+    updated_at=st.integers(0, 2**53),
+    mixed=st.booleans(),
+    days=st.lists(st.integers(0, 30_000), max_size=3),
+)
+
+
+class _Counting(MemoryLog):
+    """Notes the partitions that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.create([Topic(SITES, PARTITIONS, CleanupPolicy.COMPACT)])
+        self.read_partitions: list[int] = []
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        self.read_partitions += [at.partition for at in ranges]
+        return super().read_all(ranges)
+
+
+def _put(log: MemoryLog, *rows: SiteState | str) -> None:
+    """Append rows; a name is a tombstone."""
+    log.append(
+        [
+            Output(SITES, partition_of(site, PARTITIONS), site.encode(), None if isinstance(row, str) else encode(row))
+            for row in rows
+            for site in [row if isinstance(row, str) else row.site]
+        ]
+    )
+
+
+def _told(rows: Any) -> list[list[Any]]:
+    return [[getattr(row, name) for name in FIELDS] for row in rows]
+
+
+@settings(max_examples=50, deadline=None)
+@given(looks=st.lists(st.lists(_ROWS, max_size=8), max_size=3))
+def test_rows_read_like_those_of_the_table(looks: list[list[SiteState]]) -> None:
+    """Every field of every row, whatever it holds, after each look and in the same order."""
+    log = _Counting()
+    columns, table = SiteColumns(log), SiteTable(log)
+    for rows in looks:
+        _put(log, *(msgspec.structs.replace(row, id=row.site) for row in rows))
+        columns.refresh()
+        table.refresh()
+        assert _told(columns.rows()) == _told(table.rows())
+        assert (len(columns), columns.ends) == (len(table.rows()), table.ends)
+
+
+def test_only_partitions_with_new_records_are_read() -> None:
+    """A look without a change reads nothing; a new row or tombstone makes its partition read."""
+    log = _Counting()
+    names = [f"{n}.example" for n in range(20)]
+    _put(log, *(SiteState(id=name, site=name) for name in names))
+    columns = SiteColumns(log)
+    columns.refresh()
+    log.read_partitions.clear()
+    columns.refresh()
+    assert log.read_partitions == []
+    _put(log, names[0])
+    columns.refresh()
+    assert log.read_partitions == [partition_of(names[0], PARTITIONS)]
+    assert [row.site for row in columns.rows()] == sorted(names[1:])
+
+
+def test_an_unreadable_row_changes_nothing_and_is_told_once() -> None:
+    """The row before it stays; a later look that reads the partition again does not repeat the warning."""
+    log = _Counting()
+    _put(log, SiteState(id="a", site="a", pages=7))
+    log.append([Output(SITES, partition_of("a", PARTITIONS), b"a", b"no row")])
+    columns = SiteColumns(log)
+    with structlog.testing.capture_logs() as told:
+        columns.refresh()
+        log.append([Output(SITES, partition_of("a", PARTITIONS), b"b", encode(SiteState(id="b", site="b")))])
+        columns.refresh()
+    assert [row.pages for row in columns.rows()] == [7, 0]
+    assert [event["event"] for event in told] == ["record_unreadable"]
+
+
+@pytest.mark.parametrize("sites", [4000])
+def test_a_site_takes_a_fraction_of_its_row(sites: int) -> None:
+    """Rows of different pages, queries and days: below 250 bytes a site, where rows as structs take above 1,200."""
+    chance = random.Random(1)
+    log = _Counting()
+    names = [f"{chance.randbytes(6).hex()}.example" for _ in range(sites)]
+    _put(
+        log,
+        *(
+            SiteState(
+                id=name,
+                site=name,
+                verdict="human",
+                detector="lite-ngram/904c6e35/p0.95",
+                digest="7ccf76a2abe7e03a",
+                ruleset="default",
+                pages=chance.randint(0, 40),
+                llr=chance.gauss(0, 3),
+                dropped_by={"language": chance.randint(1, 5)},
+                sources=["searxng"],
+                queries=[f"q{chance.randint(0, 200)}"],
+                updated_at=1_700_000_000_000 + number,
+                days=[20_000 + chance.randint(0, 100)],
+            )
+            for number, name in enumerate(names)
+        ),
+    )
+    held = {}
+    for kind in (SiteColumns, SiteTable):
+        tracemalloc.start()
+        table = kind(log)
+        table.refresh()
+        held[kind] = tracemalloc.get_traced_memory()[0] / sites
+        tracemalloc.stop()
+    assert held[SiteColumns] < 250 < 1200 < held[SiteTable]
