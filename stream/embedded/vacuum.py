@@ -81,9 +81,9 @@ def rewrite(folder: Path, size_bytes: int, lock_timeout_s: float) -> None:
 
 def _pages(database: sqlite3.Connection) -> tuple[int, int]:
     """Free pages, and all pages."""
-    return database.execute(
-        "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
-    ).fetchone()  # type: ignore[no-any-return]
+    query = "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+    free, pages = database.execute(query).fetchone()
+    return int(free), int(pages)
 
 
 def _page_size(database: sqlite3.Connection) -> int:
