@@ -12,7 +12,7 @@ from tests.support.worlds import TestClock
 
 DAY_MS = 86_400_000
 PARTITIONS = 4
-BUDGET = 12_000_000  # of the topics with a limit by size, together
+BUDGET = 40_000_000  # of the topics with a limit by size, together
 
 
 def _on_disk(folder: Path) -> int:
@@ -20,12 +20,12 @@ def _on_disk(folder: Path) -> int:
 
 
 def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
-    """Records of every size for 365 days, a burst of ten times as many in the spring, and a round of retention a day.
+    """Records of every size for 365 days, a burst of 150 times as many in the spring, and a round of retention a day.
 
-    The folder is never larger than the limits and a third, files in use included; a month after the burst it is back.
+    The folder is never larger than the limits and a third, files in use included; months after the burst it has shrunk.
     """
     clock, folder = TestClock(), tmp_path / "log"
-    with closing(EmbeddedLog(folder, clock=clock, segment_bytes=200_000)) as log:
+    with closing(EmbeddedLog(folder, clock=clock, segment_bytes=1_000_000)) as log:
         log.create(
             [
                 Topic("pages", PARTITIONS, retention_ms=30 * DAY_MS, retention_bytes=BUDGET // 2 // PARTITIONS),
@@ -35,7 +35,7 @@ def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
         )
         sizes = []
         for day in range(365):
-            burst = 10 if 90 <= day < 100 else 1
+            burst = 150 if 90 <= day < 100 else 1
             outputs = []
             for number in range(8 * burst):
                 site, partition = f"s{(day + number) % 40}.example".encode(), number % PARTITIONS
@@ -49,6 +49,6 @@ def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
             sizes.append(_on_disk(folder) - (folder / "log.sqlite-wal").stat().st_size)
             clock.turn(DAY_MS)
         assert max(sizes) < BUDGET * 4 / 3
-        assert max(sizes[240:]) < 0.6 * max(sizes)
+        assert max(sizes[240:]) < 0.4 * max(sizes)
         assert sum(1 for p in range(PARTITIONS) for _ in log.read("sites", p)) <= 40 * PARTITIONS
-        assert log.end("pages")[0] > 700
+        assert max(sizes) > 0.6 * BUDGET  # the burst fills it
