@@ -332,7 +332,7 @@ def test_features_measured_again_are_not_cut_by_time(desk: Desk) -> None:
         assert cut.source == PAGES
         assert "was measured again" in cut.why_source
     assert desk.plan(control, begin="base").run.start[features] == [0] * PARTITIONS
-    desk.log.create([Topic(features, PARTITIONS, retention_ms=1)])
+    desk.log.set_limits([Topic(features, PARTITIONS, retention_ms=1)])
     desk.log.expire(desk.clock())
     with pytest.raises(OutsideRetention, match="records that the run base read were deleted"):
         desk.plan(control, begin="base")

@@ -10,10 +10,15 @@ import pytest
 from farmwatch.audit.audit import audit
 from replay.engine.runner import Ending
 from replay.live.cutover import CutoverRequest, cut_over
+from replay.live.epoch_change import change_epoch, epoch_change, seams_of
+from replay.live.handover import LiveRunUnfit
+from replay.runs.site_table import read_sites
+from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
+from stream.schema.topics import site_memory
 from tests.support.front_door import PARTITIONS
 from tests.support.runs.cutover_world import CutoverWorld
 from tests.support.waiting import wait_until
@@ -52,41 +57,89 @@ def _replayed(world: CutoverWorld) -> Run:
 def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorld) -> None:
     """Pages arrive before, between and after the cutovers: each has its features and its verdict once in either run.
 
-    Features of the run have its epoch; those of the first run have the epoch configured at their time. Both audits are
+    The daemon starts with the settings of the run that is live. The features of a run are of its epoch. Both audits are
     clean.
     """
     first = world.begin_live()
     world.pages(_BATCH)
     with world.live(*ROLES):
         _deals_with_all(world, first.names())
+    config_of_first = world.config
     _configure_other_epoch(world)
-    anew = _replayed(world)
+    anew, config_of_anew = _replayed(world), world.config
     assert anew.epoch != first.epoch
     assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
 
-    with world.live(*ROLES) as metrics:
-        wait_until(lambda: _live_runs(metrics) == ["first"] * len(ROLES), "all carry on the first run")
-        for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
-            world.pages(_BATCH)
-            cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
+    moves = (("anew", anew, config_of_anew), ("", first, config_of_first))
+    for to, run, config in (*moves, *moves, moves[0]):
+        world.pages(_BATCH)
+        cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
+        world.config = config
+        with world.live(*ROLES) as metrics:
             world.pages(_BATCH)
             _deals_with_all(world, run.names())
             assert _live_runs(metrics) == [run.shown] * len(ROLES)
-
-    moved = [metrics[role].registry.get_sample_value("farmwatch_cutovers_total") for role in ROLES]
-    assert moved == [4.0] * len(ROLES)
-    late = len(world.put) - _BATCH
-    cut_over(
-        world.log, CutoverRequest("anew", "me@here")
-    )  # which was live before the last pages came: they are caught up with
+    cut_over(world.log, CutoverRequest("", "me@here", max_lag=100_000))
+    world.config = config_of_first
     with world.live(*ROLES):
-        _deals_with_all(world, anew.names())
-    for run, epochs in ((first, {first.epoch: _BATCH, anew.epoch: late}), (anew, {anew.epoch: len(world.put)})):
+        _deals_with_all(world, first.names())
+    for run in (first, anew):
         measured = _measured(world, run.features)
         assert Counter(features.id for features in measured) == Counter(world.put)
-        assert Counter(features.epoch for features in measured) == epochs
+        assert {features.epoch for features in measured} == {run.epoch}
         assert world.judged(run.names()) == Counter(world.put)
         assert audit(world.log, run.name).broken == []
+
+
+def test_a_daemon_of_another_epoch_refuses_the_live_run(world: CutoverWorld) -> None:
+    """MEASURE does not mix two epochs in one run: it ends, and the message names the commands."""
+    world.begin_live()
+    _configure_other_epoch(world)
+    with pytest.raises(LiveRunUnfit, match="`farmwatch upgrade --check`"), world.live(Role.MEASURE):
+        pass
+
+
+def test_after_an_upgrade_every_row_rests_on_the_new_epoch(world: CutoverWorld) -> None:
+    """All retained pages are measured again, in their order and before new ones; a row drops those of the old epoch.
+
+    The memory of the old epoch is gone, the row of the run names both epochs, and the audit is clean.
+    """
+    first = world.begin_live()
+    world.pages(_BATCH)
+    with world.live(*ROLES):
+        _deals_with_all(world, first.names())
+    _configure_other_epoch(world)
+    world.pages(_BATCH)  # not measured yet
+    change = epoch_change(world.log, world.config.measure)
+    assert change is not None
+    assert (change.before, change.records) == (first.epoch, 2 * _BATCH)
+    change_epoch(world.log, world.config.measure, 1_700_000_000_000)
+    assert epoch_change(world.log, world.config.measure) is None
+    with world.live(*ROLES):
+        wait_until(lambda: world.judged(first.names()).total() == 3 * _BATCH, "all to be judged")
+        wait_until(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "all to be tallied")
+    measured = [features for features in _measured(world, "features") if features.epoch == change.after]
+    assert Counter(features.id for features in measured) == Counter(world.put)
+    rows = read_sites(world.log)
+    assert {row.epoch for row in rows} == {change.after}
+    assert sum(row.pages for row in rows) == len(world.put)
+    assert f"state.{site_memory(first.epoch)}" not in world.log.topics()
+    (seam,) = seams_of(world.log)
+    assert f"feature epoch {first.epoch} until 2023-11-14 22:13:20Z, then {change.after}" in seam
+    assert audit(world.log).broken == []
+
+
+def test_an_upgrade_waits_until_measure_has_ended(world: CutoverWorld) -> None:
+    """While MEASURE runs nothing changes."""
+    first = world.begin_live()
+    with world.live(Role.MEASURE):
+        wait_until(lambda: world.log.members("measure") != [], "MEASURE to join")
+        other = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
+        with pytest.raises(StreamError, match="measure"):
+            change_epoch(world.log, other, 0)
+    live = world.control().live
+    assert live is not None
+    assert live.epoch == first.epoch
 
 
 def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> None:

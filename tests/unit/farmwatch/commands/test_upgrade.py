@@ -1,0 +1,58 @@
+"""`farmwatch upgrade --check` on the log of an older version: measures stored pages again and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import msgspec
+
+from farmwatch.daemon.upgrade_check import differing, measured_again
+from filters.measure.page_measures import measure
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner, article_html
+
+ARCHIVE = Path(__file__).parents[3] / "golden" / "log-0.1.0.tar.xz"
+SETTINGS = MeasureSettings()
+
+
+def test_only_what_differs_is_named() -> None:
+    """The same page measured again has no difference, and keeps its likeness; another text names what it changes."""
+    html = article_html(300)
+    old = Measurer(SETTINGS).measure("http://a.example/p", html, "a.example", page_id="p")
+    same = measured_again(old, measure(old.url, html, "", SETTINGS))
+    assert same == old
+    other = measured_again(old, measure(old.url, article_html(200), "", SETTINGS))
+    assert {"blocks", "tokens", "quality of main"} <= set(differing(old, other))
+    assert other.measures["duplicate_share"] == old.measures["duplicate_share"]
+    assert list(differing(old, msgspec.structs.replace(old, text="another"))) == []  # its digest tells
+
+
+def test_check_compares_stored_pages_and_writes_nothing(farmwatch: Runner, tmp_path: Path) -> None:
+    """Texts and verdicts of a log of 0.1.0 are as stored; with other settings a difference ends with exit code 1."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    before = {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()}
+    command = (
+        "upgrade",
+        "--check",
+        "--json",
+        "--pages",
+        "6",
+        f"--log=sqlite:{tmp_path / 'log'}",
+        "--set",
+        "measure.workers=1",
+    )
+    found = json.loads(farmwatch(*command).out)
+    assert 0 < found["pages"] <= 8
+    assert (found["texts"], found["verdicts"]) == (0, {})
+    ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
+    changed = json.loads(ran.out)
+    assert ran.code == Exit.PROBLEM
+    assert changed["texts"] > 0
+    assert changed["verdicts"]
+    assert changed["installed_epoch"] != found["installed_epoch"]
+    assert {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()} == before
