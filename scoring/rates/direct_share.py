@@ -185,6 +185,12 @@ def _untold(fit: Fit) -> str:
             f"no kind of sites is flagged in more than {flagged:.0%} of its articles, which human sites may be too;"
             " known LLM sites would tell (`farmwatch canaries`)"
         )
+    few_human = sum(fit.known.human.values()) < FEWEST_SITES and fit.sites * (1 - fit.share) < 1
+    if few_human and fit.sites >= FEWEST_SITES:
+        return (
+            "every kind of sites is flagged often, which human sites may be too; known human sites would tell"
+            " (`farmwatch canaries`)"
+        )
     return ""
 
 

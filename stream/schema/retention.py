@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
+HitDays = Annotated[float, msgspec.Meta(gt=0, le=90)]  # TALLY remembers a counted hit for 100 days
 TopicBytes = Annotated[int, msgspec.Meta(ge=0, le=10**14)]  # of all partitions; 0: no limit
 _GIB = 1024**3
 
@@ -35,7 +36,7 @@ ON_KAFKA = {name: limits._replace(size_bytes=0) for name, limits in ON_ONE_MACHI
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What topics keep: so many days, so many bytes in all partitions (0: no limit); null: see docs/how-to/disk.md."""
 
-    hits_days: Days | None = None  # days that a hit is kept
+    hits_days: HitDays | None = None  # days that a hit is kept
     hits_bytes: TopicBytes | None = None  # most bytes of hits
     pages_days: Days | None = None  # days that a page is kept: so far back can pages be measured again
     pages_bytes: TopicBytes | None = None  # most bytes of pages

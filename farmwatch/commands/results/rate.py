@@ -163,6 +163,7 @@ def rate(
 def _put_line(line: RateLine, *, verbose: bool) -> None:
     """The share, its weightiest remark, who was not judged, the judged share, the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
+    group += "LLM: " if line.share is not None else ""
     share, *remarks = line.text.split("; ")
     if line.change is not None:
         since, before = day_of(line.change.day), f"{line.change.before:.1%} before"

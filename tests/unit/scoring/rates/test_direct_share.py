@@ -59,6 +59,11 @@ def test_all_sites_with_a_scored_article_count_whatever_their_verdict() -> None:
     ("cells", "method", "text"),
     [
         ([], "no scored articles", "no share yet: no site has a scored article"),
+        (
+            [(9, 9)] * 20,
+            "kinds not told apart",
+            "no share of 20 sites with scored articles: every kind of sites is flagged",
+        ),
         ([(9, 8), (9, 0)], "too few sites", "too few for a share: 2 sites with scored articles (95% interval "),
         ([(1, 1)] * 3 + [(1, 0)] * 3, "too wide", "too wide an interval for a share: "),
     ],
