@@ -149,7 +149,7 @@ def outcome(log: Log) -> Outcome:
         for message in log.read(VERDICTS, partition):
             if message.value and not is_heartbeat(message):
                 verdict = decode(Verdict, message.value)
-                result.verdicts[verdict.id] = msgspec.structs.replace(verdict, fetched_at=0, judged_at=0)
+                result.verdicts[verdict.id] = msgspec.structs.replace(verdict, fetched_at=0, judged_at=0, first_at=0)
         for message in log.read(SCORES, partition):
             if message.value and not is_heartbeat(message):
                 score = decode(Score, message.value)
@@ -159,7 +159,8 @@ def outcome(log: Log) -> Outcome:
         for message in log.read(SITES, partition):
             if message.value and not is_heartbeat(message):
                 row = decode(SiteState, message.value)
-                result.sites[row.site] = msgspec.structs.replace(row, updated_at=0, decided_at=0)
+                times = dict.fromkeys(("updated_at", "decided_at", "term_start", "term_end"), 0)
+                result.sites[row.site] = msgspec.structs.replace(row, **times)
     return result
 
 
