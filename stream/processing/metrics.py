@@ -122,7 +122,7 @@ SPECS: tuple[Spec, ...] = (
     Spec(
         "gauge",
         "share_changed",
-        "1 where new sites have another share since a day of the last year: an alarm, false in 5% of years.",
+        "1 where new sites have another share since a day of the last year: an alarm, false in at most 5% of years.",
         ("run", "ruleset", "detector"),
     ),
     Spec(
