@@ -227,6 +227,8 @@ _PROCESS = (
           f"rate(process_cpu_seconds_total{_JOBS}[@rate])"), overview=True),
     Panel("How often was a role started again?", "In an hour, by whatever starts it.", "short", _by("role",
           'changes(process_start_time_seconds{job="farmwatch"}[1h])'), "RoleRestarts"),
+    Panel("How often has `farmwatch up` started a role again?", "Since it began itself.", "short", _by("role",
+          "farmwatch_role_restarts_total")),
     Panel("For how long has each role run?", "Since its process began.", "s",
           _one(f"time() - max by (role) (process_start_time_seconds{_JOBS})", "{{role}}")),
     Panel("Are there file descriptors left?", "Share of the limit that is open.", "percentunit", _by("role",
