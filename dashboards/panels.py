@@ -54,7 +54,7 @@ def _quantiles(
     return tuple((f"histogram_quantile({share}, {within})", f"{legend}{share:.0%}") for share in shares)
 
 
-_SHARE = 'farmwatch_share{source="$source",@run'
+_VERSIONS = "detector, ruleset, method"  # shares of two detectors are never one series
 _LAG = 'farmwatch_log_lag_records{role!="replay"}'
 _READ = 'farmwatch_log_records_total{direction="in",role!="replay"}'
 _PAGES = 'rate(farmwatch_fetch_requests_total{kind="page"}[@rate])'
@@ -69,16 +69,19 @@ _JOBS = '{job=~"farmwatch.*"}'
 _ANSWER = (
     Panel("What share of the sites is written by language models?",
           "The direct estimate, over sites with a scored article; low and high bound it at every look.", "percentunit",
-          _by("bound", f'{_SHARE},definition="sites"}} @live', "max"), overview=True),
-    Panel("On how many sites does it rest?", "Sites by verdict.", "short", _by("verdict",
-          "farmwatch_sites{@run} @live", "max"), overview=True),
-    Panel("Has the share of new sites changed?", "1: yes, against a day of the last year; false in 5% of years.",
-          "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), "ShareChanged", overview=True,
-          stat=True, red_from=1),
-    Panel("Does it matter what is counted?", "The share of sites, domains, articles and results, of all sources.",
-          "percentunit", _by("definition", 'farmwatch_share{source="all",@run,bound="point"} @live', "max")),
-    Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit", _by("source",
-          'farmwatch_share{source!="all",@run,definition="sites",bound="point"} @live', "max")),
+          _by(f"bound, {_VERSIONS}", 'farmwatch_share{source="$source",@run,definition="sites"} @live', "max"),
+          overview=True),
+    Panel("On how many sites does it rest?", "Sites with a scored article.", "short", _by(_VERSIONS,
+          'farmwatch_share_sites{source="$source",@run,definition="sites"} @live', "max"), overview=True),
+    Panel("How are sites judged?", "All sites by verdict, also those without a scored article.", "short",
+          _by("verdict", "farmwatch_sites{@run} @live", "max")),
+    Panel("Has the share of new sites changed?",
+          "1: yes, against a day of the last year; false in at most 5% of years.", "short", _by("detector, ruleset",
+          "farmwatch_share_changed{@run} @live", "max"), "ShareChanged", overview=True, stat=True, red_from=1),
+    Panel("Does it matter what is counted?", "The share of sites, domains, results and results by rank; all sources.",
+          "percentunit", _by(f"definition, bound, {_VERSIONS}", 'farmwatch_share{source="all",@run} @live', "max")),
+    Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit",
+          _by(f"source, bound, {_VERSIONS}", 'farmwatch_share{source!="all",@run,definition="sites"} @live', "max")),
     Panel("Which errors do the canaries show?",
           "site_fpr: human canary sites called llm; site_tpr: LLM ones found; kept: pages that are articles.",
           "percentunit", _by("kind", "farmwatch_canary_share", "max"), "CanariesDegraded", overview=True),
@@ -122,6 +125,9 @@ _CRAWL = (
     Panel("What do hosts answer?", "Page requests by status; none: no answer came.", "reqps", _by("status", _PAGES)),
     Panel("Why do requests fail?", "Reasons are those of docs/reference/reasons.md.", "reqps", _by("kind, reason",
           'rate(farmwatch_fetch_requests_total{outcome="failed"}[@rate])')),
+    Panel("Are sites measured again in time?", "Too old: verdicts that no longer count; reopened: in an hour.", "short",
+          (("max(farmwatch_sites_expired{@run} @live)", "too old"),
+          ("sum(increase(farmwatch_sites_reopened_total{@run}[1h]) @live)", "reopened"))),
     Panel("In which state are URLs and sites?", "Parked sites are left alone for now; stopped ones are done.", "short",
           (("sum by (state) (farmwatch_frontier_urls)", "URLs {{state}}"),
           ("sum by (state) (farmwatch_frontier_sites)", "sites {{state}}"))),
@@ -224,6 +230,8 @@ _PROCESS = (
           f"rate(process_cpu_seconds_total{_JOBS}[@rate])"), overview=True),
     Panel("How often was a role started again?", "In an hour, by whatever starts it.", "short", _by("role",
           'changes(process_start_time_seconds{job="farmwatch"}[1h])'), "RoleRestarts"),
+    Panel("How often has `farmwatch up` started a role again?", "Since it began itself.", "short", _by("role",
+          "farmwatch_role_restarts_total")),
     Panel("For how long has each role run?", "Since its process began.", "s",
           _one(f"time() - max by (role) (process_start_time_seconds{_JOBS})", "{{role}}")),
     Panel("Are there file descriptors left?", "Share of the limit that is open.", "percentunit", _by("role",

@@ -228,7 +228,7 @@ class Maintenance:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in ("sites", "sites_expired", "share", "share_changed", "farm_rate"):
+        for name in ("sites", "sites_expired", "share", "share_sites", "share_changed", "farm_rate"):
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
@@ -276,9 +276,10 @@ class Maintenance:
         labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
         shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
         judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
+        of = {"detector": line.detector, "definition": definition, "method": line.method}
+        self.metrics.set("share_sites", line.scored_sites, **labels, **of)
         for bound, share in shares.items():
             if share is not None:
-                of = {"detector": line.detector, "definition": definition, "method": line.method}
                 self.metrics.set("share", share, **labels, **of, bound=bound)
         for bound, share in judged.items() if definition == SITES else ():
             if share is not None:

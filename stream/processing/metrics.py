@@ -115,8 +115,14 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec(
         "gauge",
+        "share_sites",
+        "Sites with a scored article, on which `share` rests.",
+        ("run", "ruleset", "detector", "source", "definition", "method"),
+    ),
+    Spec(
+        "gauge",
         "share_changed",
-        "1 where new sites have another share since a day of the last year: an alarm, false in 5% of years.",
+        "1 where new sites have another share since a day of the last year: an alarm, false in at most 5% of years.",
         ("run", "ruleset", "detector"),
     ),
     Spec(

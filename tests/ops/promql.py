@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dashboards.pace import Durations
+
 Series = Mapping[str, str]  # labels, `__name__` among them
 _TOKEN = re.compile(r'"[^"]*"|[a-zA-Z_:][\w:]*|\d+(?:\.\d+)?[smhd]?|=~|!~|[<>=!]=|\S|\s+')
 _WORDS = {*("by", "on", "and", "or", "unless", "offset", "bool", "group_left", "without", "ignoring"), "time", "vector"}
@@ -99,9 +101,16 @@ def flipped(query: str) -> Iterator[str]:
 
 
 def moved(query: str) -> Iterator[str]:
-    """The query with one threshold half and twice as high; 0 becomes something below and above all values."""
+    """The query with one threshold half and twice as high; 0 becomes something below and above all values.
+
+    Windows and offsets become half and twice as long.
+    """
     found = tokens(query)
     for place, token in enumerate(found):
+        if re.fullmatch(r"\d+[smhd]", token.text):
+            seconds = Durations().seconds(f"@{token.text}")
+            for other_s in (seconds // 2, seconds * 2):
+                yield _with(found, place, f"{other_s}s")
         if token.kind == "number":
             number = float(token.text)
             for other in (number / 2, number * 2) if number else (-1.0, 1e12):

@@ -24,8 +24,8 @@ class Case(NamedTuple):
     alert: str
     step: str  # between two samples
     series: dict[str, str]
-    silent_at: str  # just before `for` has passed, or never
-    fires_at: str = ""  # just after; "" = never
+    silent_at: str  # just before `for` has passed, or once the windows have
+    fires_at: str = ""  # just after, or as late as the windows allow; "" = never
     labels: Mapping[str, str] = MappingProxyType({})  # of the alert that fires, besides its name and severity
     said: str = ""  # its value, in the description
     severities: tuple[str, ...] = ()  # of those that fire; () = its only one
@@ -85,10 +85,10 @@ def _up(instance: str) -> str:
     return f'up{{job="farmwatch",instance="{instance}"}}'
 
 
-def _waiting(requests: int) -> dict[str, str]:
-    """After 70 minutes this many articles wait; one a minute is scored."""
+def _waiting(requests: int, scored: str = "0+1x150") -> dict[str, str]:
+    """After 70 minutes this many articles wait; by default one a minute is scored."""
     lag = 'farmwatch_log_lag_records{topic="score.requests"}'
-    return {lag: f"0x70 {requests}x80", 'farmwatch_stage_records_total{stage="score"}': "0+1x150"}
+    return {lag: f"0x70 {requests}x80", 'farmwatch_stage_records_total{stage="score"}': scored}
 
 
 _TALLY = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
@@ -135,14 +135,14 @@ CASES = (
           'farmwatch_frontier_urls{state="fetched"}': "9x60"}, "5h30m", "6h", said="0"),
     Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "1x60",
           'farmwatch_frontier_urls{state="fetched"}': "0x60"}, "29h"),
-    Case("DeadLetters", "1m", {_DEAD: "_x70 2x20", _up("a:1"): "1x99"}, "69m", "71m", _LETTER, "2"),
+    Case("DeadLetters", "1m", {_DEAD: "_x70 2x90", _up("a:1"): "1x199"}, "69m", "110m", _LETTER, "2"),
     Case("DeadLetters", "1m", {_DEAD: "_x70 2x20", _up("a:1"): "_x30 1x60", _up("b:1"): "1x99", _START_OF_A: "1800x99"},
           "69m", "71m", _LETTER, "2"),
-    Case("DeadLetters", "1m", {_DEAD: "3x80 4x20"}, "70m", "82m", _LETTER, "1"),
+    Case("DeadLetters", "1m", {_DEAD: "3x10 4x80 5x60"}, "75m", "140m", _LETTER, "1"),
     Case("DeadLetters", "1m", {_DEAD: "3x99", _up("a:1"): "1x99"}, "90m"),
     Case("DeadLetters", "1m", {_DEAD: "3x20 _x30 3x60", _up("a:1"): "1x20 0x30 1x60", _up("b:1"): "1x110",
           _START_OF_A: "0x110"}, "90m"),
-    Case("ShareShifted", "30m", _kept(15, 10, 6), "30h", "37h", {"run": "first", "share": "kept"}, "24%"),
+    Case("ShareShifted", "30m", _kept(15, 10, 6), "30h", "50h", {"run": "first", "share": "kept"}, "24%"),
     Case("ShareShifted", "30m", _kept(15, 10, 3), "50h"),
     Case("ShareShifted", "30m", _kept(7, 5, 4), "50h"),
     Case("ShareShifted", "30m", _scores(15, 10, 6), "34h30m", "35h", {"run": "first", "share": "scored"}, "19.64%"),
@@ -150,9 +150,11 @@ CASES = (
     Case("ShareShifted", "30m", _scores(7, 5, 4), "50h"),
     Case("ShareShifted", "30m", LIVE | _of_old(_kept(15, 10, 6) | _scores(15, 10, 6)), "50h"),
     Case("ShareChanged", "30m", LIVE | {_CHANGED: "0x59 1x60"}, "30h30m", "31h", {"run": "first"}),
+    Case("ShareChanged", "30m", LIVE | {_CHANGED: "0x59 1x60"}, "55h", "53h", {"run": "first"}),
     Case("ShareChanged", "30m", LIVE | {_CHANGED: "1x120"} | _of_old({_CHANGED: "0x59 1x60"}), "50h"),
     Case("UnscoredArticles", "1m", _waiting(600) | {'farmwatch_stage_records_total{stage="judge"}': "0+99x150"}, "100m",
           "101m", said="10h 0m 0s"),
+    Case("UnscoredArticles", "1m", _waiting(600, "0x85 80x70"), "99m", "101m", said="7h 30m 0s"),
     Case("UnscoredArticles", "1m", _waiting(250) | {'farmwatch_log_lag_records{topic="pages"}': "9999x150"}, "149m"),
     Case("CanariesOff", "2h", {_CANARY: "0x60"}, "46h", "48h", said="0"),
     Case("CanariesOff", "2h", {_CANARY: "1x60", 'farmwatch_canary_timestamp_seconds{role="crawl"}': "0x60"}, "110h"),
@@ -167,20 +169,23 @@ CASES = (
           "1h", {"kind": "kept_human", "error": "missed"}, "40%"),
     Case("CanariesDegraded", "30m", _canaries(site_fpr=0.07, site_tpr=0.7, kept_human=0.7, kept_llm=0.7, page_fpr=0.3,
           page_tpr=0.3), "30h"),
-    Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"lost"}}': "0x10 1x50"}, "9m", "12m", {"kind": "lost"}, "1"),
+    Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"lost"}}': "0x10 1x90"}, "75m", "65m", {"kind": "lost"}, "1"),
     Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"oom"}}': "0+5x60", f'{_DEVICE}"lost"}}': "0x60"}, "59m"),
     Case("CrawlPaused", "1m", {f'{_PAUSED}"disk",instance="a"}}': "0x4 1x20", f'{_PAUSED}"disk",instance="b"}}': "0x9"},
           "14m", "15m", {"reason": "disk"}, "1"),
     Case("CrawlPaused", "1m", {f'{_PAUSED}"operator",instance="a"}}': "0x4 1x9 0x20"}, "29m"),
     Case("DiskForecast", "30m", {_FREE: "432e8-18e7x60"}, "1h", "1h30m", {"folder": "log", "instance": "a:1"},
           "4d 22h 30m 0s"),
+    Case("DiskForecast", "30m", {_FREE: "432e8x60 432e8-18e7x60"}, "42h", "54h", {"folder": "log", "instance": "a:1"},
+          "4d 0h 44m 12s"),
     Case("DiskForecast", "30m", {_FREE: "864e8-18e7x60"}, "29h"),
     Case("HeartbeatStale", "1m", {_TALLY: "60x60"} | _BEAT_OF_CRAWL, "16m", "17m", said="16m 0s"),
     Case("HeartbeatStale", "1m", {f'{_START}"tally"}}': "60x60", f'{_START}"crawl"}}': "0+60x60"} | _BEAT_OF_CRAWL,
           "16m", "17m", said="16m 0s"),
     Case("HeartbeatStale", "1m", {_TALLY: "0+60x60", 'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0x60"},
           "59m"),
-    Case("HeartbeatStale", "1m", {_TALLY: "60 _x200"} | _BEAT_OF_CRAWL, "5m", "150m", said="2h 29m 0s"),
+    Case("HeartbeatStale", "1m", {_TALLY: "60 _x1500", f'{_START}"tally"}}': "_x1465 87900x60"} | _BEAT_OF_CRAWL,
+          "24h40m", "23h", said="22h 59m 0s"),
     Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m",
           {"role": "judge", "instance": "a:1"}, "0"),
     Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20"}, "2m", "3m", {"role": "tally"},
@@ -189,6 +194,7 @@ CASES = (
           'up{job="other",role="judge",instance="a:2"}': "0x20"}, "19m"),
     Case("RoleRestarts", "1m", {f'{_START}"judge",instance="a:1"}}': "1x10 2 3 4x20",
           f'{_START}"judge",instance="a:2"}}': "1x10 2x30"}, "10m", "14m", {"role": "judge"}, "4"),
+    Case("RoleRestarts", "1m", {f'{_START}"judge"}}': "1x10 2 3 4 5x80"}, "75m", "65m", {"role": "judge"}, "4"),
     Case("RoleRestarts", "1m", {f'{_START}"judge"}}': "1x10 2 3x20",
           'process_start_time_seconds{job="other",role="judge"}': "0+1x30"}, "29m"),
     Case("SearchSourceParked", "1m", {_PARKED: "7000x60"}, "14m", "15m", {"source": "brave"}, "1h 41m 40s"),

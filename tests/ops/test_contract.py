@@ -92,7 +92,7 @@ def test_every_metric_is_shown_or_left_out_on_purpose() -> None:
     used = {re.sub(r"_(total|bucket|sum|count)$", "", name).removeprefix("farmwatch_") for name in used}
     closer = {
         *("search_queries", "search_quota_left", "search_unresponsive_engines", "search_round_timestamp_seconds"),
-        *("warc_records", "site_memory_sites", "cutovers", "farm_rate", "role_restarts"),
+        *("warc_records", "site_memory_sites", "cutovers", "farm_rate"),
     }
     assert {spec.name for spec in SPECS} - used == closer
 

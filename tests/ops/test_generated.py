@@ -118,3 +118,16 @@ def test_compose_mounts_what_is_there() -> None:
     jobs = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     asked = {job["labels"]["role"] for job in jobs[0]["static_configs"]}
     assert set(read["farmwatch"]["networks"]["default"]["aliases"]) == asked
+
+
+def test_a_share_is_shown_with_its_interval_and_never_pooled() -> None:
+    """Queries of panels, and that of the documentation, keep all bounds, and detectors, rulesets and methods apart."""
+    queries = [text for row in ROWS for panel in row.panels for text, _ in panel.queries]
+    queries += re.findall(r"^max by .*", (DOCS / "how-to" / "monitor.md").read_text(), re.MULTILINE)
+    shares = [text for text in queries if "farmwatch_share{" in text]
+    of_sites = [text for text in queries if "farmwatch_share_sites{" in text]
+    assert len(shares) == 4 and of_sites
+    for text in shares + of_sites:
+        (by,) = re.findall(r"by \((.*?)\)", text)
+        assert {"detector", "ruleset", "method"} <= set(by.split(", ")), text
+        assert text in of_sites or ("bound" in by and "bound=" not in text), text

@@ -148,7 +148,7 @@ def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int,
 
 @pytest.mark.parametrize("changes", [flipped, moved, renamed])
 def test_a_wrong_rule_fails_its_cases(changes: Callable[[str], Iterator[str]], tmp_path: Path) -> None:
-    """Comparisons turned round, thresholds and `for` halved and doubled, names changed: promtool sees each of them."""
+    """Comparisons turned round; thresholds, windows and `for` halved and doubled; names changed: promtool sees each."""
     count, passed = unseen(tmp_path, mutants(changes, durations=changes is moved))
     assert count > 20 and passed == []
 

@@ -108,6 +108,13 @@ def test_a_command_line_is_understood(page: str, arguments: list[str]) -> None:
     from_flags(Config, list(common.set) if common is not None else [])
 
 
+def test_a_command_enters_the_folder_of_the_user_as_that_user() -> None:
+    """The folder of the systemd units is closed to others: the shell of an administrator cannot `cd` to it."""
+    commands = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if "sudo -u" in line]
+    assert len(commands) > 1
+    assert [line for line in commands if "sudo -u farmwatch env -C /var/lib/farmwatch /opt/" not in line] == []
+
+
 def test_many_pages_have_command_lines() -> None:
     """So that the test above cannot pass by reading nothing."""
     assert sum(bool(_commands(page)) for page in PAGES) >= 10

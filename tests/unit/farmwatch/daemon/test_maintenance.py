@@ -284,7 +284,7 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
 def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
     """Of each definition the point and the interval of every look, with its method; sources have that of sites.
 
-    No point where no number is named. The alarm is 1 once new sites have another share.
+    No point where no number is named. Each has its number of sites. The alarm is 1 once new sites have another share.
     """
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
@@ -306,12 +306,17 @@ def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
         }
 
     changed = 'share_changed{detector="x/1",ruleset="default",run="first"}'
+    rest_on = 'share_sites{definition="%s",detector="x/1",method="%s",ruleset="default",run="first",source="%s"}'
     log.append(rows(old[:2], 0, 20_000))
     maintenance.update_gauges()
     assert {bound for *_, bound in shares()} == {"low", "high"}
     assert {method for _, _, method, _ in shares()} == {"too few sites"}
-    log.append(rows(old, 0, 20_000))
+    assert _value(metrics, rest_on % ("sites", "too few sites", "all")) == 2
+    log.append([*rows(old, 0, 20_000), _row("none.com", "unclassifiable", articles=0, scored=0)])
     maintenance.update_gauges()
+    assert _value(metrics, rest_on % ("sites", "too few sites", "all")) is None
+    for definition, source in (("sites", "all"), ("domains", "all"), ("results", "all"), ("sites", "file")):
+        assert _value(metrics, rest_on % (definition, "direct", source)) == 100
     found = shares()
     for definition in ("sites", "domains", "results", "ranked-results"):
         low, point, high = (found["all", definition, "direct", bound] for bound in ("low", "point", "high"))
