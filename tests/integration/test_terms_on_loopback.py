@@ -110,7 +110,10 @@ def replayed(log: Log, wanted: dict[int, SiteState]) -> dict[int, SiteState]:
 
 
 def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
-    """Its second term is llm, its first one stays human; a replay has the same terms, and the audit is clean."""
+    """The next term is llm, the one before stays human; a replay has the same terms, and the audit is clean.
+
+    A machine that is too slow for a verdict within a term gets it in a later one.
+    """
     log, detector, author = world.log, FakeDetector(), "nobody"
     log.create(all_topics(1, feature_epoch(MEASURE)))
     with Web() as served, ExitStack() as stack:
@@ -134,17 +137,18 @@ def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
         )
         hits = hits_of(*(f"http://{SITE}/{number}" for number in range(PAGES)))
         log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
-        until = time.monotonic() + 4 * TERM_S
+        until = time.monotonic() + 12 * TERM_S
         verdicts: dict[int, str] = {}
-        while verdicts.get(1) != "llm":
+        while "llm" not in verdicts.values():
             assert time.monotonic() < until, verdicts
             stages.cycle()
             verdicts = {row.term: row.verdict for topic in (SITE_TERMS, SITES) for row in read_rows(log, topic)}
-            if verdicts.get(0) == "human":
+            if "human" in verdicts.values():
                 author = "LLM"
         for _ in range(30):
             stages.cycle()
-    assert verdicts == {0: "human", 1: "llm"}
+    human, llm = (min(term for term in verdicts if verdicts[term] == kind) for kind in ("human", "llm"))
+    assert human < llm == max(verdicts)
     assert replayed(log, rows_of(log)) == rows_of(log)
     report = audit(log, config=Config(tally=TALLY))
     assert (report.ok, report.broken) == (True, [])
