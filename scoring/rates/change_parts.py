@@ -30,6 +30,10 @@ class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
 
     since: int  # ms, of the point that it is counted from
     before: float
+    before_low: float | None  # valid at one look; older points have none
+    before_high: float | None
+    before_sites: int  # with a scored article
+    before_confidence: float
     after: float
     new_sites: float
     sources: float
@@ -63,6 +67,7 @@ def change_parts(
     ]
     seams = [(after[0], after[1] - before[1]) for before, after in pairwise(series) if before[2] != after[2]]
     since, before, _ = series[0]
+    first = kept[since]
     new: list[SiteState] = []
     known: list[SiteState] = []
     for row in rows:
@@ -74,6 +79,10 @@ def change_parts(
     return ChangeParts(
         since=since,
         before=before,
+        before_low=first.share_low_once,
+        before_high=first.share_high_once,
+        before_sites=first.scored_sites,
+        before_confidence=first.confidence,
         after=now.share,
         new_sites=round(by_sites, _PLACES),
         sources=round(by_sources, _PLACES),

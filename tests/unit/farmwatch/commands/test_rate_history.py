@@ -142,6 +142,9 @@ def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
     assert list(read_points(MemoryLog())) == []
 
 
+OF_NOW = ("low", "high", "ruleset", "digest", "detector", "scored_sites", "confidence", "method")
+
+
 def kept(url: str, *ago_s: float) -> None:
     """Points of times before now."""
     with closing(open_log(url)) as log:
@@ -226,7 +229,12 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     assert found["new_sites"] > 0.4 and found["instrument"] == 0
     parts = [found[name] for name in ("new_sites", "sources", "known_sites", "instrument")]
     assert sum(parts) == pytest.approx(found["after"] - found["before"], abs=1e-7)
+    now = json.loads(farmwatch("rate", "--json", "--log", where).out)
+    assert all(found[name] == now[name] for name in (*OF_NOW, "run", "warning")) and found["after"] == now["share"]
     printed = farmwatch("rate", "--why", since, "--log", where)
+    of_now = f"now {now['share']:.1%} (95% interval {now['low']:.1%} to {now['high']:.1%}) of 24 sites, ruleset r d1,"
+    before = f"{found['before']:.1%} (95% interval {found['before_low']:.1%} to {found['before_high']:.1%}) of 12 sites"
+    assert of_now in printed.out and before in printed.out
     assert "12 new sites, against the sites known before of the same sources" in printed.out
     assert f"{100 * found['new_sites']:+.1f}  12 new sites" in printed.out
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
