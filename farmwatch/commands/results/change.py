@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
@@ -39,7 +40,8 @@ def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
             (point for point in points if not run or point.run == now.run),
             now,
             [row for row in rows if (row.digest, row.detector) == (now.digest, now.detector)],
-            llm_probabilities(rows, config.rate, now_ms),
+            llm_probabilities([replace(row, term_end=0) for row in rows], config.rate, now_ms),  # those too old as well
+            now_ms,
         )
     except BadParameters as error:
         raise NotFound(f"--why {since}: {error}") from None
@@ -69,6 +71,7 @@ def _put(found: ChangeParts, now: RateLine) -> None:
     for part, what in (
         (found.new_sites, f"{counted(found.new, 'new site')}, against the sites known before of the same sources"),
         (found.sources, "other sources than before, or more sites of some"),
+        (found.left_sites, f"{counted(found.left, 'left site')}, whose verdicts are too old now"),
         (found.known_sites, f"{counted(found.known, 'site')} known before, by what their articles say now"),
         (found.instrument, f"another ruleset, detector or method ({seams})" if seams else "the instrument is the same"),
     ):

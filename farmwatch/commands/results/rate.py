@@ -92,8 +92,8 @@ def rate(
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
-    Why: the change since the first point of a day, split into new sites, other sources, sites known before, and
-    another ruleset, detector or method. The parts add up to the change.
+    Why: the change since the first point of a day, split into new sites, other sources, left sites, sites known
+    before, and another ruleset, detector or method. The parts add up to the change.
 
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """

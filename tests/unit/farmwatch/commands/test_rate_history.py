@@ -214,29 +214,33 @@ class TestHistoryCommand:
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """Twelve human sites were known; twelve LLM sites came: the parts are printed, and add up to the change."""
+    """Twelve human sites were known, three LLM sites left, twelve LLM sites came: the parts add up to the change."""
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
+    ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace the term ended a day ago
+    term = {"term_start": ends - 2 * DAY_S * 1000, "term_end": ends}
+    left = [row(f"e{n}", scored=9, flagged=8, articles=9, days=[days - 30], **term) for n in range(3)]
     new = [row(f"l{n}", scored=9, flagged=8, articles=9, days=[days]) for n in range(12)]
     where = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(where)) as log:
         log.create(all_topics(1, "e"))
-        SeriesWriter(log, SETTINGS).append(old, (days - 2) * DAY_S)
-        log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *new]])
+        SeriesWriter(log, SETTINGS).append([*old, *left], (days - 2) * DAY_S)
+        log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *left, *new]])
     since = (date(1970, 1, 1) + timedelta(days=days - 3)).isoformat()
     found = json.loads(farmwatch("rate", "--why", since, "--json", "--log", where).out)
-    assert (found["new"], found["known"], found["seams"]) == (12, 12, [])
-    assert found["new_sites"] > 0.4 and found["instrument"] == 0
-    parts = [found[name] for name in ("new_sites", "sources", "known_sites", "instrument")]
+    assert (found["new"], found["known"], found["left"], found["seams"]) == (12, 12, 3, [])
+    assert found["new_sites"] > 0.4 and found["left_sites"] < -0.15 and found["instrument"] == 0
+    parts = [found[name] for name in ("new_sites", "sources", "left_sites", "known_sites", "instrument")]
     assert sum(parts) == pytest.approx(found["after"] - found["before"], abs=1e-7)
     now = json.loads(farmwatch("rate", "--json", "--log", where).out)
     assert all(found[name] == now[name] for name in (*OF_NOW, "run", "warning")) and found["after"] == now["share"]
     printed = farmwatch("rate", "--why", since, "--log", where)
     of_now = f"now {now['share']:.1%} (95% interval {now['low']:.1%} to {now['high']:.1%}) of 24 sites, ruleset r d1,"
-    before = f"{found['before']:.1%} (95% interval {found['before_low']:.1%} to {found['before_high']:.1%}) of 12 sites"
+    before = f"{found['before']:.1%} (95% interval {found['before_low']:.1%} to {found['before_high']:.1%}) of 15 sites"
     assert of_now in printed.out and before in printed.out
     assert "12 new sites, against the sites known before of the same sources" in printed.out
     assert f"{100 * found['new_sites']:+.1f}  12 new sites" in printed.out
+    assert f"{100 * found['left_sites']:+.1f}  3 left sites, whose verdicts are too old now" in printed.out
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
         assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
     nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)
