@@ -36,7 +36,11 @@ def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
     return SiteState(id=site, site=site, verdict=verdict, **fields)
 
 
-ROWS = [row("a", queries=["health-1"]), row("b", "human", sources=["file", "searx"]), row("c", "unclassifiable")]
+ROWS = [
+    row("a", queries=["health-1"], scored=9, flagged=8),
+    row("b", "human", sources=["file", "searx"], scored=9),
+    row("c", "unclassifiable"),
+]
 SETTINGS = RateSettings(groups={"health": ["health-*"]})
 
 
@@ -157,13 +161,17 @@ class TestHistoryCommand:
     """`farmwatch rate --history`."""
 
     def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
-        """Time, rate, interval and counts of all sites, oldest first; older than a week only when asked for."""
+        """Time, share, interval and counts of all sites, oldest first; older than a week only when asked for.
+
+        The judged share and its counts are in --json alone, with their interval.
+        """
         kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
         ran = farmwatch("rate", "--history", "--log", finished)
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
         assert (ran.code, len(lines)) == (Exit.OK, 2)
         row = dict(zip(heading, lines[0], strict=True))
-        assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
+        assert (row["scored sites"], row["sites"]) == ("2", "3")
+        assert not row.keys() & {"judged share", "llm", "classifiable"}
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
         assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
