@@ -226,7 +226,7 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
     ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace the term ended a day ago
-    term = {"term_start": ends - 2 * DAY_S * 1000, "term_end": ends}
+    term: dict[str, Any] = {"term_start": ends - 2 * DAY_S * 1000, "term_end": ends}
     left = [row(f"e{n}", scored=9, flagged=8, articles=9, days=[days - 30], **term) for n in range(3)]
     new = [row(f"l{n}", scored=9, flagged=8, articles=9, days=[days]) for n in range(12)]
     where = f"sqlite:{tmp_path / 'log'}"

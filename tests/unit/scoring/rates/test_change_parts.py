@@ -34,8 +34,8 @@ def line(share: float | None, **more: Any) -> RateLine:
 
 def row(site: str, day: int, *sources: str, until: int = 0) -> SiteState:
     """A site that search results first named on this day; its verdict is too old from the day `until` on."""
-    term = {"term_start": (until - 50) * DAY_MS, "term_end": (until - 10) * DAY_MS} if until else {}
-    return SiteState(id=site, site=site, scored=5, days=[day], sources=list(sources), **term)
+    start, end = ((until - 50) * DAY_MS, (until - 10) * DAY_MS) if until else (0, 0)
+    return SiteState(id=site, site=site, scored=5, days=[day], sources=list(sources), term_start=start, term_end=end)
 
 
 def total(found: ChangeParts) -> float:
