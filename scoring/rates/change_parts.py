@@ -1,4 +1,4 @@
-"""Why a share changed: new sites, other sources, known sites that are flagged otherwise, another instrument.
+"""Why a share changed: new sites, other sources, left sites, known sites flagged otherwise, another instrument.
 
 The parts add up to the change from a kept point of the series to the share now:
 
@@ -6,6 +6,8 @@ The parts add up to the change from a kept point of the series to the share now:
 - new sites and sources: the mean probability (of being an LLM site) of all sites now, less that of the sites known
   then. The sources' part is what it were if only their weights had changed, not their means (Kitagawa, Components of a
   difference between two rates, Journal of the American Statistical Association 50, 1955);
+- left sites: the same of the sites known then that still count, less that of all known then. The others' verdicts have
+  become too old;
 - known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted otherwise. Without a
   known site the rest is of new ones.
 """
@@ -19,6 +21,7 @@ import msgspec
 
 from scoring.errors import BadParameters
 from scoring.rates.split_rates import RateLine
+from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.records import RatePoint, SiteState
 
 _DAY_MS = 86_400_000
@@ -26,26 +29,33 @@ _PLACES = 9
 
 
 class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
-    """A change of the share, as differences of shares: the four parts add up to `after` - `before`."""
+    """A change of the share, as differences of shares: the parts add up to `after` - `before`."""
 
     since: int  # ms, of the point that it is counted from
     before: float
+    before_low: float | None  # valid at one look; older points have none
+    before_high: float | None
+    before_sites: int  # with a scored article
+    before_confidence: float
     after: float
     new_sites: float
     sources: float
+    left_sites: float
     known_sites: float
     instrument: float
     new: int  # sites with a scored article that search results first named on the day of `since` or later
-    known: int  # the others
+    known: int  # the others that count now
+    left: int  # the others whose verdict has become too old since
     seams: list[int]  # ms, of the points from which on another instrument measured
 
 
 def change_parts(
-    points: Iterable[RatePoint], now: RateLine, rows: Sequence[SiteState], likely: Mapping[str, float]
+    points: Iterable[RatePoint], now: RateLine, rows: Sequence[SiteState], likely: Mapping[str, float], now_ms: int
 ) -> ChangeParts:
     """Split the change from the first point with a share of all sites to `now`.
 
-    `rows` are the sites of `now`; `likely` maps those with a scored article to their probability. Where points of one
+    `rows` are the sites of `now`; `likely` maps those with a scored article to their probability, also those whose
+    verdict is too old at `now_ms`. Where points of one
     time are of several instruments, that with the most sites counts. Raises BadParameters for no share then or now.
     """
     if now.share is None:
@@ -63,24 +73,37 @@ def change_parts(
     ]
     seams = [(after[0], after[1] - before[1]) for before, after in pairwise(series) if before[2] != after[2]]
     since, before, _ = series[0]
+    first = kept[since]
     new: list[SiteState] = []
     known: list[SiteState] = []
+    left: list[SiteState] = []
     for row in rows:
         if row.site in likely:
-            (new if row.days and row.days[0] >= since // _DAY_MS else known).append(row)
+            is_new = bool(row.days) and row.days[0] >= since // _DAY_MS
+            if not is_too_old(counted_at(row, now_ms)):
+                (new if is_new else known).append(row)
+            elif not is_new and not is_too_old(counted_at(row, since)):
+                left.append(row)
     instrument = sum(step for _, step in seams)
     rest = now.share - before - instrument
     by_sources, by_sites = _of_new(known, [*known, *new], likely) if known else (0.0, rest)
+    by_left = _mean(known, likely) - _mean([*known, *left], likely) if known else 0.0
     return ChangeParts(
         since=since,
         before=before,
+        before_low=first.share_low_once,
+        before_high=first.share_high_once,
+        before_sites=first.scored_sites,
+        before_confidence=first.confidence,
         after=now.share,
         new_sites=round(by_sites, _PLACES),
         sources=round(by_sources, _PLACES),
-        known_sites=round(rest - by_sources - by_sites, _PLACES),
+        left_sites=round(by_left, _PLACES),
+        known_sites=round(rest - by_sources - by_sites - by_left, _PLACES),
         instrument=round(instrument, _PLACES),
         new=len(new),
         known=len(known),
+        left=len(left),
         seams=[at for at, _ in seams],
     )
 
@@ -98,6 +121,10 @@ def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapp
         weights += (weight - weight_then) * (mean + mean_then) / 2
         means += (mean - mean_then) * (weight + weight_then) / 2
     return weights, means
+
+
+def _mean(rows: Sequence[SiteState], likely: Mapping[str, float]) -> float:
+    return sum(likely[row.site] for row in rows) / len(rows)
 
 
 def _by_sources(rows: Sequence[SiteState], likely: Mapping[str, float]) -> dict[tuple[str, ...], tuple[float, float]]:

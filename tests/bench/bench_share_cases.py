@@ -1,7 +1,8 @@
 """The share as it is published where little is known: few queries, labels of people, no sites of known truth.
 
-Run by `python -m tests.bench.bench_share_cases [DRAWS]`, or `labels [DRAWS]` for the table of labels alone. Webs as in
-`tests.bench.bench_share`.
+Run by `python -m tests.bench.bench_share_cases [DRAWS]`, or `labels [DRAWS]` for the table of labels alone, or
+`without [DRAWS]` for shares without one of the guards: without clusters, without the rule that flags tell the kinds
+apart, and without a review where the detector fails. Webs as in `tests.bench.bench_share`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoring.rates.direct_share import DirectShare, by_review, direct_share, share_of_rows
-from scoring.rates.mixture import KnownSites
+from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, share_of_rows
+from scoring.rates.mixture import WIDE, KnownSites, estimate_share
 from scoring.rates.reviewed_share import Review
 from stream.schema.records import SiteState
 from tests.bench.bench_share import Web, _cells, _drawn, _flags_of, _shares
@@ -45,6 +46,8 @@ def main() -> None:
     """Print every table."""
     if sys.argv[1:2] == ["labels"]:
         return _labels(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
+    if sys.argv[1:2] == ["without"]:
+        return _without(int(sys.argv[2]) if len(sys.argv) > 2 else 100)
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: part with a number, coverage, width\nqueries  sites     share of a query")
     for share, spread in (("beta(.9, 2.1)", (0.9, 2.1)), ("beta(3, 7)", (3.0, 7.0)), ("the same", (3e4, 7e4))):
@@ -71,8 +74,40 @@ def _labels(draws: int) -> None:
         print(f"{'without the labels':38}  {_said([pair[1] for pair in pairs])}", flush=True)
 
 
+def _without(draws: int) -> None:
+    print(f"{draws} draws; queries of 30 sites, taken as independent sites")
+    for queries in (5, 8):
+        found = [
+            _of_queries(np.random.default_rng(seed), queries, (30,), (0.9, 2.1), clustered=False)
+            for seed in range(draws)
+        ]
+        print(f"{queries:5}  {_said(found)}", flush=True)
+    print("no LLM sites, no known ones, and no rule that flags tell the kinds apart: named, mean share of these")
+    for sites in (300, 1000):
+        fits = [
+            estimate_share(_drawn(np.random.default_rng(seed), Web(sites, 0.0, known=0)).cells, WIDE)
+            for seed in range(draws)
+        ]
+        named = [fit.share for fit in fits if fit is not None and fit.high - fit.low <= WIDEST]
+        print(f"{sites:5}  {len(named) / draws:.2f}, {np.mean(named) if named else math.nan:.3f}", flush=True)
+    print("300 sites, LLM pages flagged in 25 %, known ones in 80 %: warned; the others")
+    for share in (0.15, 0.3):
+        silent = []
+        for seed in range(draws):
+            web = _drawn(np.random.default_rng(seed), Web(300, share, llm=0.25))
+            direct, fit = direct_share(web.cells, web.known)
+            if fit is not None and fit.misfit == 1 and fit.unlike() is None:
+                silent.append((direct, web.truth))
+        print(f"{share:5}  {1 - len(silent) / draws:.2f}  {_said(silent)}", flush=True)
+
+
 def _of_queries(
-    rng: np.random.Generator, queries: int, sizes: tuple[int, ...], spread: tuple[float, float]
+    rng: np.random.Generator,
+    queries: int,
+    sizes: tuple[int, ...],
+    spread: tuple[float, float],
+    *,
+    clustered: bool = True,
 ) -> tuple[DirectShare, float]:
     known = _drawn(rng, Web(1, 0.3)).known
     rows = []
@@ -80,7 +115,7 @@ def _of_queries(
         web = Web(int(rng.choice(sizes)), rng.beta(*spread))
         cells, _ = _flags_of(rng, web)
         rows += [_row(f"q{query}s{at}.com", cell, [f"q{query}"]) for at, cell in enumerate(cells)]
-    return share_of_rows(rows, known)[0], 0.3
+    return (share_of_rows(rows, known) if clustered else direct_share(cells_of(rows), known))[0], 0.3
 
 
 def _by_labels(rng: np.random.Generator, case: Reviewed) -> tuple[tuple[DirectShare, float], tuple[DirectShare, float]]:

@@ -28,7 +28,7 @@ def main() -> None:
     """Print a line for each run."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else len(SHARES)
     truths = sample_web(data_root()).truth
-    covered = 0
+    covered = named = 0
     for run in range(runs):
         rng = np.random.default_rng(run)
         llm = round(SHARES[run % len(SHARES)] * SITES)
@@ -37,11 +37,14 @@ def main() -> None:
             names = [host.split(".")[0] for host, of in truths.items() if of == truth]
             chosen += rng.permutation(names)[:count].tolist()
         lengths = {name: min(int(rng.geometric(1 / MEAN)), 15) for name in chosen}
-        covered += _run(lengths, llm / SITES)
-    print(f"covered in {covered} of {runs} runs")
+        is_in, has_share = _run(lengths, llm / SITES)
+        covered += is_in
+        named += has_share
+    print(f"covered in {covered} of {runs} runs; {named} of {runs} name a share")
 
 
-def _run(lengths: dict[str, int], truth: float) -> bool:
+def _run(lengths: dict[str, int], truth: float) -> tuple[bool, bool]:
+    """Whether the interval covers the truth, and whether a share is named: without one it may be 0 to 1."""
     web = sample_web(data_root(), lengths)
     settings = {"crawl.stop_when_decided": "true"}
     with tempfile.TemporaryDirectory() as name, LoopbackWeb(web.hosts) as served:
@@ -59,14 +62,14 @@ def _run(lengths: dict[str, int], truth: float) -> bool:
     found = max(map(json.loads, said.stdout.splitlines()), key=lambda line: int(line["scored_sites"]))
     low, high = found["low"], found["high"]
     is_in = bool(low <= truth <= high)
-    share = "-" if found["share"] is None else f"{found['share']:.3f}"
+    share = found["method"] if found["share"] is None else f"{found['share']:.3f}"
     judged = "-" if found["judged_share"] is None else f"{found['judged_share']:.3f}"
     print(
         f"truth {truth:.3f}  share {share} ({low:.3f} to {high:.3f}) of {found['scored_sites']} sites"
         f"  {'covered' if is_in else 'MISSED'}  judged {judged}",
         flush=True,
     )
-    return is_in
+    return is_in, found["share"] is not None
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
@@ -17,9 +18,12 @@ from replay.runs.site_table import read_sites
 from scoring.errors import BadParameters
 from scoring.rates.change_parts import ChangeParts, change_parts
 from scoring.rates.cuts import read_days
-from scoring.rates.split_rates import llm_probabilities, rate_lines
+from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
+from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted
+from stream.text.wording import counted, one_line
+
+_OF_NOW = ("ruleset", "digest", "detector", "low", "high", "scored_sites", "confidence", "method")
 
 
 def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
@@ -36,28 +40,38 @@ def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
             (point for point in points if not run or point.run == now.run),
             now,
             [row for row in rows if (row.digest, row.detector) == (now.digest, now.detector)],
-            llm_probabilities(rows, config.rate, now_ms),
+            llm_probabilities([replace(row, term_end=0) for row in rows], config.rate, now_ms),  # those too old as well
+            now_ms,
         )
     except BadParameters as error:
         raise NotFound(f"--why {since}: {error}") from None
+    warnings = caveats(config, [now.detector])
     if as_json:
-        put_json(msgspec.to_builtins(found))
+        of_now = {name: getattr(now, name) for name in _OF_NOW}
+        more = {"run": shown_run(now.run), "warning": warnings[now.detector]}
+        put_json({**msgspec.to_builtins(found), **of_now, **more})
         return Exit.OK
-    _put(found)
-    print_caveats(caveats(config, [now.detector]), short=True)
+    _put(found, now)
+    print_caveats(warnings, short=True)
     return Exit.OK
 
 
-def _put(found: ChangeParts) -> None:
+def _put(found: ChangeParts, now: RateLine) -> None:
+    put_wrapped(one_line(f"now {now.short()}"), "  ")
+    interval = ""
+    if found.before_low is not None and found.before_high is not None:
+        ends = f"{found.before_low:.1%} to {found.before_high:.1%}"
+        interval = f" ({found.before_confidence:.0%} interval {ends})"
     put_wrapped(
-        f"{found.after:.1%} of sites now, {found.before:.1%} at {_time(found.since)}:"
-        f" {_points(found.after - found.before)} points",
+        f"{found.before:.1%}{interval} of {counted(found.before_sites, 'site')} at {_time(found.since)}:"
+        f" {_points(found.after - found.before)} points since",
         "  ",
     )
     seams = ", ".join(map(_time, found.seams))
     for part, what in (
         (found.new_sites, f"{counted(found.new, 'new site')}, against the sites known before of the same sources"),
         (found.sources, "other sources than before, or more sites of some"),
+        (found.left_sites, f"{counted(found.left, 'left site')}, whose verdicts are too old now"),
         (found.known_sites, f"{counted(found.known, 'site')} known before, by what their articles say now"),
         (found.instrument, f"another ruleset, detector or method ({seams})" if seams else "the instrument is the same"),
     ):

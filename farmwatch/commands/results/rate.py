@@ -92,8 +92,8 @@ def rate(
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
-    Why: the change since the first point of a day, split into new sites, other sources, sites known before, and
-    another ruleset, detector or method. The parts add up to the change.
+    Why: the change since the first point of a day, split into new sites, other sources, left sites, sites known
+    before, and another ruleset, detector or method. The parts add up to the change.
 
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
@@ -281,9 +281,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "share": lambda point: _percent(point.share),
             "look low": lambda point: _percent(point.share_low),
             "look high": lambda point: _percent(point.share_high),
-            "judged share": lambda point: _percent(point.rate),
-            "llm": "llm",
-            "classifiable": lambda point: point.llm + point.human + point.undecided,
+            "scored sites": "scored_sites",
             "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
             "method": lambda point: point.share_method or _JUDGED_ONLY,
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
@@ -291,7 +289,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
             "feature epoch": "epoch",
         },
-        less=("sites", "llm", "judged share", "method"),
+        less=("sites", "method"),
         same=("ruleset", "detector", "site method", "feature epoch"),
     )
     for seam in found_seams:

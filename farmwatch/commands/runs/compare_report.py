@@ -84,7 +84,7 @@ def _changes(found: Comparison) -> None:
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
-        put_wrapped(f"{name}, directly (without review and clusters): {one_line(text)}", "  ")
+        put_wrapped(f"{name}: {one_line(text)}", "  ")
 
 
 def _mark(found: Comparison) -> str:

@@ -64,7 +64,7 @@ def sample_web(shared: Path, lengths: Mapping[str, int] | None = None) -> Web:
         pages = texts if lengths is None else texts[: lengths.get(name, 0)]
         if not pages:
             continue
-        host = f"{name}.sample.example"
+        host = f"{name}.example"  # a registrable domain of its own
         web.truth[host] = pages[0]["label"]
         urls = [f"http://{host}/articles/{n}" for n in range(len(pages))]
         for number, page in enumerate(pages):

@@ -80,6 +80,14 @@ def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixtu
     assert "*" not in capsys.readouterr().out
 
 
+def test_the_shares_are_said_as_rate_says_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table stand the texts of both shares, and nothing else: a review and clusters are in them."""
+    found = made()
+    show(found, "", texts=False)
+    said = {f"A: {found.a.estimate.text}", f"B: {found.b.estimate.text}"}
+    assert said <= set(capsys.readouterr().out.splitlines())
+
+
 def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
     """On the terminal a text ends after 2000 characters, with its full length; --out has all of it."""
     url = log_with(tmp_path, [page(1, 70, text="word " * 1000 + "end"), page(2)])

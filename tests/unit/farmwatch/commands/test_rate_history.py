@@ -36,7 +36,11 @@ def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
     return SiteState(id=site, site=site, verdict=verdict, **fields)
 
 
-ROWS = [row("a", queries=["health-1"]), row("b", "human", sources=["file", "searx"]), row("c", "unclassifiable")]
+ROWS = [
+    row("a", queries=["health-1"], scored=9, flagged=8),
+    row("b", "human", sources=["file", "searx"], scored=9),
+    row("c", "unclassifiable"),
+]
 SETTINGS = RateSettings(groups={"health": ["health-*"]})
 
 
@@ -142,6 +146,9 @@ def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
     assert list(read_points(MemoryLog())) == []
 
 
+OF_NOW = ("low", "high", "ruleset", "digest", "detector", "scored_sites", "confidence", "method")
+
+
 def kept(url: str, *ago_s: float) -> None:
     """Points of times before now."""
     with closing(open_log(url)) as log:
@@ -154,13 +161,17 @@ class TestHistoryCommand:
     """`farmwatch rate --history`."""
 
     def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
-        """Time, rate, interval and counts of all sites, oldest first; older than a week only when asked for."""
+        """Time, share, interval and counts of all sites, oldest first; older than a week only when asked for.
+
+        The judged share and its counts are in --json alone, with their interval.
+        """
         kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
         ran = farmwatch("rate", "--history", "--log", finished)
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
         assert (ran.code, len(lines)) == (Exit.OK, 2)
         row = dict(zip(heading, lines[0], strict=True))
-        assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
+        assert (row["scored sites"], row["sites"]) == ("2", "3")
+        assert not row.keys() & {"judged share", "llm", "classifiable"}
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
         assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
@@ -211,24 +222,33 @@ class TestHistoryCommand:
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """Twelve human sites were known; twelve LLM sites came: the parts are printed, and add up to the change."""
+    """Twelve human sites were known, three LLM sites left, twelve LLM sites came: the parts add up to the change."""
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
+    ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace the term ended a day ago
+    term: dict[str, Any] = {"term_start": ends - 2 * DAY_S * 1000, "term_end": ends}
+    left = [row(f"e{n}", scored=9, flagged=8, articles=9, days=[days - 30], **term) for n in range(3)]
     new = [row(f"l{n}", scored=9, flagged=8, articles=9, days=[days]) for n in range(12)]
     where = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(where)) as log:
         log.create(all_topics(1, "e"))
-        SeriesWriter(log, SETTINGS).append(old, (days - 2) * DAY_S)
-        log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *new]])
+        SeriesWriter(log, SETTINGS).append([*old, *left], (days - 2) * DAY_S)
+        log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *left, *new]])
     since = (date(1970, 1, 1) + timedelta(days=days - 3)).isoformat()
     found = json.loads(farmwatch("rate", "--why", since, "--json", "--log", where).out)
-    assert (found["new"], found["known"], found["seams"]) == (12, 12, [])
-    assert found["new_sites"] > 0.4 and found["instrument"] == 0
-    parts = [found[name] for name in ("new_sites", "sources", "known_sites", "instrument")]
+    assert (found["new"], found["known"], found["left"], found["seams"]) == (12, 12, 3, [])
+    assert found["new_sites"] > 0.4 and found["left_sites"] < -0.15 and found["instrument"] == 0
+    parts = [found[name] for name in ("new_sites", "sources", "left_sites", "known_sites", "instrument")]
     assert sum(parts) == pytest.approx(found["after"] - found["before"], abs=1e-7)
+    now = json.loads(farmwatch("rate", "--json", "--log", where).out)
+    assert all(found[name] == now[name] for name in (*OF_NOW, "run", "warning")) and found["after"] == now["share"]
     printed = farmwatch("rate", "--why", since, "--log", where)
+    of_now = f"now {now['share']:.1%} (95% interval {now['low']:.1%} to {now['high']:.1%}) of 24 sites, ruleset r d1,"
+    before = f"{found['before']:.1%} (95% interval {found['before_low']:.1%} to {found['before_high']:.1%}) of 15 sites"
+    assert of_now in printed.out and before in printed.out
     assert "12 new sites, against the sites known before of the same sources" in printed.out
     assert f"{100 * found['new_sites']:+.1f}  12 new sites" in printed.out
+    assert f"{100 * found['left_sites']:+.1f}  3 left sites, whose verdicts are too old now" in printed.out
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
         assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
     nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)
