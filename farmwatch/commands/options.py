@@ -22,7 +22,11 @@ Jobs = Annotated[
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
 Hits = Annotated[
     list[Path] | None,
-    Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+    Parameter(
+        help="Files with search results to append first (CSV, JSONL or URLs), or folders of them.",
+        consume_multiple=True,
+        negative="",
+    ),
 ]
 AllowPrivate = Annotated[
     bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")

@@ -19,6 +19,7 @@ from farmwatch.terminal.messages import message
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
+from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
 
@@ -43,8 +44,10 @@ class AppendSummary:
 def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, AppendSummary]]:
     """Append the new hits of each file; invalid lines are reported on stderr and skipped.
 
-    Creates the log if there is none, after every file could be opened. Raises as `binary_input` and `append_hits`.
+    Creates the log if there is none, after every file could be opened. Raises as `files_in`, `binary_input` and
+    `append_hits`.
     """
+    files = files_in(files)
     for file in files:
         with input_lines(file):
             pass
@@ -54,6 +57,23 @@ def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, 
         for file in files:
             with input_lines(file) as lines:
                 yield file, append_hits(log, lines, partial(report_bad_line, file), known=known)
+
+
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """The paths; in place of a folder its files, by name, without hidden ones. Raises FarmwatchError."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        try:
+            files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        except OSError as error:
+            raise FarmwatchError(f"{path}: cannot be read: {error.strerror}") from error
+        if not files:
+            raise FarmwatchError(f"{path}: no file in this folder")
+        found += files
+    return found
 
 
 def report_bad_line(file: Path, bad: BadLine) -> None:

@@ -15,7 +15,7 @@ from crawler.reasons import in_words, meaning_of_reason
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import input_lines, report_bad_line
+from farmwatch.crawl.append_hits import files_in, input_lines, report_bad_line
 from farmwatch.crawl.orders import exclusions_of, pause_in_words
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
@@ -126,7 +126,7 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     """The hits of files, and the number of lines without one, which are reported."""
     hits: list[Hit] = []
     skipped = 0
-    for file in files:
+    for file in files_in(files):
         with input_lines(file) as lines:
             for found in read_hits(lines, now_ms=now_ms):
                 if isinstance(found, BadLine):

@@ -10,6 +10,7 @@ from farmwatch.crawl.watch import CrawlFigures
 from stream.text.wording import lasting, one_line, size
 
 _REASONS_SHOWN = 8
+_LONG_MS = 600_000  # a crawl that has no work for this long is idle
 
 
 def status_line(figures: CrawlFigures) -> str:
@@ -34,6 +35,8 @@ def render(figures: CrawlFigures, log_url: str, most_in_flight: int) -> Renderab
         "left": f"{figures.queued:,} URLs queued{_left(figures)}",
         "last minute": _outcomes(figures),
     }
+    if _is_idle(figures):
+        facts["idle"] = "nothing is due for 10 min or more; Ctrl-C ends the crawl (--until-done: by itself)"
     if figures.waits_for:
         facts = {"waiting": f"for {figures.waits_for}", **facts}
     if figures.paused:
@@ -91,6 +94,12 @@ def _due(figures: CrawlFigures) -> str:
     return "no site is queued"
 
 
+def _is_idle(figures: CrawlFigures) -> bool:
+    """Whether the crawl has all that it waits for, and no work for long."""
+    busy = figures.in_flight or figures.waits_for or figures.paused or figures.oldest_due_ms is not None
+    return not busy and (figures.next_due_ms is None or figures.next_due_ms >= _LONG_MS)
+
+
 def _left(figures: CrawlFigures) -> str:
     if not figures.queued or figures.left_s is None:
         return ""
@@ -102,4 +111,6 @@ def _outcomes(figures: CrawlFigures) -> str:
     ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
     rest = sum(count for _, count in ranked[_REASONS_SHOWN:])
-    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or "no answer"
+    return ", ".join([*shown, *([f"others {rest:,}"] if rest else [])]) or (
+        "no answer yet" if figures.in_flight else "no requests"
+    )

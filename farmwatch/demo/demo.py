@@ -74,6 +74,7 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
         result = DemoResult(
             rows=rows,
             truth=dict(demo.truth),
+            expected=demo.expected,
             report=report,
             pages=pages,
             seconds=time.monotonic() - started,
@@ -164,9 +165,8 @@ def progress_printer(
         printed = time.monotonic()
         frontier = count_frontier()
         behind = ", ".join(group.upper() for group, count in waiting.items() if count)
-        message(
-            f"{printed - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
-            f" open{behind and f'; records wait for {behind}'}"
-        )
+        done = f"{frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites open"
+        waits = behind and f"; records wait for {behind}"
+        message(f"{printed - started:4.0f} s: {done + waits if frontier.sites else 'starting'}")
 
     return on_progress

@@ -1,4 +1,4 @@
-"""The demo's web: its sites, their true labels, and the searches that lead to them.
+"""The demo's web: its sites, who wrote them, and the searches that lead to them.
 
 Eight sites hold articles by a language model (one has too few for a verdict), eight hold prose by people (one of them
 is slow), and the robots.txt of one disallows everything. All hosts end in `.example`, so none exists.
@@ -16,7 +16,7 @@ from farmwatch.demo.human_pages import HumanPage, human_pages
 from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import Article, DemoSite, Family, llm_articles
 
-Truth = Literal["llm", "human", "unclassifiable"]
+Author = Literal["llm", "human"]
 
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
@@ -51,17 +51,18 @@ class DemoWeb(NamedTuple):
 
     hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
     hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
-    truth: dict[str, Truth]  # host → expected site verdict
+    truth: dict[str, Author]  # host → who wrote its articles; the closed site shows none
+    expected: dict[str, str]  # host → expected site verdict
 
 
 def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
     """Build the demo's web; each answer of the slow site takes `slow_s` seconds."""
     sites: dict[str, DemoSite] = {}
-    truth: dict[str, Truth] = {}
+    truth: dict[str, Author] = {}
     for host, articles in llm_articles().items():
         name, family, author = _LLM_SITES[host]
         sites[host] = DemoSite(host, name, family, articles, author=author)
-        truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
+        truth[host] = "llm"
     for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _split(human_pages()), strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
         articles = [
@@ -69,8 +70,8 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         ]
         sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = "human"
-    truth[CLOSED_HOST] = "unclassifiable"
-    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth)
+    expected = {**truth, SMALL_HOST: "unclassifiable", CLOSED_HOST: "unclassifiable"}
+    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth, expected)
 
 
 def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:

@@ -12,21 +12,24 @@ import msgspec
 
 from farmwatch.audit.report import AuditReport
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
-from replay.runs.site_table import COLUMNS
+from replay.runs.site_table import legend
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import VERDICTS
-from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The result of the demo; `truth` has the expected verdicts, `kept` is the folder that stays."""
+    """The result of the demo.
+
+    `truth` has who wrote each site, `expected` its expected verdict; `kept` is the folder that stays.
+    """
 
     rows: list[SiteState]
     truth: dict[str, str]
+    expected: dict[str, str]
     report: AuditReport
     pages: int
     seconds: float
@@ -44,8 +47,8 @@ class DemoResult:
 
     @property
     def agreeing(self) -> int:
-        """Number of sites with the true verdict."""
-        return sum(self.truth.get(row.site) == row.verdict for row in self.rows)
+        """Number of sites with the expected verdict."""
+        return sum(self.expected.get(row.site) == row.verdict for row in self.rows)
 
 
 def print_result(result: DemoResult) -> None:
@@ -59,18 +62,19 @@ def print_result(result: DemoResult) -> None:
     }
     title = f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s"
     rows = sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
-    put_columns(rows, columns, title, less=("most dropped by", "used", "flagged"))
-    put_wrapped(COLUMNS)
+    shown = put_columns(rows, columns, title, less=("most dropped by", "used", "flagged"))
+    put_wrapped("; ".join(filter(None, ("truth: who wrote the site", legend(shown)))))
     put("")
     for line in result.rates:
         put_wrapped(f"Share of LLM sites: {line.text}", " " * 6)
         true = [result.truth.get(row.site) for row in result.rows if row.scored]
-        put(f"      in truth {true.count('llm')} of {counted(len(true), 'site')} with scored articles")
+        not_judged = f"{line.sites - line.scored_sites} of {line.sites} not judged"
+        put(f"      in truth {true.count('llm')} of {len(true)}; {not_judged}")
         put_wrapped(f"By site verdicts alone: {line.judged_short}", " " * 6)
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"
-    put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all}")
+    put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all} as expected")
     put(f"Audit: {result.report.text}")
     put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
     put_wrapped(f"Warning: {result.warning.partition('. ')[0].removesuffix('.')}. In full: `farmwatch detectors`")
@@ -87,7 +91,12 @@ def print_json(result: DemoResult) -> None:
     """Print the result as JSON."""
     columns = ("site", "verdict", "pages", "articles", "flagged", "pages_used")
     sites = [
-        {"truth": result.truth.get(row.site), **{name: getattr(row, name) for name in columns}} for row in result.rows
+        {
+            "truth": result.truth.get(row.site),
+            "expected": result.expected.get(row.site),
+            **{name: getattr(row, name) for name in columns},
+        }
+        for row in result.rows
     ]
     versions = {name: getattr(result, name) for name in ("ruleset", "digest", "detector", "warning")}
     put_json(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.terminal.messages import put, put_table, put_wrapped
-from filters.quality.names import MEASURES
+from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome
@@ -33,9 +33,12 @@ def put_rules(found: PageExplanation) -> None:
         rows.append((rule.name, shown_value(rule), _condition(rule, found.rules.get(rule.name)), outcome))
         styles.append(style)
     put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
-    reading = [rule.name for rule in verdict.rules if rule.name in RULES and RULES[rule.name].of in MEASURES]
-    if reading and not features.quality and not features.extract_error:
-        put_wrapped("the record has no quality measures: they are unknown until the page is fetched again")
+    unknown = not features.extract_error and any(rule.value is None for rule in verdict.rules)
+    if unknown and found.source == "log" and features.epoch != feature_epoch(found.settings):
+        put_wrapped(
+            "the page was measured with other settings or an earlier version: what that did not measure is unknown"
+            " until `farmwatch replay --name NAME` measures the stored page again"
+        )
     for rule_of_set in found.rules.values():
         match = url_match(features, rule_of_set)
         if match is not None:

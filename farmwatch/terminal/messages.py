@@ -48,10 +48,10 @@ def put_table(
     same: Sequence[str] = (),
     styles: Sequence[str] = (),
     below: int = 0,
-) -> None:
+) -> Sequence[str]:
     """A table on stdout: fitted to the width of a terminal (`tables.fit`), else tab-separated and whole.
 
-    `styles` are rich's, one a row; nothing may be told by them alone.
+    `styles` are rich's, one a row; nothing may be told by them alone. Returns the shown headings.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -60,7 +60,7 @@ def put_table(
         put("\t".join(headings))
         for row in cells:
             put("\t".join(row))
-        return
+        return headings
     from rich.console import Console
 
     from farmwatch.terminal.tables import fit
@@ -70,6 +70,7 @@ def put_table(
     console.print(fitted.table)
     for note in fitted.notes:
         put_wrapped(note)
+    return fitted.shown
 
 
 def put_columns(
@@ -80,10 +81,10 @@ def put_columns(
     less: Sequence[str] = (),
     same: Sequence[str] = (),
     below: int = 0,
-) -> None:
+) -> Sequence[str]:
     """A table of records, see `put_table`: each heading with the attribute that its cells show, or a function."""
     cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
-    put_table(tuple(columns), cells, title, less=less, same=same, below=below)
+    return put_table(tuple(columns), cells, title, less=less, same=same, below=below)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:

@@ -22,6 +22,7 @@ class Fitted:
 
     table: RenderableType
     notes: list[str]
+    shown: list[str]  # headings
 
 
 def fit(
@@ -37,17 +38,18 @@ def fit(
 ) -> Fitted:
     """A table for the width of `console`.
 
-    Empty columns are left out; a column of `same` becomes a note where all rows agree. Columns of `less` are left out
+    Empty columns are left out; a column of `same` becomes a note where all its cells
+    with text agree. Columns of `less` are left out
     in this order until the table fits, with a note. A table that is still too wide is folded; with `below`, the last so
     many cells of each row go to lines of their own, and none is left out. `styles` are one a row.
     """
     columns = [place for place in range(len(headings)) if not rows or any(row[place] for row in rows)]
     notes = []
     for column in [place for place in columns if headings[place] in same]:
-        values = {row[column] for row in rows}
+        values = {row[column] for row in rows if row[column]}
         if len(values) == 1:
             columns.remove(column)
-            notes.append(f"{headings[column]}: {values.pop() or '-'}")
+            notes.append(f"{headings[column]}: {values.pop()}")
     chosen, left_out = list(columns), []
     for heading in less:
         if _excess(console, headings, rows, chosen) <= 0:
@@ -57,11 +59,13 @@ def fit(
             left_out.append(heading)
     excess = _excess(console, headings, rows, chosen)
     if below and excess > 0:
-        return Fitted(_stacked(headings, rows, columns, len(headings) - below, title, styles), notes)
+        stacked = _stacked(headings, rows, columns, len(headings) - below, title, styles)
+        return Fitted(stacked, notes, [headings[place] for place in columns])
     if left_out:
         notes.append(f"left out for width: {', '.join(left_out)}; --json has all")
     widths = _widths([[headings[place], *(row[place] for row in rows)] for place in chosen], excess)
-    return Fitted(_table(headings, rows, chosen, title, styles, widths), notes)
+    table = _table(headings, rows, chosen, title, styles, widths)
+    return Fitted(table, notes, [headings[place] for place in chosen])
 
 
 def _excess(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:

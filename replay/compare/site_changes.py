@@ -196,7 +196,7 @@ class PairedSites:
     def _share_change(
         self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
     ) -> ShareChange:
-        """The change of the direct estimate; no difference if a run has no share."""
+        """The change of the direct estimate; its difference is not known if a run has no share."""
         a, b = direct.a[0], direct.b[0]
         pairs = self._cells(members)
         pairs.pop((NO_CELL, NO_CELL), None)
@@ -207,9 +207,9 @@ class PairedSites:
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if a.share is None or b.share is None:
             lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
-            remarks = [f"no difference: {run}: {text}" for run, text in lacking.items()]
+            remarks = [f"difference not known: {run}: {text}" for run, text in lacking.items()]
         elif a.method != b.method:
-            remarks = ["no difference: one share is by the review, the other is not"]
+            remarks = ["difference not known: one share is by the review, the other is not"]
         else:
             found = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
             ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
@@ -314,7 +314,7 @@ def _share(part: int, whole: int) -> float | None:
 def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[str]:
     empty = [run for run, whole in (("A", parts[1]), ("B", parts[3])) if not whole]
     if empty:
-        return [f"no difference: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} no denominator"]
+        return [f"difference not known: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} no denominator"]
     if same:
         return ["one run twice: nothing can differ"]
     remarks = []

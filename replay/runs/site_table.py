@@ -17,9 +17,13 @@ from stream.schema.records import SiteState
 from stream.schema.topics import SITES
 
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
-COLUMNS = (  # legend of two columns in tables of sites
-    "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
-)
+_LEGEND = {  # of columns in tables of sites
+    "p_llm": "probability of an LLM site, by the flags of all sites; the verdict is stricter (it bounds how often a"
+    " human site is called llm), so a site may be undecided beside 1.00",
+    "used": "scored pages on which the verdict rests",
+    "llr": "their evidence: for llm above 0, for human below",
+    "most dropped by": "the rule that failed most of the site's pages",
+}
 
 
 class SiteTable:
@@ -56,6 +60,11 @@ class SiteTable:
     def rows(self) -> list[SiteState]:
         """All rows, sorted by key."""
         return [self._rows[key] for key in sorted(self._rows)]
+
+
+def legend(shown: Iterable[str]) -> str:
+    """The legend of the shown columns; "" if none needs one."""
+    return "; ".join(f"{column}: {_LEGEND[column]}" for column in shown if column in _LEGEND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def restore(
         raise UsageError(f"{backup}: no such folder")
     with counting(size_of_log(backup), "of the backup") as advance:
         restore_log(backup, folder, advance)
-    message(one_line(f"restored into {config.log.url}; `farmwatch audit` proves it"))
+    message(one_line(f"restored into {config.log.url}; `farmwatch audit --log {config.log.url}` proves it"))
     return Exit.OK
 
 

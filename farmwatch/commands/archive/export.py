@@ -48,4 +48,6 @@ def export(
         until_when = "of the whole window" if missing_before >= window.end_ms else f"before {moment(missing_before)}"
         message(f"retention has removed {what} {until_when}: they are missing here")
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
+    if what == "rate" and not rows:
+        message(f"no point of the rate is kept for this: TALLY keeps one every {config.rate.series_s} s while it runs")
     return Exit.OK

@@ -59,6 +59,8 @@ def exclude(
     changed = order_exclusions(common.load().config, wanted, on=not remove)
     for name in changed:
         message(f"{'no longer excluded' if remove else 'excluded'}: {name} ({reach_of(name)})")
+    if changed and not remove:
+        message("what was measured before stays, and counts; `farmwatch forget` removes it")
     if same := ", ".join(dict.fromkeys(name for name, _ in wanted if name not in changed)):
         if remove:
             raise NotFound(f"not excluded: {same}; `farmwatch exclude --list` has the names as they were given")

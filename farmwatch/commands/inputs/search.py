@@ -25,7 +25,11 @@ def search(
     *,
     hits: Annotated[
         list[Path] | None,
-        Parameter(help="File with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
+        Parameter(
+            help="Files with hits, or folders of them: CSV with a header, JSONL or one URL a line; `-` is stdin.",
+            consume_multiple=True,
+            negative="",
+        ),
     ] = None,
     source: Annotated[
         list[str] | None,

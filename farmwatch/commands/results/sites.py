@@ -13,7 +13,7 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put_columns, put_json
-from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
+from replay.runs.site_table import legend, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
 from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
@@ -38,8 +38,9 @@ def sites(
     """One row per site: its verdict and the evidence; the detector's warning on stderr.
 
     `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
-    too few articles for a verdict has one too. `label` is what people called it in the review in force (`rate.review`).
-    A row is of one ruleset: the one that judged the site last.
+    too few articles for a verdict has one too. The verdict is stricter: it bounds how often a human site is called llm,
+    so a site may be `undecided` beside a p_llm of 1.00. `label` is what people called it in the review in force
+    (`rate.review`). A row is of one ruleset: the one that judged the site last.
 
     JSON: one object a line.
     """
@@ -62,7 +63,7 @@ def sites(
             put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site), "label": labels.get(row.site)})
         print_caveats(warnings, short=True)
         return Exit.OK
-    put_columns(
+    headings = put_columns(
         shown,
         {
             "site": "site",
@@ -78,11 +79,11 @@ def sites(
             "detector": "detector",
             "feature epoch": "epoch",
         },
-        less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
+        less=("most dropped by", "scored", "pages", "articles", "mixed", "llr", "used", "flagged"),
         same=("ruleset", "detector", "feature epoch"),
     )
-    if shown:
-        message(COLUMNS)
+    if shown and (explained := legend(headings)):
+        message(explained)
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
     print_caveats(warnings, short=True)
     return Exit.OK

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_columns, put_json
+from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
 from replay.live.live_run import differences, find_rules
@@ -87,7 +87,7 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
         return
     method = f", site method {method_name(run.site_method)}" if run.site_method else ""
     judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
-    put(one_line(f"live: {shown_run(done.from_run)} -> {shown_run(done.to_run)}, {judged_by}"))
+    put_wrapped(one_line(f"live: {shown_run(done.from_run)} -> {shown_run(done.to_run)}, {judged_by}"))
     left = moved.left
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes too: it was {method_name(left.site_method)}")

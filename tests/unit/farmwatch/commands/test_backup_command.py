@@ -22,7 +22,10 @@ def test_the_restored_log_has_the_same_tables_and_a_clean_audit(
         url = world.config.log.url
         assert farmwatch("backup", "kept", "--log", url).code == Exit.OK
         ran = farmwatch("restore", "kept", "--log", "sqlite:new")
-        assert (ran.code, ran.err) == (Exit.OK, "restored into sqlite:new; `farmwatch audit` proves it\n")
+        assert (ran.code, ran.err) == (
+            Exit.OK,
+            "restored into sqlite:new; `farmwatch audit --log sqlite:new` proves it\n",
+        )
         for command in (["sites"], ["rate", "--json"], ["topics"], ["audit"]):
             expected = farmwatch(*command, "--log", url)
             found = farmwatch(*command, "--log", "sqlite:new")

@@ -211,3 +211,14 @@ def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finishe
         log.append([Output(PAGES, 0, b"a.example", encode(page))])
     farmwatch("export", "pages.jsonl", "--what", "pages", "--log", finished)
     assert "secret" not in (tmp_path / "pages.jsonl").read_text()
+
+
+def test_a_series_without_a_point_says_when_one_comes(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """No row is no error, and the reason is told; a log with points has no such line."""
+    out = str(tmp_path / "rate.csv")
+    told = farmwatch("export", out, "--what", "rate", "--format", "csv", "--log", finished)
+    assert (told.code, "TALLY keeps one every 3600 s while it runs" in told.err) == (Exit.OK, True)
+    with closing(open_log(finished)) as log:
+        log.append([Output(RATES, 0, b"all", encode(RatePoint(id="1/all", site="", at=FIRST_MS, group="all")))])
+    told = farmwatch("export", out + "2", "--what", "rate", "--format", "csv", "--log", finished)
+    assert "1 row of rate" in told.err and "TALLY" not in told.err

@@ -46,6 +46,7 @@ def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path
     names.write_text("b.example  # mail of May\n\n# only a remark\n*.c.example\n")
     ran = farmwatch("exclude", "www.a.example", "--file", str(names), "--why", "asked", "--log", url)
     assert ran.code == Exit.OK and "b.example (the domain with all its hosts)" in ran.err
+    assert ran.err.count("what was measured before stays, and counts; `farmwatch forget` removes it") == 1
     assert farmwatch("exclude", "B.example", "--log", url).err.strip() == "excluded already: b.example"
     assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.OK
     listed = farmwatch("exclude", "--list", "--log", url)

@@ -203,3 +203,18 @@ def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
     assert farmwatch("search", "--hits", "hits.txt", "--log", url).code == Exit.OK
     ran = farmwatch("rate", "--log", url)
     assert "no site yet" in ran.out and "ruleset" not in ran.out
+
+
+def test_the_evidence_of_a_verdict_fits_80_columns(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal `sites` keeps flagged, used and llr, and explains shown columns alone."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    long = {"pages": 20, "articles": 15, "scored": 15, "flagged": 11, "pages_used": 15, "llr": 5.02}
+    put(finished, row("archive.patientpages.example", "undecided", dropped_by={"min_tokens": 9}, **long))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    told = farmwatch("sites", "--log", finished)
+    heading = told.out.splitlines()[0].split()
+    assert heading == ["site", "verdict", "p_llm", "flagged", "used", "llr"]
+    assert "used: scored pages" in told.err and "stricter" in told.err and "most dropped by:" not in told.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -111,6 +112,18 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
     lines = rendered(figures, width).splitlines()
     assert [line.split()[0] for line in lines] == ["crawl", "pages", "in", "sites", "due", "left", "last"]
     assert max(map(len, lines)) == width and lines[-1].endswith("…")
+
+
+def test_an_idle_crawl_says_so_and_how_to_end_it() -> None:
+    """Nothing due for long is no fault; a crawl with requests, or with work in a few seconds, is not idle."""
+    idle = CrawlFigures(waits_for="", partitions=1, sites=3, resting=3, next_due_ms=86_400_000)
+    assert "last minute no requests" in " ".join(rendered(idle).split())
+    assert "Ctrl-C ends the crawl" in rendered(idle) and "Ctrl-C ends the crawl" in rendered(
+        replace(idle, next_due_ms=None)
+    )
+    for busy in (replace(idle, next_due_ms=5000), replace(idle, in_flight=1), replace(idle, paused="by ann@desk")):
+        assert "Ctrl-C" not in rendered(busy)
+    assert "no answer yet" in rendered(replace(idle, in_flight=1))
 
 
 def test_a_pause_is_shown_first() -> None:

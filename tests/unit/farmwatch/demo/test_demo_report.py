@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as replace_row
 
 from crawler.frontier.rows import Totals
 from farmwatch.audit.report import AuditReport
@@ -25,7 +26,8 @@ def _result(kept: Path | None = None) -> DemoResult:
     ]
     return DemoResult(
         rows=rows,
-        truth={**_VERDICTS, "d": "llm"},
+        truth={"a": "llm", "b": "llm", "c": "human", "d": "llm", "e": "llm"},
+        expected={**_VERDICTS, "d": "llm"},
         report=AuditReport({}),
         pages=9,
         seconds=3.0,
@@ -45,12 +47,25 @@ def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]
     for part in (
         "Share of LLM sites: no share yet: no site has a scored article",
         "By site verdicts alone: 50.0% (9.2% to 98.7%), 2 llm of 4 classifiable",
-        "3 of the 3 decided sites are right; of all, 4 of 5",
+        "3 of the 3 decided sites are right; of all, 4 of 5 as expected",
         "ruleset default d1, detector x/1",
         "Warning: indicative only",
         "says nothing about the real web",
     ):
         assert part in printed
+
+
+def test_the_truth_counts_sites_without_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who wrote a site is known also where too few articles are expected to give a verdict."""
+    result = _result()
+    print_result(replace(result, rows=[replace_row(row, articles=3, scored=3) for row in result.rows[1:]]))
+    assert "in truth 3 of 4; 0 of 4 not judged" in capsys.readouterr().out
+
+
+def test_progress_before_the_first_site_is_a_start(capsys: pytest.CaptureFixture[str]) -> None:
+    """No zeros are shown while the processes start."""
+    progress_printer(Totals, every_s=0.0)({"crawl": 79})
+    assert capsys.readouterr().err.endswith(" s: starting\n")
 
 
 def test_progress_names_pages_sites_and_the_stages_that_are_behind(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +98,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
     assert "used: scored pages" in " ".join(printed.split())
     table, _, rest = printed.partition("Share of")
     assert max(map(len, table.splitlines())) <= 80
-    assert table.count("unclassifiable") == 2
+    assert table.count("unclassifiable") == 1
     assert all(len(line) <= 80 for line in rest.splitlines() if "indicative" in line)
 
 

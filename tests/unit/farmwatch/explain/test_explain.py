@@ -388,16 +388,18 @@ def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) 
     assert "another page" not in farmwatch("explain", _address("a"), "--log", log).out
 
 
-def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """With quality rules, every rule is n/a, and one line reports that the record has no quality measures."""
-    log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
+def test_a_record_that_lacks_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """A rule on a measure that came later is n/a, and one line says that a replay measures the page again."""
+    log = _log(
+        tmp_path,
+        [_features("a", _own(1), epoch="older"), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})],
+    )
     old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
-    assert "no quality measures: they are unknown until the page is fetched again" in old.out
+    assert "unknown until `farmwatch replay --name NAME` measures the stored page again" in old.out
     new = farmwatch("explain", _address("b"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\t90\t<= 100000\tpass\n" in new.out
-    assert "older than" not in new.out
-    assert "older than" not in farmwatch("explain", _address("a"), "--ruleset", "default", "--log", log).out
+    assert "measures the stored page again" not in new.out
 
 
 @pytest.mark.parametrize("judged", ["live", "now"])

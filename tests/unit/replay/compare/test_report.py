@@ -364,14 +364,16 @@ def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
 
 def test_remarks_are_outside_the_cells_of_numbers() -> None:
     """A share without a difference has a dash; the reason is in its row, or once below the rows that share it."""
-    shares = [change(name, name, (4, 9), (0, 0), 0, 0, remark="no difference: B; unscored") for name in ("one", "two")]
+    shares = [
+        change(name, name, (4, 9), (0, 0), 0, 0, remark="difference not known: B; unscored") for name in ("one", "two")
+    ]
     shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
     root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
     found = [row for row in rows(root) if row and row[0].startswith(("One", "Two", "Three"))]
     assert [row[2] for row in found] == ["–", "–", "+11.1 0.0 to 0.0"]
     assert [row[0].partition("moved")[2] for row in found] == ["", "", "; only 9 sites"]
     said = texts(root, "p", "small")
-    assert "One, Two: no difference: B." in said and "One, Two: unscored." in said
+    assert "One, Two: difference not known: B." in said and "One, Two: unscored." in said
 
 
 def test_differences_of_different_windows_are_marked() -> None:

@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
 
 from scoring.interface import TextScore
 from scoring.pair.engine import PairEngine
