@@ -123,7 +123,7 @@ def replays(farm: Farm) -> list[Replayed]:
 def told(log: Log, run: str) -> Told:
     """What a run says, but for its name, the time of its work and the epoch of the features that it read."""
     verdicts = [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts_of(log, run)]
-    return Told(verdicts, rows_of(log, run))
+    return Told(verdicts, {site: msgspec.structs.replace(row, epoch="") for site, row in rows_of(log, run).items()})
 
 
 def differing(a: Told, b: Told) -> list[str]:

@@ -26,6 +26,7 @@ from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing import heartbeat
 from stream.schema.records import Hit, Page, decode
+from stream.schema.retention import ON_ONE_MACHINE
 from stream.schema.topics import HITS, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
@@ -238,7 +239,7 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
     (file,) = write(tmp_path / "warc", [capture(number) for number in range(40)])
     url = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(url)) as log:
-        log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
+        log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings()), defaults=ON_ONE_MACHINE))
     code = (
         "import sys; from farmwatch.__main__ import main\n"
         "from farmwatch.crawl import archive_import as importing\n"
