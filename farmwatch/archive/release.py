@@ -16,7 +16,7 @@ import msgspec
 
 from farmwatch.archive.files import write_table
 from farmwatch.archive.release_texts import citation, readme
-from farmwatch.archive.tables import COLUMNS, Column, Window, incomplete_before, rows_of
+from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of
 from farmwatch.config.config import Config
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import program_version
@@ -78,14 +78,16 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     write_table(folder / "scores.jsonl", "jsonl", _SCORES, scores)
     kept = [column for column in COLUMNS["verdicts"] if column.name != "rules"]
     places = [COLUMNS["verdicts"].index(column) for column in kept]
-    verdicts = rows_of(log, "verdicts", Window(), run, config)
+    verdicts = rows_of(log, "verdicts", ExportWindow(), run, config)
     write_table(folder / "verdicts.jsonl", "jsonl", kept, ([row[place] for place in places] for row in verdicts))
-    write_table(folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", Window(), run or LIVE, config))
+    write_table(
+        folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", ExportWindow(), run or LIVE, config)
+    )
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
     _write_json(folder / "numbers.json", numbers)
     _write_json(folder / "rate.json", [{**msgspec.to_builtins(line), "run": shown_run(line.run)} for line in lines])
     _write_json(folder / "versions.json", _versions(of, now_ms))
-    missing = incomplete_before(log, "verdicts", Window(), run)
+    missing = incomplete_before(log, "verdicts", ExportWindow(), run)
     (folder / "README.md").write_text(readme(numbers, lines, of, sites, config, now_ms, missing), encoding="utf-8")
     (folder / "CITATION.cff").write_text(citation(numbers, now_ms), encoding="utf-8")
     write_sums(folder, {file.name: digest_of(file) for file in folder.iterdir()})

@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ExportWindow:
     """The days to export, both included; None is open."""
 
     since: date | None = None
@@ -49,7 +49,7 @@ class Window:
 
     def has(self, at_ms: int) -> bool:
         """Whether a time lies in the window. An unknown time (0) lies in the open window only."""
-        return self.begin_ms <= at_ms < self.end_ms if self != Window() else True
+        return self.begin_ms <= at_ms < self.end_ms if self != ExportWindow() else True
 
     @property
     def begin_ms(self) -> int:
@@ -94,7 +94,7 @@ COLUMNS: dict[What, list[Column]] = {
 }
 
 
-def rows_of(log: Log, what: What, window: Window, run: str, config: Config) -> Iterator[list[Any]]:
+def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config) -> Iterator[list[Any]]:
     """The rows, a list in the order of COLUMNS each, without canary sites. Raises NotFound for an unknown run."""
     if what == "sites":
         records: Iterator[Record] = (row for row in read_sites(log, run) if not is_canary(row.site))
@@ -108,7 +108,7 @@ def rows_of(log: Log, what: What, window: Window, run: str, config: Config) -> I
     return ([_value(record, column, config) for column in columns] for record in records)
 
 
-def incomplete_before(log: Log, what: What, window: Window, run: str) -> int:
+def incomplete_before(log: Log, what: What, window: ExportWindow, run: str) -> int:
     """Time (ms) before which retention has removed records of the window; 0 = it is whole."""
     topic = topic_of(log, what, run)
     found = 0
@@ -127,7 +127,7 @@ def topic_of(log: Log, what: What, run: str) -> str:
     return topic
 
 
-def _in_window(log: Log, what: What, window: Window, run: str) -> Iterator[Record]:
+def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator[Record]:
     kind: type[Page | Verdict | Score]
     kind = {"pages": Page, "verdicts": Verdict, "scores": Score}[what]  # type: ignore[assignment]
     topic = topic_of(log, what, run) or SCORES

@@ -71,7 +71,7 @@ class Trouble(msgspec.Struct, frozen=True):
     mend: str
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `farmwatch status` shows."""
 
     at: int  # ms
@@ -102,7 +102,7 @@ class StatusReader:
         """Wait until rates can be measured."""
         time.sleep(max(0.0, self._looked_s + _SAMPLE_S - time.monotonic()))
 
-    def read(self) -> Status:
+    def read(self) -> DaemonStatus:
         """The status of now. Raises LogUnavailable."""
         log, config, now_ms = self._log, self._config, self._clock()
         control = Control(log)
@@ -112,7 +112,7 @@ class StatusReader:
         absent = [state.role for state in roles if not state.members]
         down = Trouble("WARN", "roles", f"no process of {', '.join(absent)}", "`farmwatch up` starts them")
         existing = log.topics()
-        return Status(
+        return DaemonStatus(
             at=now_ms,
             log=config.log.url,
             run=shown_run(control.alias.run),

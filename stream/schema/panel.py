@@ -12,7 +12,7 @@ PANEL_KEY = b"panel/"
 _READ = 1  # newest schema that this code reads
 
 
-class Panel(msgspec.Struct, frozen=True, kw_only=True):
+class SitePanel(msgspec.Struct, frozen=True, kw_only=True):
     """A random sample of the sites that had a scored article when it was drawn. Times in milliseconds UTC."""
 
     v: int = 1
@@ -24,9 +24,9 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     sites: list[str]  # sorted
 
 
-def read_panels(log: Log) -> dict[int, Panel]:
+def read_panels(log: Log) -> dict[int, SitePanel]:
     """Version -> panel, in order. Raises BadRecord, SchemaTooNew."""
-    found: dict[int, Panel] = {}
+    found: dict[int, SitePanel] = {}
     if CONTROL not in log.topics():
         return found
     for message in log.read(CONTROL, 0):
@@ -34,7 +34,7 @@ def read_panels(log: Log) -> dict[int, Panel]:
             continue
         where = f"topic {CONTROL}, partition 0 offset {message.offset}"
         try:
-            panel = msgspec.msgpack.decode(message.value, type=Panel)
+            panel = msgspec.msgpack.decode(message.value, type=SitePanel)
         except msgspec.DecodeError as error:
             raise BadRecord(f"{where}: not a panel: {message.damage or error}") from error
         if panel.v > _READ:
@@ -43,7 +43,7 @@ def read_panels(log: Log) -> dict[int, Panel]:
     return dict(sorted(found.items()))
 
 
-def write_panel(log: Log, panel: Panel) -> None:
+def write_panel(log: Log, panel: SitePanel) -> None:
     """Append a panel."""
     log.append([Output(CONTROL, 0, panel_key(panel.version), msgspec.msgpack.encode(panel))])
 

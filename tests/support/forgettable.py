@@ -23,7 +23,7 @@ from stream.processing.dead_letters import dead_letter
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.orders import Order, OrderChange, exclusion, output_of
-from stream.schema.panel import Panel, write_panel
+from stream.schema.panel import SitePanel, write_panel
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.stage_work import put, work_all
 from tests.support.web.crawl_driver import hits_of, settings_for
@@ -74,7 +74,7 @@ def make_log(folder: Path, web: Web, archive: Path) -> None:
         log.append([dead_letter(letter, "measure", ValueError(f"of {HOST}"), 1)])
         order = Order().changed(OrderChange(True, 1, "ann@desk", f"asked by {HOST}"))
         log.append([output_of(exclusion(HOST), order)])
-        write_panel(log, Panel(version=1, made_at=1, seed=1, drawn_from=3, sites=sorted((HOST, *OTHERS))))
+        write_panel(log, SitePanel(version=1, made_at=1, seed=1, drawn_from=3, sites=sorted((HOST, *OTHERS))))
 
 
 def crawl(log: Log, stage: CrawlStage) -> None:

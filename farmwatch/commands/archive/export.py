@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.archive.files import Format, write_table
-from farmwatch.archive.tables import COLUMNS, What, Window, incomplete_before, rows_of
+from farmwatch.archive.tables import COLUMNS, ExportWindow, What, incomplete_before, rows_of
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message
@@ -35,8 +35,8 @@ def export(
     left out. The file appears when it is whole.
     """
     config = common.load().config
-    window = Window(*read_days(since, until, int(time.time() * 1000)))
-    if what == "sites" and window != Window():
+    window = ExportWindow(*read_days(since, until, int(time.time() * 1000)))
+    if what == "sites" and window != ExportWindow():
         raise UsageError("--since and --until: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
     if run and what in ("pages", "scores"):
         raise UsageError(f"--run: {what} are those of all runs")

@@ -23,7 +23,7 @@ from scoring.rates.panel_change import PanelChange, panel_change
 from scoring.rates.split_rates import rate_lines
 from scoring.rates.terms import counted_at
 from stream.log.contract import Log
-from stream.schema.panel import Panel, read_panels, write_panel
+from stream.schema.panel import SitePanel, read_panels, write_panel
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted
@@ -51,7 +51,7 @@ def make(
         known = sorted(row.site for row in _crawled(log, "") if counted_at(row, now_ms).scored)
         if len(known) < sites:
             raise UsageError(f"--sites {sites}: {counted(len(known), 'crawled site')} with a scored article so far")
-        made = Panel(
+        made = SitePanel(
             version=max(read_panels(log), default=0) + 1,
             made_at=now_ms,
             made_by=operator(),

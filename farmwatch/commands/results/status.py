@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.doctor.status import RoleState, Status, StatusReader
+from farmwatch.doctor.status import DaemonStatus, RoleState, StatusReader
 from farmwatch.terminal.messages import put, put_json
 from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
@@ -62,7 +62,7 @@ def status(
                 found = reader.read()
 
 
-def screen(found: Status) -> list[str]:
+def screen(found: DaemonStatus) -> list[str]:
     """The status as lines that fit a screen of 24 lines of 80 columns."""
     lines = [f"{found.log}, run {found.run}, {moment(found.at)}", "", "role     processes      lag  per second  left"]
     lines += [_role(state) for state in found.roles]
@@ -81,7 +81,7 @@ def _role(state: RoleState) -> str:
     return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{per_s:>12}  {left}"
 
 
-def _facts(found: Status) -> Iterator[str]:
+def _facts(found: DaemonStatus) -> Iterator[str]:
     if found.crawl is not None:
         crawl = found.crawl
         yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
