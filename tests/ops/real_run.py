@@ -138,7 +138,7 @@ def watched(farm: Farm, folder: Path, pace: Durations, alerts: Alertmanager | No
 @contextmanager
 def real_run(folder: Path) -> Iterator[RealRun]:
     """Everything that dashboards and alerts look at, but for faults of devices and brokers."""
-    demo = build_demo_web(slow_s=0.05)
+    demo = build_demo_web(slow_s=0.7)  # long enough for windows that are compared with earlier ones
     queries = folder / "queries"
     queries.write_text("garden\n")
     with ExitStack() as held:

@@ -79,7 +79,7 @@ def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runne
     assert json.loads(kept.out) == json.loads(read.out) and json.loads(kept.out)["scored_sites"] == LARGE
     assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
     printed = farmwatch("rate", "--log", large)
-    assert printed.out.startswith("20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
+    assert printed.out.startswith("LLM: 20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
 
 
 @pytest.mark.usefixtures("no_weights")
