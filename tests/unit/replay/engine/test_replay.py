@@ -439,7 +439,8 @@ def test_later_features_are_left_out(measured: LiveWorld) -> None:
 def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object:
     """An outcome without the epoch of its features."""
     verdicts, rows = outcome
-    return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], rows
+    without = {site: msgspec.structs.replace(row, epoch="") for site, row in rows.items()}
+    return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], without
 
 
 def test_a_run_is_measured_in_one_epoch(measured: LiveWorld) -> None:
