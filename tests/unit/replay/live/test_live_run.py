@@ -176,7 +176,7 @@ def test_an_unfit_live_run_names_the_way_back(world: CutoverWorld, farmwatch: Ru
         ran = farmwatch("up", *arguments, *flags)
         assert ran.code == Exit.UNAVAILABLE
         assert "the live run r1 cannot be processed: the run r1 has a site method that" in ran.err
-        assert "`farmwatch cutover --back` goes back to the run live" in ran.err
+        assert "`farmwatch cutover --back` goes back to the run first" in ran.err
 
 
 def test_another_version_of_the_rules_code_is_reported(world: CutoverWorld) -> None:
