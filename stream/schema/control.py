@@ -16,6 +16,7 @@ import msgspec
 
 from stream.log.contract import Clock, Commit, Log, Member, Message, Output, wall_ms
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
+from stream.schema.control_rows import ControlRows
 from stream.schema.runs import LAYOUT, Alias, Cutover, Run
 from stream.schema.topics import CONTROL
 
@@ -44,8 +45,7 @@ class Control:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._next = 0
-        self._exists = False
+        self._rows = ControlRows(log)
         self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
@@ -59,12 +59,8 @@ class Control:
 
         Raises SchemaTooNew; BadRecord while a key's newest row is unreadable.
         """
-        if not self._exists and CONTROL not in self._log.topics():
-            return False
-        self._exists = True
-        end = self._log.end(CONTROL)[0]
         changed = False
-        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+        for message in self._rows.new():
             self._faults.pop(message.key, None)
             try:
                 changed |= self._take(message)
@@ -72,7 +68,6 @@ class Control:
                 self._faults[message.key] = error
             except UnicodeDecodeError as error:
                 self._faults[message.key] = BadRecord(_unreadable(message, f"not a ruleset: {error}"))
-        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         for fault in self._faults.values():
             raise fault
         return changed

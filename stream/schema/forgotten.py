@@ -14,6 +14,7 @@ import msgspec
 
 from stream.log.contract import Log, Message, Output
 from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.control_rows import ControlRows
 from stream.schema.topics import CONTROL
 
 _KEY = b"forgotten/"
@@ -37,9 +38,7 @@ class Forgotten:
 
     def __init__(self, log: Log) -> None:
         """Read it. Raises as `refresh`."""
-        self._log = log
-        self._next = 0
-        self._exists = False
+        self._rows = ControlRows(log)
         self._secret = b""
         self._entries: dict[str, ForgottenHost] = {}
         self.version = 0  # grows with each host
@@ -47,15 +46,10 @@ class Forgotten:
 
     def refresh(self) -> bool:
         """Read new rows; True if they name a host for the first time. Raises BadRecord, SchemaTooNew."""
-        if not self._exists and CONTROL not in self._log.topics():
-            return False
-        self._exists = True
-        end = self._log.end(CONTROL)[0]
         before, known = self.version, set(self._entries)
-        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+        for message in self._rows.new():
             if message.key.startswith(_KEY) and message.value is not None:
                 self._take(message)
-        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         self.version += len(self._entries.keys() - known)
         if before != self.version:
             self._covers = lru_cache(_HOSTS)(self._find)

@@ -10,6 +10,7 @@ import msgspec
 
 from stream.log.contract import Log, Message, Output
 from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.control_rows import ControlRows
 from stream.schema.topics import CONTROL
 
 PAUSE = "pause"
@@ -49,9 +50,7 @@ class Orders:
 
     def __init__(self, log: Log) -> None:
         """Read them. Raises as `refresh`."""
-        self._log = log
-        self._next = 0
-        self._exists = False
+        self._rows = ControlRows(log)
         self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
         self._orders: dict[str, Order] = {}
         self.refresh()
@@ -61,15 +60,10 @@ class Orders:
 
         Raises BadRecord while an order is unreadable: nobody may be visited whose exclusion is unknown. SchemaTooNew.
         """
-        if not self._exists and CONTROL not in self._log.topics():
-            return False
-        self._exists = True
-        end = self._log.end(CONTROL)[0]
         changed = False
-        for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
+        for message in self._rows.new():
             if message.key.startswith(_KEY.encode()):
                 changed |= self._take(message)
-        self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         for fault in self._faults.values():
             raise fault
         return changed

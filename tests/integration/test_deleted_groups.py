@@ -189,7 +189,7 @@ def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
 
 
 def test_tally_needs_no_repair(live: LiveWorld) -> None:
-    """It knows what it has read, so nothing is set and the operator is told so."""
+    """It knows what it has read: nothing is set, and the message says so."""
     live.log.remove(groups=["tally"])
     (found,) = find_rereading_groups(live.log)
     assert remedy(found) == "nothing has to be repaired" and "duplicate" not in found.text

@@ -214,7 +214,7 @@ def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finishe
 
 
 def test_a_series_without_a_point_says_when_one_comes(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """No row is no error, and the reason is told; a log with points has no such line."""
+    """Without rows the exit code is 0 and a line gives the reason; a log with points has no such line."""
     out = str(tmp_path / "rate.csv")
     told = farmwatch("export", out, "--what", "rate", "--format", "csv", "--log", finished)
     assert (told.code, "TALLY keeps one every 3600 s while it runs" in told.err) == (Exit.OK, True)

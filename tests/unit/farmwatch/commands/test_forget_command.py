@@ -1,4 +1,4 @@
-"""`forget`: what it asks before it removes, what it refuses, and what it says."""
+"""The command `forget`: confirmation, refusals and output."""
 
 from __future__ import annotations
 

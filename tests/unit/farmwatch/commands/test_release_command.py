@@ -65,7 +65,7 @@ def lines_of_command(out: str) -> list[dict[str, Any]]:
 
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """All files are there, sha256sum agrees, rows are those of the log; no path of this machine is told."""
+    """All files are there, sha256sum agrees, rows are those of the log, and no file names a local path."""
     farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES

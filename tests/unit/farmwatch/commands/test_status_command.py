@@ -59,7 +59,7 @@ def test_lag_and_time_left_follow_the_work(finished: str) -> None:
 
 
 def test_any_status_fits_the_screen(finished: str) -> None:
-    """Many and long findings: the first ones are shown, the number of the others is told."""
+    """Of many long findings the first ones are shown, then the number of the others."""
     config = load(None, [f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
     with closing(open_log(finished)) as log:
         found = StatusReader(log, config).read()
