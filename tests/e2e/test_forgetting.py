@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from stream.schema.panel import read_panels
 from stream.schema.records import Hit, encode
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.forgettable import HOST, OTHERS, PARTITIONS, config_of, make_log, serve, settings, traces
+from tests.support.torn_writes import tear_writes
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.loopback import Web
@@ -133,19 +133,8 @@ def test_the_ledger_holds_a_keyed_digest(place: Place) -> None:
 
 def test_an_interrupted_removal_is_completed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever write fails, running it again removes the rest; readers see nothing of the host from the first on."""
-    write, left = os.pwrite, 0
-
-    def failing(descriptor: int, data: bytes, position: int) -> int:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            write(descriptor, data[: len(data) // 2], position)
-            raise KeyboardInterrupt
-        return write(descriptor, data, position)
-
-    monkeypatch.setattr(os, "pwrite", failing)
     for allowed in (0, 1, 3, 9, 27, 40):
-        left = allowed
+        tear_writes(monkeypatch, allowed)
         try:
             place.forget()
         except KeyboardInterrupt:

@@ -16,6 +16,7 @@ from crawler.warc.erasing import archives_of, empty_record, erase_hosts
 from crawler.warc.exchange import exchange, warcinfo
 from crawler.warc.file import WarcFile
 from crawler.warc.reader import WarcFault, records_of
+from tests.support.torn_writes import tear_writes
 
 HOST = "gone.example"
 
@@ -82,17 +83,8 @@ def test_an_interrupted_erasure_is_completed(tmp_path: Path, monkeypatch: pytest
     """After a crash in the middle of any write the record is still found: by its head, or by that of the empty one."""
     path = tmp_path / "a.warc.gz"
     write(path, capture(HOST, size=20_000), capture("kept.example"))
-    before, write_, left = path.read_bytes(), os.pwrite, writes
-
-    def failing(descriptor: int, data: bytes, position: int) -> int:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            write_(descriptor, data[: len(data) // 2], position)
-            raise KeyboardInterrupt
-        return write_(descriptor, data, position)
-
-    monkeypatch.setattr(os, "pwrite", failing)
+    before = path.read_bytes()
+    tear_writes(monkeypatch, writes)
     with pytest.raises(KeyboardInterrupt):
         erase_hosts(path, [HOST])
     monkeypatch.undo()
