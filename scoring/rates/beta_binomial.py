@@ -22,36 +22,25 @@ class LogTerm(NamedTuple):
 
 def log_beta_binomial(n: Ints, k: Ints, log_a: float, log_b: float) -> LogTerm:
     """Log of BB(k | n, a, b) for cells (c,). Sums of logarithms, since lgamma loses digits where a is large."""
-    a, b, most = math.exp(log_a), math.exp(log_b), int(n.max(initial=0))
-    of_a, of_b, of_both = _sums(a, most), _sums(b, most), _sums(a + b, most)
-    m = n - k
-    ways = _log_choose(n, k)
-    by_a = a * (of_a.inverse[k] - of_both.inverse[n])
-    by_b = b * (of_b.inverse[m] - of_both.inverse[n])
-    mixed = a * b * of_both.square[n]
+    a, b, m = math.exp(log_a), math.exp(log_b), n - k
+    of_a, of_b, of_both, of_one = _sums(np.array([a, b, a + b, 1.0]), int(n.max(initial=0)))
+    ways = of_one[_LOG][n] - of_one[_LOG][k] - of_one[_LOG][m]
+    by_a = a * (of_a[_INVERSE][k] - of_both[_INVERSE][n])
+    by_b = b * (of_b[_INVERSE][m] - of_both[_INVERSE][n])
     hessian = np.empty((len(n), 2, 2))
-    hessian[:, 0, 0] = by_a - a * a * (of_a.square[k] - of_both.square[n])
-    hessian[:, 1, 1] = by_b - b * b * (of_b.square[m] - of_both.square[n])
-    hessian[:, 0, 1] = hessian[:, 1, 0] = mixed
-    return LogTerm(ways + of_a.log[k] + of_b.log[m] - of_both.log[n], np.stack([by_a, by_b], axis=1), hessian)
+    hessian[:, 0, 0] = by_a - a * a * (of_a[_SQUARE][k] - of_both[_SQUARE][n])
+    hessian[:, 1, 1] = by_b - b * b * (of_b[_SQUARE][m] - of_both[_SQUARE][n])
+    hessian[:, 0, 1] = hessian[:, 1, 0] = a * b * of_both[_SQUARE][n]
+    return LogTerm(ways + of_a[_LOG][k] + of_b[_LOG][m] - of_both[_LOG][n], np.stack([by_a, by_b], axis=1), hessian)
 
 
-class _Sums(NamedTuple):
-    """Sums over i < j of log(x + i), 1 / (x + i) and 1 / (x + i)^2, for j = 0, 1, ..."""
-
-    log: Floats
-    inverse: Floats
-    square: Floats
+_LOG, _INVERSE, _SQUARE = range(3)
 
 
-def _sums(x: float, most: int) -> _Sums:
-    terms = x + np.arange(most)
-    sums = np.zeros((3, most + 1))
-    np.cumsum([np.log(terms), 1 / terms, 1 / terms**2], axis=1, out=sums[:, 1:])
-    return _Sums(*sums)
-
-
-def _log_choose(n: Ints, k: Ints) -> Floats:
-    factorials = _sums(1.0, int(n.max(initial=0))).log
-    result: Floats = factorials[n] - factorials[k] - factorials[n - k]
-    return result
+def _sums(x: Floats, most: int) -> Floats:
+    """Sums over i < j of log(x + i), 1 / (x + i) and 1 / (x + i)^2, for j = 0 to `most`: (x, 3, j)."""
+    terms = x[:, None] + np.arange(most)
+    inverse = 1 / terms
+    sums = np.zeros((len(x), 3, most + 1))
+    np.cumsum(np.stack([np.log(terms), inverse, inverse * inverse], axis=1), axis=2, out=sums[:, :, 1:])
+    return sums

@@ -361,17 +361,19 @@ class _Mixture:
         gradient = weights[0] @ by_human + weights[1] @ by_llm
         apart = by_llm - by_human
         hessian = (apart * (sites * posterior * (1 - posterior))[:, None]).T @ apart
-        hessian[:2, :2] += np.tensordot(weights[0], human.hessian, 1)
-        hessian[2:_BETAS, 2:_BETAS] += np.tensordot(weights[1], llm.hessian, 1)
+        hessian[:2, :2] += _weighted(weights[0], human.hessian)
+        hessian[2:_BETAS, 2:_BETAS] += _weighted(weights[1], llm.hessian)
         odds_at = np.arange(_BETAS, size)
         spread = chance * (1 - chance)
         hessian[odds_at, odds_at] -= np.bincount(self._bucket, sites) * spread
 
         for known, at, weight in self._known:
+            if not len(known.n):
+                continue
             term = log_beta_binomial(known.n, known.k, theta[at], theta[at + 1])
             value += weight * float(known.sites @ term.value)
             gradient[at : at + 2] += weight * (known.sites @ term.gradient)
-            hessian[at : at + 2, at : at + 2] += weight * np.tensordot(known.sites, term.hessian, 1)
+            hessian[at : at + 2, at : at + 2] += weight * _weighted(known.sites, term.hessian)
 
         pull = self._holding @ prior_odds
         value -= 0.5 * float(prior_odds @ pull)
@@ -387,6 +389,12 @@ class _Mixture:
         gradient[_BETAS:] += tilt * self._of_bucket * spread
         hessian[odds_at, odds_at] += tilt * self._of_bucket * spread * (1 - 2 * chance)
         return _Point(theta, value, gradient, -hessian, share)
+
+
+def _weighted(weights: Floats, hessians: Floats) -> Floats:
+    """The weighted sum of the cells' Hessians: (c,), (c, 2, 2) -> (2, 2)."""
+    result: Floats = (weights @ hessians.reshape(-1, 4)).reshape(2, 2)
+    return result
 
 
 def _logistic(x: Floats) -> Floats:
