@@ -36,7 +36,8 @@ import pytest
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
-from tests.support.web.crawl_process import Crawl
+from tests.support.waiting import wait_until
+from tests.support.web.crawl_process import FIRST, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
@@ -186,11 +187,14 @@ def crawl(
     *,
     pages: int,
     kills: int,
-    between_s: tuple[float, float],
+    between: tuple[int, int],
     hosts: int = HOSTS,
-    together_s: float = 0.0,
+    together: int = 0,
 ) -> Crawled:
-    """Crawl hosts to the end with this many kills, first by two processes for `together_s`."""
+    """Crawl hosts to the end with this many kills, each after so many requests of the process that is killed.
+
+    With `together`, two processes start, and the second one stops once each has made so many requests.
+    """
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
@@ -202,15 +206,16 @@ def crawl(
             crawling.hits([make_hit({"url": url}) for url in wanted])
             began = time.monotonic()
             crawling.start()
-            if together_s:
+            if together:
                 crawling.start(SECOND)
             for _ in range(kills):
-                time.sleep(chance.uniform(*between_s))
+                _until_requested(web, FIRST, requests_of(list(web.seen))[FIRST] + chance.randint(*between))
                 crawling.kill()
                 killed.append(time.monotonic())
                 crawling.start()
-            if together_s:
-                time.sleep(max(0.0, began + together_s - time.monotonic()))
+            if together:
+                for member in (FIRST, SECOND):
+                    _until_requested(web, member, together)
                 crawling.stop(SECOND)
                 both = (began, time.monotonic())
             crawling.finish(LIMIT_S)
@@ -221,7 +226,17 @@ def crawl(
 
 
 def crawler_of(seen: Seen) -> str:
-    return seen.headers["user-agent"].rpartition("#")[2]
+    """The process that made the request: a User-Agent is "... (+contact#process)"."""
+    return seen.headers["user-agent"].rpartition("#")[2].rstrip(")")
+
+
+def requests_of(seen: Iterable[Seen]) -> Counter[str]:
+    """The number of requests that each process made."""
+    return Counter(map(crawler_of, seen))
+
+
+def _until_requested(web: RawWeb, member: str, number: int) -> None:
+    wait_until(lambda: requests_of(list(web.seen))[member] >= number, f"{number} requests of {member}", LIMIT_S, 0.1)
 
 
 def check_shared_pace(crawled: Crawled) -> None:
@@ -241,7 +256,7 @@ def check_average_pace(crawled: Crawled) -> None:
 
     When the processes take partitions from each other each of them may be ahead of its share by a request.
     """
-    shares = Counter(crawler_of(s) for s in crawled.seen if s.began < crawled.both[1])
+    shares = requests_of(s for s in crawled.seen if s.began < crawled.both[1])
     print(f"requests while both ran: {dict(shares)}")
     assert len(shares) == 2 and min(shares.values()) >= sum(shares.values()) / 10, "one process did all of it"
     moves = 2 * (len(crawled.kills) + 2)  # each process, at each join, leave and kill
@@ -318,8 +333,8 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Cr
     """Both short forms side by side: they wait most of the time."""
     folder = tmp_path_factory.mktemp("polite")
     with ThreadPoolExecutor(2) as both:
-        one = both.submit(crawl, folder / "one", pages=2, kills=5, between_s=(3.0, 7.0))
-        two = both.submit(crawl, folder / "two", pages=2, kills=2, between_s=(4.0, 6.0), hosts=250, together_s=15.0)
+        one = both.submit(crawl, folder / "one", pages=2, kills=5, between=(60, 220))
+        two = both.submit(crawl, folder / "two", pages=2, kills=2, between=(40, 90), hosts=250, together=100)
         yield one, two
 
 
@@ -342,4 +357,4 @@ def test_two_processes_are_as_polite_as_one(crawls: tuple[Future[Crawled], Futur
 @pytest.mark.chaos
 def test_politeness_over_many_kills(tmp_path: Path) -> None:
     """The long form: five pages a host, and thirty kills."""
-    check(crawl(tmp_path / "crawl", pages=5, kills=30, between_s=(0.5, 5.0)))
+    check(crawl(tmp_path / "crawl", pages=5, kills=30, between=(0, 150)))

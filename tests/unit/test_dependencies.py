@@ -19,17 +19,13 @@ OPTIONAL = {"triton"}  # comes with torch where there is a build of it; farmwatc
 def distributions(folders: tuple[str, ...]) -> dict[str, str]:
     """Distribution of each module that files in these folders import, with one of the files."""
     owners, found = packages_distributions(), {}
+    own = {*PRODUCT, "dashboards", "tests", *sys.stdlib_module_names}
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
-            for module in {name.partition(".")[0] for name in names} - {
-                *PRODUCT,
-                "dashboards",
-                "tests",
-                *sys.stdlib_module_names,
-            }:
+            for module in {name.partition(".")[0] for name in names} - own:
                 found[normal(owners.get(module, [module])[0])] = str(path.relative_to(ROOT))
     return found
 

@@ -68,6 +68,7 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
     assert reviewed.method == "ppi" and reviewed.share == pytest.approx(np.mean(list(labels.values())), abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None:
     """The sites that are flagged most may be human ones; with known sites the number is a small one."""
     rng = np.random.default_rng(7)

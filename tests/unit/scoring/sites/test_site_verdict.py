@@ -156,6 +156,7 @@ def test_a_page_that_is_clipped_keeps_to_the_condition_on_the_errors(one: float,
         assert (flag, clear) == (math.log(p1 / p0), math.log((1 - p1) / (1 - p0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", [SprtParams(), LITE_NGRAM_PARAMS])
 def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
     """On independent pages at p0 and p1 wrong verdicts stay within alpha and beta, corrections included."""
@@ -170,6 +171,7 @@ def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
     assert llm.count("llm") > 0.95 * sites
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [20, 40])
 @pytest.mark.parametrize("close_after_ms", [0, None])
 def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, close_after_ms: int | None) -> None:

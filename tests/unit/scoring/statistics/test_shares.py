@@ -90,6 +90,7 @@ def test_weights_count_as_they_say() -> None:
     assert (uneven.high or 0) - (uneven.low or 0) > (even.high or 0) - (even.low or 0)
 
 
+@pytest.mark.slow
 def test_clustered_intervals_cover() -> None:
     """600 draws of 40 sites, whose rates differ as Beta(1, 9) does: the interval holds the true 10% in >= 93%.
 
