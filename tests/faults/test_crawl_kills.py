@@ -119,10 +119,10 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
     assert mid_way >= len(kills) // 3, "the crawl was over too soon to be killed"
 
 
-def test_thirty_kills_on_the_embedded_log(tmp_path: Path) -> None:
-    """Thirty kills at random moments: each URL has one record, and only requests under way are made again."""
+def test_twelve_kills_on_the_embedded_log(tmp_path: Path) -> None:
+    """Twelve kills at random moments: each URL has one record, and only requests under way are made again."""
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
-        check(crawl, web, kill_often(crawl, web, 30, 1.0))
+        check(crawl, web, kill_often(crawl, web, 12, 1.0))
 
 
 def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
