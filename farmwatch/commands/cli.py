@@ -15,6 +15,7 @@ from stream.text.user_errors import Exit, UsageError
 _COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands, and its line in the list
     "Daemon": {
         "up": ("daemon.running:up", "Run the daemon: a process per role."),
+        "console": ("daemon.console:console", "A web page that shows the share, and why each site and page counts."),
         "crawl": ("daemon.crawl:crawl", "Crawl in this process; say what a crawl would do; pause and resume."),
         "exclude": ("daemon.exclude:exclude", "Never visit a host, a domain or a pattern again."),
         "forget": ("daemon.forget:forget", "Remove all that the log and the archive have of a host."),

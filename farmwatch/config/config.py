@@ -25,7 +25,7 @@ from farmwatch.config.layers import (
     resolve,
     settings_of,
 )
-from farmwatch.config.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
+from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings, UpSettings
 from filters.rules.toml import BadToml, read_toml
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.rates.settings import RateSettings
@@ -55,6 +55,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loop: LoopSettings = LoopSettings()
     up: UpSettings = UpSettings()
     metrics: MetricsSettings = MetricsSettings()
+    console: ConsoleSettings = ConsoleSettings()
 
     def __post_init__(self) -> None:
         if self.up.drain_s < self.loop.drain_s:

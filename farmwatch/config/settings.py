@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from farmwatch.config.layers import SECRET
 from stream.schema.roles import Role
 from stream.schema.topics import DEFAULT_PARTITIONS
 from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
@@ -32,6 +33,16 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def port_of(self, role: Role) -> int:
         """Port of a role: the first one plus the role's place; 0 stays 0 (any free port)."""
         return self.port + list(Role).index(role) if self.port else 0
+
+
+class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the console is served, and to whom."""
+
+    host: str = "127.0.0.1"  # address to bind
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 9470  # 0 = any free port
+    # HOST:PORT under which browsers reach it besides host and port, such as the name of a proxy
+    hosts: list[str] = []
+    token: Annotated[str, SECRET] = ""  # empty: console.token in the folder of the log, made at the first start
 
 
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -188,11 +188,11 @@ class _Server(ThreadingHTTPServer):
             _log.exception("endpoint_failed")
 
 
-def address_refused(host: str, port: int, error: OSError) -> str:
+def address_refused(host: str, port: int, error: OSError, table: str = "metrics") -> str:
     """Why the address cannot be used, with the setting to change."""
     problem = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
-        return f"metrics.port: {problem}: another process uses the port; stop it, choose another port, or 0 for any"
+        return f"{table}.port: {problem}: another process uses the port; stop it, choose another port, or 0 for any"
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"metrics.host: {problem}: the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
-    return f"metrics.port: {problem}; choose another port, or 0 for any"
+        return f"{table}.host: {problem}: the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
+    return f"{table}.port: {problem}; choose another port, or 0 for any"

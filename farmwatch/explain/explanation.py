@@ -13,7 +13,7 @@ from w3lib.encoding import html_body_declared_encoding, read_bom
 
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
-from farmwatch.explain.page_records import FoundPage, earlier_pages, find_page, scores_of, verdicts_of
+from farmwatch.explain.page_records import PageRecords, ScannedRecords
 from farmwatch.terminal.jsonl import binary_input
 from filters.duplicates.repeats import Repeats
 from filters.judge_stage import request_of
@@ -83,16 +83,27 @@ def explain_url(
     `names` has the topics of the run. `detector_identity` gives the detector whose score is preferred. Raises
     UnusableUrl, and NotFound with the known facts about the page.
     """
-    found = find_page(log, url, settings.pages_per_site, names.features)
-    features = found.features
-    verdicts = verdicts_of(log, found, names.verdicts)
+    records = ScannedRecords(log, url, settings.pages_per_site, names)
+    return explain_page(records, ruleset, settings, live=live, detector_identity=detector_identity)
+
+
+def explain_page(
+    records: PageRecords,
+    ruleset: Ruleset,
+    settings: MeasureSettings,
+    *,
+    live: bool,
+    detector_identity: Callable[[], str],
+) -> PageExplanation:
+    """As `explain_url`, of records that were found."""
+    features, verdicts = records.found.features, records.verdicts()
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
-    score, other = _scores(log, found, verdict, verdicts, detector_identity)
+    score, other = _scores(records, verdict, verdicts, detector_identity)
     repeats = None
     if not features.extract_error:
         repeats = Repeats(features.text, settings.chunk_mode)
-        for page in earlier_pages(log, found):
+        for page in records.earlier():
             repeats.compare(page.url, page.text)
     return _explanation(
         features,
@@ -146,13 +157,14 @@ def _explanation(
 
 
 def _scores(
-    log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], detector_identity: Callable[[], str]
+    records: PageRecords, verdict: Verdict, verdicts: Sequence[Verdict], detector_identity: Callable[[], str]
 ) -> tuple[Score | None, OtherScore | None]:
     """The score of the text that the verdict scores; without one, the newest score of another text."""
-    main = found.features.text_digest
+    features = records.found.features
+    main = features.text_digest
     kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
-    texts = [known.text_digest for known in kept if known.id == found.features.id]
-    scores = scores_of(log, found, {verdict.text_digest, main, *texts})
+    texts = [known.text_digest for known in kept if known.id == features.id]
+    scores = records.scores({verdict.text_digest, main, *texts})
     if verdict.verdict == ARTICLE and verdict.text_digest in scores:
         return _preferred_score(scores[verdict.text_digest], detector_identity), None
     text = next((digest for digest in (*texts, main) if digest in scores), None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import takewhile
+from typing import Protocol
 
 from crawler.web.urls import normalise, page_id, site_of
 from filters.extraction.interface import UNFINISHED
@@ -14,13 +15,14 @@ from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.projection import projection_of
 from stream.schema.records import Features, Page, Record, Score, Verdict
-from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS
+from stream.schema.runs import RunNames
+from stream.schema.topics import FEATURES, PAGES, SCORES
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 
 
 @projection_of(Features)
-class _Head(Record, frozen=True, kw_only=True):
+class FeaturesHead(Record, frozen=True, kw_only=True):
     """The fields before the text of a features record, which are cheap to read."""
 
     page_id: str
@@ -40,6 +42,53 @@ class FoundPage:
     topic: str = FEATURES
 
 
+class PageRecords(Protocol):
+    """The records of a page in the log."""
+
+    @property
+    def found(self) -> FoundPage:
+        """Its features."""
+
+    def verdicts(self) -> list[Verdict]:
+        """All verdicts of the run on the page, in log order."""
+
+    def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
+        """Text digest -> the newest score of each detector on the page's site, the newest last."""
+
+    def earlier(self) -> Iterator[Features]:
+        """The features of the pages that this page was compared with, in log order, read one at a time."""
+
+
+class ScannedRecords:
+    """Finds the records by reading the partition of the site."""
+
+    def __init__(self, log: Log, url: str, pages_per_site: int, names: RunNames) -> None:
+        """Raises as `find_page`."""
+        self._log, self._names = log, names
+        self.found = find_page(log, url, pages_per_site, names.features)
+
+    def verdicts(self) -> list[Verdict]:
+        """See `PageRecords`."""
+        found = self.found
+        verdicts = records_of(Verdict, _of_site(self._log, self._names.verdicts, found.partition, found.features.site))
+        return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
+
+    def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
+        """See `PageRecords`."""
+        features = self.found.features
+        scores = records_of(Score, _of_site(self._log, SCORES, self.found.partition, features.site))
+        return newest_scores((score for _, score in scores if score.site == features.site), text_digests)
+
+    def earlier(self) -> Iterator[Features]:
+        """See `PageRecords`."""
+        found = self.found
+        if not found.earlier:
+            return
+        wanted = set(found.earlier)
+        kept = self._log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1)
+        yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
+
+
 def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> FoundPage:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, and NotFound with the reason.
 
@@ -54,8 +103,8 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
     spellings = _spellings(url)
     newest: dict[str, tuple[int, Features]] = {}
     urls: dict[str, str] = {}
-    visits: list[tuple[int, _Head]] = []
-    for found, head in records_of(_Head, _of_site(log, topic, partition, site)):
+    visits: list[tuple[int, FeaturesHead]] = []
+    for found, head in records_of(FeaturesHead, _of_site(log, topic, partition, site)):
         urls[head.page_id] = head.url
         if head.page_id in spellings:
             for _, features in records_of(Features, [found]):
@@ -67,29 +116,14 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
         raise NotFound(_explain_missing(log, partition, site, spellings, normalise(url), near))
     offset, features = newest[wanted]
-    return FoundPage(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
+    return FoundPage(features, partition, offset, compared_with(visits, features, offset, pages_per_site), topic)
 
 
-def earlier_pages(log: Log, found: FoundPage) -> Iterator[Features]:
-    """The features of the pages that this page was compared with, in log order, read one at a time."""
-    if not found.earlier:
-        return
-    wanted = set(found.earlier)
-    kept = log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1)
-    yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
-
-
-def verdicts_of(log: Log, found: FoundPage, topic: str = VERDICTS) -> list[Verdict]:
-    """All verdicts of a run on the page, in log order."""
-    verdicts = records_of(Verdict, _of_site(log, topic, found.partition, found.features.site))
-    return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
-
-
-def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict[str, list[Score]]:
-    """Text digest -> the newest score of each detector on the page's site, the newest last."""
+def newest_scores(found: Iterable[Score], text_digests: Collection[str]) -> dict[str, list[Score]]:
+    """Text digest -> the newest of these scores of each detector, the newest last."""
     newest: dict[tuple[str, str], Score] = {}
-    for _, score in records_of(Score, _of_site(log, SCORES, found.partition, found.features.site)):
-        if score.text_digest and score.text_digest in text_digests and score.site == found.features.site:
+    for score in found:
+        if score.text_digest and score.text_digest in text_digests:
             newest.pop((score.text_digest, score.detector), None)
             newest[score.text_digest, score.detector] = score
     scores: dict[str, list[Score]] = {}
@@ -98,7 +132,9 @@ def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict
     return scores
 
 
-def _earlier(visits: Sequence[tuple[int, _Head]], features: Features, until: int, pages_per_site: int) -> list[int]:
+def compared_with(
+    visits: Sequence[tuple[int, FeaturesHead]], features: Features, until: int, pages_per_site: int
+) -> list[int]:
     """Offsets of the texts that MEASURE compared this page with, at offset `until`.
 
     MEASURE remembers the pages of a site per feature epoch. A page gets its place with its first text and keeps it when

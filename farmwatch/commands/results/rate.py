@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from crawler.crawl_stage import frontier_left
-from crawler.frontier.report import why_no_page
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.rate_cache import read_cached_rate
+from farmwatch.daemon.current_rate import current_rate
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
-from replay.runs.lookup import find_run, names_to_read
-from replay.runs.site_table import Counts, counts_of, read_rows
-from replay.runs.topology import records_behind
-from scoring.rates.canary import is_canary
+from replay.runs.lookup import find_run
+from replay.runs.site_table import Counts
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
-from scoring.rates.split_rates import WINDOWS, RateLine, rate_lines
-from stream.log.contract import Log, partition_of
+from scoring.rates.split_rates import RateLine
 from stream.schema.control import Control
-from stream.schema.records import RatePoint, SiteState
+from stream.schema.records import RatePoint
 from stream.schema.runs import shown_run
-from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -108,39 +100,14 @@ def rate(
         return show_change(config, why, run, as_json=json)
     if history:
         return _show_history(config, by or "", cut, json, now_ms, run)
-    kept = None
     with opened(config) as log:
-        names = names_to_read(log, run)
-        topic = names.sites
-        if of == "sites" and cut == Cut():
-            kept = read_cached_rate(log, topic, config.rate, now_ms, by or "")
-        rows = read_rows(log, topic) if kept is None else []
-        earlier = read_rows(log, names.terms) if by in WINDOWS else []
-        if source:
-            _require_source(source, rows)
-        found_seams = seams_of(log, run)
-        open_sites, waiting = _still_to_come(log, config)
-        no_page = _why_no_page(log, config, rows, now_ms)
-    if kept is None:
-        review = read_review(config.rate, now_ms)
-        lines = rate_lines(
-            rows,
-            by or "",
-            config.rate,
-            now_ms=now_ms,
-            cut=cut,
-            review=review,
-            definition=of,
-            no_page=no_page,
-            earlier=earlier,
-        )
-    else:
-        lines = kept.lines
-        message(f"as TALLY's process found it at {datetime.fromtimestamp(kept.at / 1000, UTC):%H:%M:%S} UTC")
-    lines = [msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
+        found = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
+    lines = found.lines
+    if found.kept_at:
+        message(f"as TALLY's process found it at {datetime.fromtimestamp(found.kept_at / 1000, UTC):%H:%M:%S} UTC")
     warnings = caveats(config, (line.detector for line in lines))
-    if not rows and waiting and kept is None:
-        message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
+    if found.waiting:
+        message(f"{counted(found.waiting, 'hit')} {'waits' if found.waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
             put_json({**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
@@ -151,11 +118,11 @@ def rate(
         _put_line(line, verbose=verbose)
     for correction in dict.fromkeys(line.correction for line in lines if line.correction and verbose and line.by):
         message(correction)
-    for seam in found_seams:
+    for seam in found.seams:
         message(seam)
-    if undated := cut.undated(rows, config.rate):
-        message(f"left out: {counted(undated, 'site')} without a known search day")
-    _warn_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
+    if found.undated:
+        message(f"left out: {counted(found.undated, 'site')} without a known search day")
+    _warn_unscored(found.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
 
@@ -211,43 +178,6 @@ def _require_group(group: str, config: Config) -> None:
     names = [*config.rate.groups, OTHER]
     if group not in names:
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
-
-
-def _require_source(source: str, rows: Iterable[SiteState]) -> None:
-    """Refuse a source that no site has; a log without sites takes any."""
-    names = sorted({name for row in rows for name in row.sources})
-    if names and source not in names:
-        more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        raise UsageError(
-            one_line(f"--source {source!r}: the sources of the sites are {', '.join(names[:_NAMES_SHOWN])}{more}")
-        )
-
-
-def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
-    """Sites that the crawl has still to visit, and hits that it has not read.
-
-    On a broker the frontier is not read: its state would have to be restored from the changelog.
-    """
-    topics = log.topics()
-    if HITS not in topics or DECISIONS not in topics:
-        return None, 0
-    waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
-    embedded = config.log.url.startswith("sqlite:")
-    return frontier_left(log, topics[HITS]).active if embedded else None, waiting
-
-
-def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
-    """Site -> why it has no page, of the first LOOKED_UP; on a broker the frontier is not looked at."""
-    sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
-    topic = f"state.{FRONTIER_STORE}"
-    partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
-    found = {}
-    for partition in range(partitions if sites else 0):
-        with log.read_state(FRONTIER_STORE, partition) as state:
-            for site in sites:
-                if partition_of(site, partitions) == partition:
-                    found[site] = why_no_page(state, config.crawl, site, now_ms)
-    return found
 
 
 def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:

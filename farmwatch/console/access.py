@@ -1,0 +1,95 @@
+"""Who may use the console: a token in a cookie, known host names, own forms, and headers that let nothing run.
+
+Against DNS rebinding the Host is checked, against forged requests (CSRF) the Origin and a form field, against crawled
+content that slips through the escaping a Content Security Policy (https://www.w3.org/TR/CSP3/) without any script
+but the console's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from aiohttp import web
+
+_COOKIE = "farmwatch-console"
+_KEPT = "console.token"  # the file
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def kept_token(folder: Path) -> str:
+    """The token of the folder, made at the first call and readable by its owner alone."""
+    file = folder / _KEPT
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text().strip()
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(secrets.token_urlsafe(32) + "\n")
+    return file.read_text().strip()
+
+
+class Access:
+    """Checks every request. A browser gets its cookie from the address with the token, or from the form."""
+
+    def __init__(self, token: str, host: str, port: int, more_hosts: Sequence[str]) -> None:
+        """`more_hosts`: further names under which browsers reach the console, each with its port if it is not 80."""
+        names = {host, *_LOOPBACK} if host in ("127.0.0.1", "localhost", "::1", "") else {host}
+        self._hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
+        self._key = token.encode()
+        self._session = self._digest("session")
+        self.form_token = self._digest("form")
+
+    def refusal(self, request: web.Request) -> str:
+        """Why the request cannot be from a page of the console; "" if it can."""
+        if request.host.lower() not in self._hosts:
+            return f"unknown host {request.host[:80]!r}: add it to console.hosts if browsers reach the console so"
+        if request.method not in ("GET", "HEAD"):
+            origin = request.headers.get("Origin", "")
+            if origin.partition("://")[2].lower() not in self._hosts:
+                return "a form of another page"
+        return ""
+
+    def is_known(self, request: web.Request) -> bool:
+        """Whether the request has the cookie."""
+        return hmac.compare_digest(request.cookies.get(_COOKIE, "").encode(), self._session.encode())
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the token."""
+        return hmac.compare_digest(token.encode(), self._key)
+
+    def let_in(self, where: str = "/") -> web.Response:
+        """Give the browser its cookie, and send it on to an address without the token."""
+        answer = web.Response(status=303, headers={"Location": where})
+        answer.set_cookie(_COOKIE, self._session, httponly=True, samesite="Strict", path="/")
+        return answer
+
+    def is_own_form(self, field: str) -> bool:
+        """Whether a form that was sent is one of the console's."""
+        return hmac.compare_digest(field.encode(), self.form_token.encode())
+
+    def _digest(self, purpose: str) -> str:
+        return hmac.new(self._key, purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def secured(answer: web.StreamResponse) -> web.StreamResponse:
+    """The answer with the headers of every answer."""
+    answer.headers.update(_HEADERS)
+    return answer

@@ -1,0 +1,166 @@
+"""The console's web application: addresses, templates and their JSON twins."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from importlib.resources import files
+from typing import NamedTuple
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from crawler.errors import UnusableUrl
+from farmwatch.console.access import Access, Handler, secured
+from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
+from stream.text.user_errors import FarmwatchError, NotFound, UsageError
+from stream.text.wording import counted, lasting, size
+
+_log = structlog.get_logger()
+_STYLE = "console.css"
+_LONGEST_WHY = 200  # characters
+
+
+class View(NamedTuple):
+    """A page: its address, which with .json is that of its twin, and its template."""
+
+    path: str
+    template: str
+    load: Callable[[Query], Data]
+
+
+def application(console: Console, access: Access) -> web.Application:
+    """The application; every answer passes `access`."""
+    app = web.Application(middlewares=[_guard(access)], client_max_size=64 * 1024)
+    templates = _environment(access)
+    views = (
+        View("/answer", "answer.html", console.answer),
+        View("/flow", "flow.html", console.flow),
+        View("/sites", "sites.html", console.sites),
+        View("/site", "site.html", console.site),
+        View("/page", "page.html", console.page),
+        View("/runs", "runs.html", console.runs),
+        View("/health", "health.html", console.health),
+    )
+    app.router.add_get("/", _to_answer)
+    for view in views:
+        app.router.add_get(view.path, partial(_html, view, templates))
+        app.router.add_get(f"{view.path}.json", partial(_twin, view))
+    app.router.add_get(f"/static/{_STYLE}", _style)
+    app.router.add_post("/token", partial(_take_token, access))
+    app.router.add_post("/crawl", partial(_order_crawl, console, access))
+    return app
+
+
+def _guard(access: Access) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if why := access.refusal(request):
+            return secured(web.Response(status=403, text=f"refused: {why}\n"))
+        if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
+            return secured(access.let_in(str(request.rel_url.without_query_params("token"))))
+        is_open = request.path in ("/token", f"/static/{_STYLE}")
+        if not is_open and not access.is_known(request):
+            return secured(_ask_for_token(request))
+        try:
+            return secured(await handler(request))
+        except web.HTTPException as answer:
+            return secured(web.Response(status=answer.status, text=f"{answer.reason}\n", headers=_moved(answer)))
+
+    return guard
+
+
+def _moved(answer: web.HTTPException) -> dict[str, str]:
+    return {"Location": answer.headers["Location"]} if "Location" in answer.headers else {}
+
+
+def _ask_for_token(request: web.Request) -> web.Response:
+    if request.path.endswith(".json"):
+        return web.json_response({"error": "no token: open the address that `farmwatch console` prints"}, status=401)
+    html = _page("token.html", _environment(None), {}, request)
+    return web.Response(status=401, text=html, content_type="text/html")
+
+
+async def _take_token(access: Access, request: web.Request) -> web.Response:
+    form = await request.post()
+    token = form.get("token", "")
+    return access.let_in() if isinstance(token, str) and access.opens(token.strip()) else _ask_for_token(request)
+
+
+async def _order_crawl(console: Console, access: Access, request: web.Request) -> web.Response:
+    """Pause the crawl, or let it go on; a second browser that asks for the same learns that it was so already."""
+    form = await request.post()
+    order, why, field = (str(form.get(name, "")) for name in ("order", "why", "form_token"))
+    if not access.is_own_form(field):
+        return web.Response(status=403, text="refused: a form of another page\n")
+    if order not in ("pause", "resume"):
+        return web.Response(status=400, text="order: pause or resume\n")
+    changed = await asyncio.to_thread(console.order_crawl, why[:_LONGEST_WHY], pause=order == "pause")
+    raise web.HTTPSeeOther("/flow" if changed else "/flow?already=1")
+
+
+async def _to_answer(_: web.Request) -> web.Response:
+    raise web.HTTPSeeOther("/answer")
+
+
+async def _html(view: View, templates: Environment, request: web.Request) -> web.Response:
+    status, data = await _load(view, request)
+    name = view.template if status == 200 else "refused.html"
+    return web.Response(status=status, text=_page(name, templates, data, request), content_type="text/html")
+
+
+async def _twin(view: View, request: web.Request) -> web.Response:
+    status, data = await _load(view, request)
+    return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
+
+
+async def _load(view: View, request: web.Request) -> tuple[int, Data]:
+    try:
+        return 200, await asyncio.to_thread(view.load, request.query)
+    except (NotFound, UnusableUrl) as error:
+        return 404, {"error": str(error)}
+    except UsageError as error:
+        return 400, {"error": str(error)}
+    except FarmwatchError as error:
+        _log.warning("console_cannot_read", path=view.path, error=str(error))
+        return 503, {"error": str(error)}
+
+
+def _page(name: str, templates: Environment, data: Data, request: web.Request) -> str:
+    twin = f"{request.path}.json" + (f"?{request.query_string}" if request.query_string else "")
+    return templates.get_template(name).render(**data, path=request.path, twin=twin)
+
+
+async def _style(_: web.Request) -> web.Response:
+    text = files("farmwatch.console").joinpath("static", _STYLE).read_text(encoding="utf-8")
+    return web.Response(text=text, content_type="text/css")
+
+
+def _environment(access: Access | None) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("farmwatch.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "time": _time, "counted": counted, "size": size, "lasting": lasting}
+    environment.globals |= {
+        "splits": SPLITS,
+        "verdicts": VERDICTS,
+        "form_token": "" if access is None else access.form_token,
+    }
+    return environment
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""

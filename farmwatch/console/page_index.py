@@ -1,0 +1,56 @@
+"""The records of a page, read by the offsets that the read model knows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from crawler.web.urls import page_id
+from farmwatch.console.read_model import ReadModel
+from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
+from stream.log.contract import Log
+from stream.processing.topic_reader import records_of
+from stream.schema.records import Features, Page, R, Score, Verdict
+from stream.schema.runs import RunNames
+from stream.schema.topics import PAGES, SCORES
+from stream.text.user_errors import NotFound
+
+
+class IndexedRecords:
+    """The records of a page by its URL; see `PageRecords`."""
+
+    def __init__(self, model: ReadModel, log: Log, names: RunNames, url: str, pages_per_site: int) -> None:
+        """Raises UnusableUrl, and NotFound for a page that is not measured, or whose features left the log."""
+        self._model, self._log, self._names = model, log, names
+        self.page_id = page_id(url)
+        where = model.located(self.page_id)
+        if where is None:
+            raise NotFound(f"{url}: not in the log: it has no hit, was not fetched yet, or expired")
+        self.where = where
+        at = max((at for at, visit in where.visits if visit.page_id == self.page_id), default=-1)
+        features = next(self._read(Features, names.features, [at]), None)
+        if features is None:
+            raise NotFound(f"{url}: {where.outcome or 'known'}, and it has no features in the log")
+        before = compared_with(where.visits, features, at, pages_per_site)
+        self.found = FoundPage(features, where.partition, at, before, names.features)
+
+    def verdicts(self) -> list[Verdict]:
+        """See `PageRecords`."""
+        return list(self._read(Verdict, self._names.verdicts, self.where.judged))
+
+    def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
+        """See `PageRecords`."""
+        at = self._model.scores_at(self.where.site, text_digests)
+        return newest_scores(self._read(Score, SCORES, at), text_digests)
+
+    def earlier(self) -> Iterator[Features]:
+        """See `PageRecords`."""
+        return self._read(Features, self._names.features, self.found.earlier)
+
+    def page(self) -> Page | None:
+        """The record with the HTML; None if it left the log."""
+        return next(self._read(Page, PAGES, [] if self.where.page_at is None else [self.where.page_at]), None)
+
+    def _read(self, kind: type[R], topic: str, offsets: Collection[int]) -> Iterator[R]:
+        for at in offsets:
+            for _, record in records_of(kind, self._log.read(topic, self.where.partition, at, at + 1)):
+                yield record

@@ -1,0 +1,340 @@
+"""An index of the log for the console: sites, pages and the offsets of their records. Rebuilt from the log at any time.
+
+It holds no text and no HTML: a page's records are read from the log by their offsets. One thread writes, requests read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import structlog
+
+from farmwatch.explain.page_records import FeaturesHead
+from replay.runs.lookup import names_to_read
+from scoring.rates.canary import is_canary
+from stream.log.contract import Log, Message
+from stream.processing.topic_reader import records_of, rows_of
+from stream.schema.forgotten import Forgotten
+from stream.schema.projection import projection_of
+from stream.schema.records import Page, Record, Score, SiteState, Verdict, decode
+from stream.schema.runs import RunNames
+from stream.schema.topics import PAGES, SCORES
+
+_log = structlog.get_logger()
+_VERSION = 1  # of the tables; another one is rebuilt
+_BATCH, _BATCH_BYTES = 1_000, 8_000_000  # records of a transaction, at most
+SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
+_TABLES = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
+    WITHOUT ROWID;
+CREATE TABLE site (site TEXT PRIMARY KEY, verdict TEXT NOT NULL, articles INTEGER NOT NULL, flagged INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, row BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX site_by_verdict ON site (verdict, site);
+CREATE INDEX site_by_articles ON site (articles, site);
+CREATE INDEX site_by_flagged ON site (flagged, site);
+CREATE INDEX site_by_updated ON site (updated_at, site);
+CREATE TABLE page (page_id TEXT PRIMARY KEY, site TEXT NOT NULL, url TEXT NOT NULL, partition INTEGER NOT NULL,
+    fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '', first_failed TEXT NOT NULL DEFAULT '',
+    text_digest TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+CREATE INDEX page_of_site ON page (site, fetched_at, page_id);
+CREATE INDEX page_by_outcome ON page (verdict, first_failed, outcome, reason);
+CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT NULL, error TEXT NOT NULL,
+    PRIMARY KEY (site, at)) WITHOUT ROWID;
+CREATE TABLE judged (page_id TEXT, at INTEGER, site TEXT NOT NULL, PRIMARY KEY (page_id, at)) WITHOUT ROWID;
+CREATE INDEX judged_of_site ON judged (site);
+CREATE TABLE score (text_digest TEXT, detector TEXT, site TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
+    abstain TEXT NOT NULL, PRIMARY KEY (text_digest, detector, site)) WITHOUT ROWID;
+CREATE INDEX score_of_site ON score (site);
+"""
+_OF_A_SITE = ("site", "page", "visit", "judged", "score")
+
+
+@projection_of(Page)
+class _PageHead(Record, frozen=True, kw_only=True):
+    page_id: str
+    url: str
+    outcome: str
+    reason: str
+    fetched_at: int
+
+
+class PageRow(NamedTuple):
+    """A page of a site, with its newest verdict and the score of its text."""
+
+    page_id: str
+    url: str
+    fetched_at: int  # ms
+    outcome: str
+    reason: str
+    verdict: str
+    first_failed: str
+    p_llm: float | None
+    flag: bool | None
+    abstain: str
+
+
+class Located(NamedTuple):
+    """Where the records of a page are."""
+
+    site: str
+    partition: int
+    page_at: int | None  # offset of the record with its HTML
+    outcome: str
+    visits: list[tuple[int, FeaturesHead]]  # features of the site's pages by offset
+    judged: list[int]  # offsets of the page's verdicts
+
+
+class ReadModel:
+    """The tables in one file. `follow` is for one thread; all else may be called from any."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it. A file of another version, or a damaged one, is made anew."""
+        self._path = path
+        try:
+            self._prepare()
+        except sqlite3.DatabaseError:
+            self._remove()
+            self._prepare()
+
+    def follow(self, log: Log, forgotten: Forgotten, on_batch: Callable[[int], bool] = lambda _: True) -> None:
+        """Read new records of the live run. `on_batch` gets the records of each transaction; False ends it."""
+        names = names_to_read(log)
+        with closing(self._connect()) as db:
+            if self._about(db, "run") != "\n".join(names):
+                self._empty(db, names)
+            if forgotten.refresh() or self._about(db, "forgotten") != str(forgotten.version):
+                self._forget(db, forgotten)
+            existing = log.topics()
+            for topic, take in _readers(names).items():
+                if topic not in existing:
+                    continue
+                spans = zip(log.beginning(topic), log.end(topic), strict=True)
+                for partition, (first, end) in enumerate(spans):
+                    start = max(first, self._position(db, topic, partition))
+                    for batch in _batches(log.read(topic, partition, start, end)) if start < end else ():
+                        with db:
+                            take(db, (message for message in batch if not forgotten.covers(_site_of(message))))
+                            self._move(db, topic, partition, batch[-1].offset + 1)
+                        if not on_batch(len(batch)):
+                            return
+                    with db:
+                        self._move(db, topic, partition, end)  # a transaction marker may follow the last record
+
+    def behind(self, log: Log) -> int:
+        """Offsets of the live run that `follow` has still to read."""
+        existing, names = log.topics(), names_to_read(log)
+        with self.reading() as db:
+            if self._about(db, "run") != "\n".join(names):
+                return 1
+            return sum(
+                max(0, end - max(first, self._position(db, topic, partition)))
+                for topic in _readers(names)
+                if topic in existing
+                for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
+            )
+
+    def sites(
+        self, *, search: str = "", verdict: str = "", sort: str = "site", after: str = "", limit: int = 50
+    ) -> list[SiteState]:
+        """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
+        column, down = SORTS[sort], sort != "site"
+        where, values = ["substr(site, -8) <> '.invalid'"], []
+        if search:
+            where.append("instr(site, ?) > 0")
+            values.append(search.lower())
+        if verdict:
+            where.append("verdict = ?")
+            values.append(verdict)
+        if after:
+            where.append(f"({column}, site) {'<' if down else '>'} (SELECT {column}, site FROM site WHERE site = ?)")
+            values.append(after)
+        order = f"{column} DESC, site DESC" if down else "site"
+        query = f"SELECT row FROM site WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+        with self.reading() as db:
+            rows = [decode(SiteState, row) for (row,) in db.execute(query, [*values, limit])]
+        return [row for row in rows if not is_canary(row.site)]
+
+    def site(self, site: str) -> SiteState | None:
+        """The row of a site."""
+        with self.reading() as db:
+            found = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
+        return None if found is None else decode(SiteState, found[0])
+
+    def pages(self, site: str, detector: str, limit: int = 500) -> list[PageRow]:
+        """Pages of a site in the order of their fetch, with the scores of `detector`."""
+        query = """
+            SELECT page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
+                COALESCE(abstain, '')
+            FROM page LEFT JOIN score ON verdict = 'article' AND score.text_digest = page.text_digest
+                AND score.detector = ? AND score.site = page.site
+            WHERE page.site = ? ORDER BY fetched_at, page.page_id LIMIT ?"""
+        with self.reading() as db:
+            rows = db.execute(query, [detector, site, limit]).fetchall()
+        return [PageRow(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
+
+    def located(self, page: str) -> Located | None:
+        """Where the records of a page are, by its id."""
+        with self.reading() as db:
+            found = db.execute(
+                "SELECT site, partition, page_at, outcome FROM page WHERE page_id = ?", [page]
+            ).fetchone()
+            if found is None:
+                return None
+            site, partition, page_at, outcome = found
+            visits = db.execute("SELECT at, page_id, epoch, error FROM visit WHERE site = ? ORDER BY at", [site])
+            heads = [
+                (at, FeaturesHead(id="", site=site, page_id=page_id, url="", epoch=epoch, extract_error=error))
+                for at, page_id, epoch, error in visits
+            ]
+            judged = [at for (at,) in db.execute("SELECT at FROM judged WHERE page_id = ? ORDER BY at", [page])]
+        return Located(site, partition, page_at, outcome, heads, judged)
+
+    def scores_at(self, site: str, text_digests: Collection[str]) -> list[int]:
+        """Offsets of the newest scores of these texts on the site, in log order."""
+        marks = ", ".join("?" * len(text_digests))
+        query = f"SELECT at FROM score WHERE site = ? AND text_digest IN ({marks}) ORDER BY at"
+        with self.reading() as db:
+            return [at for (at,) in db.execute(query, [site, *text_digests])]
+
+    def outcomes(self) -> list[tuple[str, str, int]]:
+        """(verdict or outcome of the fetch, first failed rule or reason, pages), the most pages first."""
+        query = """
+            SELECT CASE WHEN verdict <> '' THEN verdict ELSE outcome END AS kind,
+                CASE WHEN verdict <> '' THEN first_failed ELSE reason END AS why, COUNT(*)
+            FROM page GROUP BY kind, why ORDER BY 3 DESC, 1, 2"""
+        with self.reading() as db:
+            return db.execute(query).fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that cannot write."""
+        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=10)) as db:
+            yield db
+
+    def _prepare(self) -> None:
+        with closing(self._connect()) as db:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version != _VERSION:
+                if version or db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+                    raise sqlite3.DatabaseError("another version")
+                db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+    def _remove(self) -> None:
+        for end in ("", "-wal", "-shm"):
+            Path(f"{self._path}{end}").unlink(missing_ok=True)
+
+    def _connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self._path, timeout=10)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")  # it is rebuilt from the log
+        return db
+
+    def _about(self, db: sqlite3.Connection, name: str) -> str:
+        found = db.execute("SELECT value FROM about WHERE name = ?", [name]).fetchone()
+        return "" if found is None else str(found[0])
+
+    def _set_about(self, db: sqlite3.Connection, name: str, value: str) -> None:
+        db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [name, value])
+
+    def _position(self, db: sqlite3.Connection, topic: str, partition: int) -> int:
+        found = db.execute("SELECT next FROM position WHERE topic = ? AND partition = ?", [topic, partition]).fetchone()
+        return 0 if found is None else int(found[0])
+
+    def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
+        db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
+
+    def _empty(self, db: sqlite3.Connection, names: RunNames) -> None:
+        with db:
+            for table in ("about", "position", *_OF_A_SITE):
+                db.execute(f"DELETE FROM {table}")
+            self._set_about(db, "run", "\n".join(names))
+        _log.info("console_rebuilds", verdicts=names.verdicts)
+
+    def _forget(self, db: sqlite3.Connection, forgotten: Forgotten) -> None:
+        with db:
+            for table in _OF_A_SITE:
+                sites = [site for (site,) in db.execute(f"SELECT DISTINCT site FROM {table}")]
+                gone = [[site] for site in sites if forgotten.covers(site)]
+                db.executemany(f"DELETE FROM {table} WHERE site = ?", gone)
+            self._set_about(db, "forgotten", str(forgotten.version))
+        db.execute("VACUUM")
+
+
+def _readers(names: RunNames) -> dict[str, Callable[[sqlite3.Connection, Iterator[Message]], None]]:
+    return {
+        names.sites: _take_sites,
+        PAGES: _take_pages,
+        names.features: _take_features,
+        names.verdicts: _take_verdicts,
+        SCORES: _take_scores,
+    }
+
+
+def _take_sites(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+    for message, row in rows_of(SiteState, messages):
+        if row is None:
+            db.execute("DELETE FROM site WHERE site = ?", [message.key.decode(errors="replace")])
+        else:
+            values = [row.site, row.verdict, row.articles, row.flagged, row.updated_at, message.value]
+            db.execute("INSERT OR REPLACE INTO site VALUES (?, ?, ?, ?, ?, ?)", values)
+
+
+def _take_pages(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+    """A page that did not change on a later visit keeps the record with its body."""
+    query = """
+        INSERT INTO page (page_id, site, url, partition, fetched_at, page_at, outcome, reason)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET fetched_at = excluded.fetched_at,
+            page_at = excluded.page_at, outcome = excluded.outcome, reason = excluded.reason
+            WHERE excluded.outcome <> 'unchanged'"""
+    for message, page in records_of(_PageHead, messages):
+        values = [page.page_id, page.site, page.url, message.partition, page.fetched_at, message.offset]
+        db.execute(query, [*values, page.outcome, page.reason])
+
+
+def _take_features(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+    for message, features in records_of(FeaturesHead, messages):
+        values = [features.site, message.offset, features.page_id, features.epoch, features.extract_error]
+        db.execute("INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?)", values)
+
+
+def _take_verdicts(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+    query = """
+        INSERT INTO page (page_id, site, url, partition, fetched_at, verdict, first_failed, text_digest)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET verdict = excluded.verdict,
+            first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
+    for message, found in records_of(Verdict, messages):
+        values = [found.page_id, found.site, found.url, message.partition, found.fetched_at, found.verdict]
+        db.execute(query, [*values, found.first_failed, found.text_digest])
+        db.execute("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", [found.page_id, message.offset, found.site])
+
+
+def _take_scores(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+    for message, score in records_of(Score, messages):
+        flag = None if score.flag is None else int(score.flag)
+        values = [score.text_digest, score.detector, score.site, message.offset, score.p_llm, flag, score.abstain]
+        db.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def _site_of(message: Message) -> str:
+    """The site of a record: its key, or what its key begins with."""
+    return message.key.partition(b" ")[0].decode(errors="replace")
+
+
+def _batches(messages: Iterator[Message]) -> Iterator[Sequence[Message]]:
+    batch: list[Message] = []
+    size_bytes = 0
+    for message in messages:
+        batch.append(message)
+        size_bytes += len(message.value or b"")
+        if len(batch) == _BATCH or size_bytes > _BATCH_BYTES:
+            yield batch
+            batch, size_bytes = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,237 @@
+"""The pages of the console as data: what a template shows, and what its JSON twin says. Each runs in a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.config.detector_config import caveats
+from farmwatch.console.page_index import IndexedRecords
+from farmwatch.console.read_model import SORTS, ReadModel
+from farmwatch.crawl.orders import order_pause, pause_in_words
+from farmwatch.daemon.current_rate import CurrentRate, current_rate
+from farmwatch.daemon.rate_series import read_points
+from farmwatch.doctor.status import DaemonStatus, StatusReader
+from farmwatch.explain.as_json import as_json
+from farmwatch.explain.explanation import PageExplanation, explain_page
+from filters.extraction.extractor import decode
+from filters.measure.page_measures import inflated
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
+from replay.live.live_run import find_rules
+from replay.runs.configured import tally_identity
+from replay.runs.overview import run_states
+from replay.runs.site_table import read_sites
+from scoring.rates.split_rates import llm_probabilities
+from stream.log.contract import Clock, Log, wall_ms
+from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten
+from stream.schema.records import RatePoint, SiteState
+from stream.schema.runs import shown_run
+from stream.text.user_errors import NotFound, UsageError
+
+Query = Mapping[str, str]
+Data = dict[str, Any]
+SPLITS = ("source", "rank", "query-group", "week")
+VERDICTS = ("llm", "human", "undecided", "unclassifiable")
+SITES_SHOWN = 50
+_RATE_S = 10.0  # for which an answer is shown again
+_STATUS_S = 2.0
+_LIKELY_S = 60.0
+_HISTORY_DAYS = 30
+_HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
+
+
+class Console:
+    """Answers the requests of the console from the log and the read model. All methods but `follow` may run at once."""
+
+    def __init__(self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms) -> None:
+        """Reads nothing yet."""
+        self._log, self._config, self._model, self._clock = log, config, model, clock
+        self._forgotten = Forgotten(log)
+        self._status = StatusReader(log, config)
+        self._lock = threading.Lock()  # of what is below
+        self._rates: dict[str, tuple[float, CurrentRate]] = {}
+        self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)
+        self._likely: dict[str, float] = {}
+        self._likely_s = float("-inf")
+
+    def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
+        """Keep the read model at the end of the log until `stop`. Raises LogUnavailable."""
+        while not stop.is_set():
+            self._model.follow(self._log, self._forgotten, lambda _: not stop.is_set())
+            if time.monotonic() - self._likely_s > _LIKELY_S:
+                self._likely = llm_probabilities(read_sites(self._log), self._config.rate, self._clock())
+                self._likely_s = time.monotonic()
+            stop.wait(every_s)
+
+    def answer(self, query: Query) -> Data:
+        """The share, as `farmwatch rate` says it, with its history."""
+        by = _one_of(query, "by", ("", *SPLITS))
+        found = self._rate(by)
+        warnings = caveats(self._config, (line.detector for line in found.lines))
+        lines = [
+            {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
+            for line in found.lines
+        ]
+        return {
+            "by": by,
+            "lines": lines,
+            "kept_at": found.kept_at,
+            "seams": found.seams,
+            "waiting": found.waiting,
+            "history": [] if by else self._history(),
+        }
+
+    def order_crawl(self, why: str, *, pause: bool) -> bool:
+        """Pause the crawl or let it go on, as `farmwatch crawl pause` and `resume` do; False if it was so already."""
+        return order_pause(self._config, why, on=pause) is not None
+
+    def flow(self, query: Query) -> Data:
+        """What `farmwatch status` says, what became of the pages, and whether the crawl is paused."""
+        kinds: dict[str, list[Data]] = {}
+        for kind, why, pages in self._model.outcomes():
+            kinds.setdefault(kind, []).append({"why": why, "pages": pages})
+        return {
+            "status": msgspec.to_builtins(self._read_status()),
+            "outcomes": kinds,
+            "pause": pause_in_words(self._log),
+            "already": bool(query.get("already")),
+        }
+
+    def sites(self, query: Query) -> Data:
+        """Sites that match, one screen of them; `after` names the last site of the screen before."""
+        chosen = {
+            "search": query.get("search", "").strip()[:253],
+            "verdict": _one_of(query, "verdict", ("", *VERDICTS)),
+            "sort": _one_of(query, "sort", tuple(SORTS)),
+            "after": query.get("after", "")[:253],
+        }
+        rows = self._model.sites(**chosen, limit=SITES_SHOWN + 1)
+        shown = rows[:SITES_SHOWN]
+        sites = [
+            msgspec.to_builtins(msgspec.structs.asdict(row)) | {"p_llm": self._likely.get(row.site)} for row in shown
+        ]
+        return {**chosen, "sites": sites, "next": shown[-1].site if len(rows) > SITES_SHOWN else ""}
+
+    def site(self, query: Query) -> Data:
+        """A site: its row, and its pages in the order of their fetch. Raises NotFound."""
+        name = query.get("site", "")
+        row = self._model.site(name)
+        if row is None:
+            raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
+        pages = [page._asdict() for page in self._model.pages(row.site, row.detector)]
+        caveat = caveats(self._config, [row.detector])[row.detector]
+        return {"site": self._site_fields(row), "pages": pages, "warning": caveat}
+
+    def page(self, query: Query) -> Data:
+        """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
+        url, ruleset = query.get("url", ""), query.get("ruleset", "")
+        if ruleset:
+            _one_of(query, "ruleset", tuple(shipped_rulesets()))
+        rules = find_rules(self._log, self._config)
+        records = IndexedRecords(self._model, self._log, rules.names, url, self._config.measure.pages_per_site)
+
+        def explained(name: str) -> PageExplanation:
+            return explain_page(
+                records,
+                load_ruleset(name) if name else rules.ruleset,
+                self._config.measure,
+                live=not name,
+                detector_identity=lambda: rules.run.detector or tally_identity(self._config),
+            )
+
+        found = explained("")
+        fetched = records.page()
+        html, cut = "", False
+        if fetched is not None and fetched.body:
+            body = inflated(fetched.body, self._config.measure.max_html_bytes) or b""
+            html, cut = decode(body[:_HTML_CAP_BYTES], fetched.encoding), len(body) > _HTML_CAP_BYTES
+        return {
+            **as_json(found),
+            "text": found.features.text,
+            "html": html,
+            "html_is_cut": cut,
+            "other": {**as_json(explained(ruleset)), "name": ruleset} if ruleset else None,
+            "rulesets": shipped_rulesets(),
+        }
+
+    def runs(self, _: Query) -> Data:
+        """The runs of the log, as `farmwatch runs` lists them."""
+        states = run_states(self._log, Control(self._log), self._clock())
+        return {
+            "runs": [
+                {
+                    "run": state.run.shown,
+                    "state": state.state,
+                    "done": state.done,
+                    "ruleset": state.run.ruleset,
+                    "digest": state.run.digest,
+                    "detector": state.run.detector,
+                    "window": state.window,
+                    "created_at": state.run.created_at,
+                    "why": state.run.why,
+                    "error": state.run.error,
+                }
+                for state in states
+            ]
+        }
+
+    def health(self, _: Query) -> Data:
+        """What is wrong, as `farmwatch status` says it, and how far the console itself is behind."""
+        found = self._read_status()
+        wrong = msgspec.to_builtins(found.wrong)
+        return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
+
+    def _site_fields(self, row: SiteState) -> Data:
+        """As `farmwatch sites --json` has them."""
+        fields = msgspec.to_builtins(msgspec.structs.asdict(row))
+        return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site)}
+
+    def _rate(self, by: str) -> CurrentRate:
+        with self._lock:
+            at, found = self._rates.get(by, (float("-inf"), None))
+            if found is None or time.monotonic() - at > _RATE_S:
+                found = current_rate(self._log, self._config, self._clock(), by=by)
+                self._rates[by] = time.monotonic(), found
+            return found
+
+    def _read_status(self) -> DaemonStatus:
+        with self._lock:
+            at, found = self._seen
+            if found is None or time.monotonic() - at > _STATUS_S:
+                found = self._status.read()
+                self._seen = time.monotonic(), found
+            return found
+
+    def _history(self) -> list[Data]:
+        since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
+        points = sorted((point for point in read_points(self._log, since) if not point.by), key=_time_of)
+        return [
+            {
+                "at": point.at,
+                "share": point.share,
+                "low": point.share_low,
+                "high": point.share_high,
+                "scored_sites": point.scored_sites,
+                "ruleset": f"{point.ruleset} {point.digest[:8]}",
+            }
+            for point in points
+        ]
+
+
+def _time_of(point: RatePoint) -> int:
+    return point.at
+
+
+def _one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:
+    """The value of a field of the address, the first of these without one. Raises UsageError."""
+    value = query.get(name, allowed[0])
+    if value not in allowed:
+        raise UsageError(f"{name}={value[:40]!r}: one of {', '.join(filter(None, allowed))}")
+    return value

@@ -1,0 +1,115 @@
+"""The share now, as `farmwatch rate` and the console show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import why_no_page
+from farmwatch.config.config import Config
+from farmwatch.daemon.rate_cache import read_cached_rate
+from farmwatch.daemon.review_labels import read_review
+from replay.live.epoch_change import seams_of
+from replay.runs.lookup import names_to_read
+from replay.runs.site_table import Counts, counts_of, read_rows
+from replay.runs.topology import records_behind
+from scoring.rates.canary import is_canary
+from scoring.rates.cuts import Cut
+from scoring.rates.definitions import SITES
+from scoring.rates.split_rates import WINDOWS, RateLine, rate_lines
+from stream.log.contract import Log, partition_of
+from stream.schema.records import SiteState
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.text.user_errors import UsageError
+from stream.text.wording import one_line
+
+_WHOLE = Cut()
+_NAMES_SHOWN = 20
+_LOOKED_UP = 2_000  # sites in the frontier: about a second
+
+
+class CurrentRate(NamedTuple):
+    """The lines of `farmwatch rate`, and what it says beside them."""
+
+    lines: list[RateLine]
+    counts: Counts  # of the rows that the lines are of
+    kept_at: int  # ms; when TALLY's process found it; 0 = found now
+    seams: list[str]
+    undated: int  # sites without a known search day, which a cut by days leaves out
+    waiting: int  # hits that the crawl has not read, where there is no row yet
+
+
+def current_rate(
+    log: Log, config: Config, now_ms: int, *, by: str = "", of: str = SITES, cut: Cut = _WHOLE, run: str = ""
+) -> CurrentRate:
+    """The share of a run (default: the live one), split and cut. Raises NotFound, UsageError for an unknown source."""
+    kept = None
+    names = names_to_read(log, run)
+    if of == SITES and cut == _WHOLE:
+        kept = read_cached_rate(log, names.sites, config.rate, now_ms, by)
+    rows = read_rows(log, names.sites) if kept is None else []
+    if cut.source:
+        _require_source(cut.source, rows)
+    open_sites, waiting = _still_to_come(log, config)
+    if kept is None:
+        lines = rate_lines(
+            rows,
+            by,
+            config.rate,
+            now_ms=now_ms,
+            cut=cut,
+            review=read_review(config.rate, now_ms),
+            definition=of,
+            no_page=_why_no_page(log, config, rows, now_ms),
+            earlier=read_rows(log, names.terms) if by in WINDOWS else [],
+        )
+    else:
+        lines = kept.lines
+    return CurrentRate(
+        [msgspec.structs.replace(line, open_sites=open_sites) for line in lines],
+        counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts,
+        0 if kept is None else kept.at,
+        seams_of(log, run),
+        cut.undated(rows, config.rate),
+        0 if rows or kept is not None else waiting,
+    )
+
+
+def _require_source(source: str, rows: Iterable[SiteState]) -> None:
+    """Refuse a source that no site has; a log without sites takes any."""
+    names = sorted({name for row in rows for name in row.sources})
+    if names and source not in names:
+        more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        raise UsageError(
+            one_line(f"--source {source!r}: the sources of the sites are {', '.join(names[:_NAMES_SHOWN])}{more}")
+        )
+
+
+def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
+    """Sites that the crawl has still to visit, and hits that it has not read.
+
+    On a broker the frontier is not read: its state would have to be restored from the changelog.
+    """
+    topics = log.topics()
+    if HITS not in topics or DECISIONS not in topics:
+        return None, 0
+    waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
+    embedded = config.log.url.startswith("sqlite:")
+    return frontier_left(log, topics[HITS]).active if embedded else None, waiting
+
+
+def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
+    """Site -> why it has no page, of the first LOOKED_UP; on a broker the frontier is not looked at."""
+    sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
+    topic = f"state.{FRONTIER_STORE}"
+    partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
+    found = {}
+    for partition in range(partitions if sites else 0):
+        with log.read_state(FRONTIER_STORE, partition) as state:
+            for site in sites:
+                if partition_of(site, partitions) == partition:
+                    found[site] = why_no_page(state, config.crawl, site, now_ms)
+    return found
