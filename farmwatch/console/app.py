@@ -71,6 +71,8 @@ def _guard(access: Access) -> Middleware:
             return secured(await handler(request))
         except web.HTTPException as answer:
             return secured(web.Response(status=answer.status, text=f"{answer.reason}\n", headers=_moved(answer)))
+        except FarmwatchError as error:
+            return secured(web.Response(status=503, text=f"{error}\n"))
 
     return guard
 

@@ -114,10 +114,11 @@ class Console:
         }
         rows = self._model.sites(**chosen, limit=SITES_SHOWN + 1)
         shown = rows[:SITES_SHOWN]
-        sites = [
-            msgspec.to_builtins(msgspec.structs.asdict(row)) | {"p_llm": self._likely.get(row.site)} for row in shown
-        ]
-        return {**chosen, "sites": sites, "next": shown[-1].site if len(rows) > SITES_SHOWN else ""}
+        return {
+            **chosen,
+            "sites": [self._site_fields(row) for row in shown],
+            "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
+        }
 
     def site(self, query: Query) -> Data:
         """A site: its row, and its pages in the order of their fetch. Raises NotFound."""

@@ -1,0 +1,76 @@
+"""A browser for tests of the console: requests to a running application, with the cookie or without."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer, unused_port
+
+from farmwatch.config.config import load
+from farmwatch.config.opening import opened
+from farmwatch.console.access import Access
+from farmwatch.console.app import application
+from farmwatch.console.read_model import ReadModel
+from farmwatch.console.views import Console
+from stream.schema.forgotten import Forgotten
+from tests.support.front_door import PARTITIONS
+
+TOKEN = "a token for tests"
+
+
+class Answer(NamedTuple):
+    """What a browser gets."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str]
+    json: Any = None
+
+
+class Browser:
+    """Asks one console. `known`: with the cookie that the token gives."""
+
+    def __init__(self, client: TestClient[web.Request, web.Application], host: str) -> None:
+        self._client, self.host = client, host
+
+    async def open(self, token: str = TOKEN) -> Answer:
+        """Follow the address with the token; the cookie is kept."""
+        return await self.get("/", token=token)
+
+    async def get(self, path: str, headers: Mapping[str, str] | None = None, **query: str) -> Answer:
+        async with self._client.get(path, params=query, headers=headers, allow_redirects=False) as got:
+            return await _answer(got)
+
+    async def post(self, path: str, headers: Mapping[str, str] | None = None, **form: str) -> Answer:
+        """Send a form, by default from a page of the console."""
+        sent = {"Origin": f"http://{self.host}"} if headers is None else headers
+        async with self._client.post(path, data=form, headers=sent, allow_redirects=False) as got:
+            return await _answer(got)
+
+
+Visit = Callable[[Browser], Awaitable[Any]]
+
+
+async def _answer(got: Any) -> Answer:
+    text = await got.text()
+    return Answer(got.status, text, dict(got.headers), await got.json() if got.content_type.endswith("json") else None)
+
+
+def browse(url: str, folder: Path, visit: Visit, hosts: Sequence[str] = (), partitions: int = PARTITIONS) -> Any:
+    """Serve the console of the log at `url`, its read model up to date, and return what `visit(browser)` does."""
+    config = load(flags=[f"log.url={url}", f"log.partitions={partitions}"], environment={}).config
+
+    async def served() -> Any:
+        with opened(config) as log:
+            model = ReadModel(folder / "console.sqlite")
+            model.follow(log, Forgotten(log))
+            console, port = Console(log, config, model), unused_port()
+            server = TestServer(application(console, Access(TOKEN, "127.0.0.1", port, hosts)), port=port)
+            async with TestClient(server) as client:
+                return await visit(Browser(client, f"127.0.0.1:{port}"))
+
+    return asyncio.run(served())

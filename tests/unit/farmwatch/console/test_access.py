@@ -1,0 +1,92 @@
+"""Only browsers with the token see the console, under its own names, and only its own forms change anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from farmwatch.console.access import kept_token
+from tests.support.web.console_browser import Answer, Browser, browse
+
+PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/runs", "/health")
+
+
+def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
+    """Without the cookie each page is a form for the token and each JSON twin an error; a wrong token opens nothing."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        wrong = [await browser.open("guess"), await browser.post("/token", token="guess")]
+        return [*wrong, *[await browser.get(path + end) for path in PAGES for end in ("", ".json")]]
+
+    answers = browse(finished, tmp_path, visit)
+    assert {answer.status for answer in answers} == {401}
+    assert not any("kept.example" in answer.text for answer in answers)
+
+
+def test_the_token_becomes_a_cookie_and_leaves_the_address(finished: str, tmp_path: Path) -> None:
+    """The address with the token leads to the same page without it; scripts and other sites never see the cookie."""
+
+    async def visit(browser: Browser) -> tuple[Answer, Answer]:
+        return await browser.get("/sites", token="a token for tests", verdict="llm"), await browser.get("/sites")
+
+    let_in, page = browse(finished, tmp_path, visit)
+    assert (let_in.status, let_in.headers["Location"]) == (303, "/sites?verdict=llm")
+    cookie = let_in.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "token" not in cookie.split(";")[0].split("=")[1]
+    assert page.status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "console.example"}, 200),
+        ({}, 200),
+    ],
+    ids=["rebound", "named in console.hosts", "its own"],
+)
+def test_unknown_hosts_are_refused(finished: str, tmp_path: Path, headers: dict[str, str], status: int) -> None:
+    """A name that leads to the console's address (DNS rebinding) gets no page, even with the cookie."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        return await browser.get("/sites", headers)
+
+    assert browse(finished, tmp_path, visit, hosts=["console.example"]).status == status
+
+
+@pytest.mark.parametrize("origin", [None, "http://evil.example", "null"])
+def test_a_page_of_another_origin_can_do_nothing(finished: str, tmp_path: Path, origin: str | None) -> None:
+    """A form without the console's Origin is refused, and so is one with it that lacks the console's field."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        headers = {} if origin is None else {"Origin": origin}
+        return [await browser.post("/crawl", headers, order="pause"), await browser.post("/crawl", order="pause")]
+
+    assert [answer.status for answer in browse(finished, tmp_path, visit)] == [403, 403]
+
+
+def test_every_answer_lets_nothing_run_or_load(finished: str, tmp_path: Path) -> None:
+    """The policy allows the console's own style and forms, no script, no frame, no other address."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        return [
+            await browser.get("/sites"),
+            await browser.open(),
+            await browser.get("/sites"),
+            await browser.get("/no"),
+        ]
+
+    for answer in browse(finished, tmp_path, visit):
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; style-src 'self'") and "script" not in policy
+        assert "frame-ancestors 'none'" in policy and answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_token_is_made_once_for_its_owner(tmp_path: Path) -> None:
+    """The file is readable by its owner alone, and the next start reads it."""
+    token = kept_token(tmp_path)
+    assert kept_token(tmp_path) == token and len(token) > 40
+    assert (tmp_path / "console.token").stat().st_mode & 0o777 == 0o600

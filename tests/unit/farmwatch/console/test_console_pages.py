@@ -1,0 +1,173 @@
+"""The console's pages: their numbers are those of the commands, and nothing of a crawled page runs in them."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawler.web.urls import page_id
+from stream.log.contract import Output, partition_of
+from stream.opening import open_log
+from stream.schema.records import Page, SiteState, Verdict, encode
+from stream.schema.topics import PAGES, SITES, VERDICTS, all_topics
+from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner
+from tests.support.web.console_browser import Answer, Browser, browse
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}javascript:alert(3)"
+
+
+def visited(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
+    """The answers of these paths, with the cookie."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        return [await browser.get(path, **query) for path in paths]
+
+    answers: list[Answer] = browse(log, folder, visit)
+    return answers
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """/answer.json is `rate --json`, /sites.json `sites --json`, /page.json `explain --json`."""
+    (answer, sites) = visited(finished, tmp_path, "/answer.json", "/sites.json")
+    assert answer.json["lines"] == [json.loads(farmwatch("rate", "--json", "--log", finished).out)]
+    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
+    for row, said in zip(sites.json["sites"], rows, strict=True):
+        assert {name: row[name] for name in said if name not in ("label", "p_llm")} == {
+            name: value for name, value in said.items() if name not in ("label", "p_llm")
+        }
+    for url in (URL, SHORT_URL):
+        (page,) = visited(finished, tmp_path, "/page.json", url=url)
+        explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+        assert {name: page.json[name] for name in explained if name != "warning"} == {
+            name: value for name, value in explained.items() if name != "warning"
+        }
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_pages_of_a_site_lead_to_their_explanation(finished: str, tmp_path: Path) -> None:
+    """A site lists its pages with verdict, reason and score; another ruleset judges a page beside the live one."""
+    (site,) = visited(finished, tmp_path, "/site.json", site=SITE)
+    pages = {page["url"]: page for page in site.json["pages"]}
+    assert (pages[URL]["verdict"], pages[URL]["p_llm"], pages[URL]["flag"]) == ("article", 0.97, True)
+    assert pages[SHORT_URL]["verdict"] == "dropped" and pages[SHORT_URL]["first_failed"]
+    (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="c4")
+    assert page.status == 200 and "Ruleset c4" in page.text and "Ruleset default" in page.text
+
+
+def test_what_is_not_there_is_said(finished: str, tmp_path: Path) -> None:
+    """An unknown site or page is 404, a wrong value of a field 400, with words."""
+    answers = visited(finished, tmp_path, "/site", "/page", site="no.example", url="https://no.example/")
+    assert [answer.status for answer in answers] == [404, 404] and "no such site" in answers[0].text
+    (wrong,) = visited(finished, tmp_path, "/sites", sort="beauty")
+    assert wrong.status == 400 and "articles" in wrong.text
+
+
+def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
+    """Each site is on exactly one screen, in order; canaries are on none."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    rows = [
+        SiteState(id=site, site=site, verdict="llm" if n % 3 else "human", articles=n % 7, updated_at=n)
+        for n, site in enumerate([*(f"s{n:03}.example" for n in range(120)), "x.ab.3.1.human.canary.invalid"])
+    ]
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        log.append([Output(SITES, partition_of(r.site, PARTITIONS), r.site.encode(), encode(r)) for r in rows])
+
+    async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
+        await browser.open()
+        found = []
+        for query in ({}, {"sort": "articles"}, {"verdict": "human"}, {"search": "S01"}):
+            screens: list[dict[str, Any]] = []
+            after = ""
+            while True:
+                got = (await browser.get("/sites.json", **query, after=after)).json
+                screens += got["sites"]
+                if not (after := got["next"]):
+                    break
+            found.append(screens)
+        return found
+
+    by_name, by_articles, human, search = browse(url, tmp_path, visit)
+    names = [row.site for row in rows[:-1]]
+    assert [row["site"] for row in by_name] == names
+    assert sorted(row["site"] for row in by_articles) == names
+    counts = [row["articles"] for row in by_articles]
+    assert counts == sorted(counts, reverse=True)
+    assert [row["site"] for row in human] == names[::3]
+    assert [row["site"] for row in search] == names[10:20]
+
+
+class Tags(html.parser.HTMLParser):
+    """Collects the tags of a page, and their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[tuple[str, str | None]] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(attrs)
+
+
+@pytest.fixture(scope="module")
+def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hostile")
+
+
+@settings(max_examples=15)
+@given(text=st.one_of(st.just(HOSTILE), st.text(min_size=1, max_size=60)))
+@pytest.mark.usefixtures("no_weights")
+def test_no_crawled_string_becomes_markup(hostile_folder: Path, text: str) -> None:
+    """Hostile URLs, reasons and queries: every page has the console's own tags, no script, no handler, no address."""
+    folder = hostile_folder / str(len(list(hostile_folder.iterdir())))
+    url, address = f"sqlite:{folder / 'log'}", f"https://{SITE}/{text}"
+    clean = text.encode("utf-8", "replace").decode()
+    row = SiteState(id=SITE, site=SITE, sources=[clean], queries=[clean], dropped_by={clean: 1}, ruleset=clean)
+    page = Page(id="1", site=SITE, page_id=page_id(address), url=address, outcome="failed", reason=clean)
+    verdict = Verdict(id="2", site=SITE, page_id="p", url=clean, verdict="dropped", first_failed=clean)
+    with closing(open_log(url)) as log:
+        log.create(all_topics(1, "e"))
+        records = ((SITES, row), (PAGES, page), (VERDICTS, verdict))
+        log.append([Output(topic, 0, SITE.encode(), encode(record)) for topic, record in records])
+    answers = [
+        *visited(url, folder, "/site", site=SITE),
+        *visited(url, folder, "/sites", search=clean),
+        *visited(url, folder, "/page", url=address),
+        *visited(url, folder, "/flow", "/answer", "/runs", "/health"),
+    ]
+    for answer in answers:
+        found = Tags()
+        found.feed(answer.text)
+        assert not found.tags & {"script", "img", "iframe", "object", "embed", "base", "style"}
+        assert not any(name.startswith("on") for name, _ in found.attributes)
+        places = {value or "" for name, value in found.attributes if name in ("href", "src", "action")}
+        assert all(place.startswith("/") and not place.startswith("//") for place in places)
+
+
+def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """The first form pauses it, as `farmwatch crawl pause` does; the second learns that it was paused already."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        page = (await browser.get("/flow")).text
+        field = page.partition('name="form_token" value="')[2].partition('"')[0]
+        form = {"form_token": field, "why": HOSTILE}
+        done = [await browser.post("/crawl", order="pause", **form) for _ in range(2)]
+        return [*done, await browser.get("/flow", already="1"), await browser.post("/crawl", order="resume", **form)]
+
+    first, second, page, resumed = browse(finished, tmp_path, visit)
+    assert (first.headers["Location"], second.headers["Location"]) == ("/flow", "/flow?already=1")
+    assert "the crawl is paused" in page.text and "somebody else" in page.text and "<script" not in page.text
+    assert resumed.headers["Location"] == "/flow"
+    assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
