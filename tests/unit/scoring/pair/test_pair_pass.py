@@ -108,8 +108,7 @@ def assert_equals(found: TokenSums, case: Case) -> None:
 @given(shape=SHAPES, piece=PIECES)
 @settings(max_examples=60)
 def test_equals_the_float64_softmax(shape: dict[str, int], piece: tuple[int, int]) -> None:
-    """Any numbers of positions, words and hidden units, with and without bias, any tile and block: the five numbers
-    are those of a float64 softmax over all words."""
+    """For any shape, bias, tile and block, the five numbers equal those of a float64 softmax over all words."""
     case = random_case(**shape)  # type: ignore[arg-type]
     assert_equals(case.run(*piece), case)
 

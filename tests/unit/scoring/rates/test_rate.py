@@ -163,7 +163,7 @@ def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
 
 @given(st.integers(0, 500), st.integers(0, 500), error_counts())
 def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, errors: ErrorCounts) -> None:
-    """The corrected interval contains the formula's, so that coverage never falls; if the counts fit, both are equal."""
+    """The corrected interval contains the formula's, so coverage never falls; if the counts fit, they are equal."""
     assume(x + more > 0)
     known = known_of(errors)
     low, _, high = bounds(estimate(x, x + more, errors))

@@ -109,7 +109,7 @@ def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
 
 
 def test_the_low_fpr_threshold_is_not_for_votes(sites: list[Site]) -> None:
-    """A majority vote at the low-FPR threshold misses most LLM sites; its own test misses hardly any and decides half."""
+    """A majority vote at the low-FPR threshold misses most LLM sites; its own test misses few and decides half."""
     llm = [site for site in sites if site.llm]
     votes = [Vote().verdict(pages_of(site.scores, LOW_FPR))[0] for site in llm]
     assert votes.count(HUMAN) > len(llm) / 2
