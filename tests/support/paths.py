@@ -1,4 +1,4 @@
-"""Where the checkout, its documents and the labelled test data are."""
+"""The paths of the checkout, its documents and the labelled test data."""
 
 from __future__ import annotations
 
