@@ -184,7 +184,10 @@ class CrawlStage(Stage):
             self._since[ctx.partition] = ctx.now_ms
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in one, and those under way finish. Raises as `CrawlOrders.look`."""
+        """Begin or end a pause: no request starts in it, and requests in flight finish.
+
+        Raises as `CrawlOrders.look`.
+        """
         if self._orders is None:
             return
         self._orders.look()
