@@ -1,4 +1,4 @@
-"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in a thread beside it.
+"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in another thread.
 
 Requests are made only for committed claims: a claim goes to the fetch thread after its batch has committed. The result
 changes the frontier in a later batch, together with the page record. After a crash, a rollback or a rebalance the URL

@@ -32,7 +32,7 @@ class NoSocketLeft(Exception):
 class FetchContext(FetchResult, kw_only=True):
     """The result of a job in progress, filled in step by step, so that a failure reports all that is known."""
 
-    delay_s: float  # of the host at hand
+    delay_s: float  # of the current host
     spent_s: float = 0.0
     waited_s: float = 0.0  # for turns
     sent_ms: int = 0  # when the last request was sent

@@ -50,7 +50,7 @@ def erase_hosts(path: Path, hosts: Collection[str]) -> int:
 
 
 def empty_record(size: int) -> bytes:
-    """A gzip member of exactly this size with an empty metadata record; without a record if there is no room for it."""
+    """A gzip member of exactly this size with an empty metadata record, if there is room for one."""
     block = size
     while block > 0:
         text = _text(block)
