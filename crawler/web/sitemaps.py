@@ -53,9 +53,7 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except BadEncoding:
             return SitemapFile()
         body = inflater.body()
-    wide = body.startswith(
-        (b"\xff\xfe", b"\xfe\xff")
-    )  # the protocol requires UTF-8; some send UTF-16 with a byte order mark
+    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol requires UTF-8; some send UTF-16 with its mark
     text = body.decode("utf-16" if wide else "utf-8", "replace").lstrip("\ufeff \t\r\n")
     if not text.startswith("<"):
         return SitemapFile(pages=_same_host((line[0] for line in _LINE.finditer(text)), url))

@@ -214,9 +214,7 @@ def row_checksum(content: int, id: int) -> int:
 
 def is_intact(checksum: object, content: int, id: int) -> bool:
     """Whether the checksum matches. Rows of farmwatch 0.1.0 have the checksum of the content only."""
-    return checksum == row_checksum(content, id) or checksum == row_checksum(
-        content, 0
-    )  # rarely both, because it is slow
+    return checksum == row_checksum(content, id) or checksum == row_checksum(content, 0)  # rarely both: it is slow
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:

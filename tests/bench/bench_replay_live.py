@@ -41,10 +41,7 @@ from tests.support.paths import data_root
 from tests.support.web.webs import HTML_HEADERS, labelled_pages
 
 SITES = 100
-DELAYS_S = (
-    8,
-    19,
-)  # between two pages of a site, each with its own delay, so that pages come evenly, about 8 per second
+DELAYS_S = (8, 19)  # between two pages of a site; sites differ, so that pages come evenly, about 8 per second
 RULESETS = ("notes", "c4")  # in turns
 GOAL = 1.5
 _WARM_S = 60.0  # until sites that begin together are apart
