@@ -61,7 +61,7 @@ def readme(
     now_ms: int,
     missing_ms: int,
 ) -> str:
-    """README.md. `missing_ms`: retention has removed verdicts from before; 0 = none."""
+    """README.md. `missing_ms`: retention has removed verdicts before this time; 0 = none."""
     level = config.rate.confidence
     return _README.format(
         version=program_version(),
