@@ -96,7 +96,7 @@ references:
 
 
 def citation(numbers: EstimateLine, now_ms: int) -> str:
-    """CITATION.cff; its authors are to be completed."""
+    """CITATION.cff with authors to be filled in."""
     abstract = msgspec.json.encode(numbers.text).decode()
     return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
 
