@@ -97,7 +97,7 @@ class CrawlStage(Stage):
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way. Thread-safe."""
+        """Number of requests in flight. Thread-safe."""
         return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared

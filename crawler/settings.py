@@ -84,7 +84,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     # Tests and the demo
     allow_private: bool = False  # True lifts the guard against private addresses
-    resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", in place of DNS; needs allow_private
+    resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", instead of DNS; needs allow_private
 
     def check(self, *, contact_required: bool = True) -> None:
         """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings.

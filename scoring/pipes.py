@@ -53,7 +53,7 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Input of `estimate`; further fields of a line are ignored. A line without a site is a site of its own."""
+    """Input of `estimate`; further fields of a line are ignored. A line without a site is a separate site."""
 
     site: str | None = None
     verdict: Literal["llm", "human", "undecided", "unclassifiable"]
@@ -101,7 +101,7 @@ def estimate_sites(
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
-    The interval is clustered by registrable domain and query. A line without a site is of a domain of its own.
+    The interval is clustered by registrable domain and query. A line without a site is a separate domain.
 
     Raises PooledDetectors for lines of two detectors, rulesets, site methods or runs, of which none may be left out by
     a later line of its site, and as `scoring.estimate`. Lines that do not name one are of none that others name.

@@ -5,12 +5,12 @@ detector, and is the same for all sites with the text, but each score goes to on
 site: otherwise another site's score of the same text could replace it before TALLY has read it.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
-once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
-the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
-SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request counts as
-`unanswered`. A replay that resumes finds its text without a score, and asks again.
+once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read again, because they
+measure the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted:
+where SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request
+counts as `unanswered`. A replay that resumes finds its text without a score, and asks again.
 
-The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
+The detectors are loaded in a separate thread, because large models take minutes, and this process must hold its
 partitions and answer meanwhile. /readyz turns to 200 when they have scored something. If they cannot be loaded, the
 process ends and says why.
 """

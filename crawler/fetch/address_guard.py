@@ -74,7 +74,7 @@ def is_guard_error(error: BaseException | None) -> bool:
 
 
 class FixedResolver(AbstractResolver):
-    """Resolves hosts from a table host -> "address:port" in place of DNS; "*" stands for all other hosts."""
+    """Resolves hosts from a table host -> "address:port" instead of DNS; "*" stands for all other hosts."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         """Raises BadCrawlSettings if a target is no address with a port."""

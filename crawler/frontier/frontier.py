@@ -155,7 +155,7 @@ class Frontier:
         return job
 
     def _exclude(self, row: SiteRow) -> None:
-        """Stop a site that is excluded, in place of an earlier stop."""
+        """Stop an excluded site, which replaces an earlier stop."""
         if row.stopped != Stop.EXCLUDED:
             row.stopped = ""
             self._store.stop(row, Stop.EXCLUDED)

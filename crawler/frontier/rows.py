@@ -112,7 +112,7 @@ class SiteRow(FrontierRow):
     heads: list[Place] = []  # the first places of its queue, cached for claims
     term: int = 0  # of its measurement, see crawler.frontier.terms
     offset: int = 0  # with which `fetched` gives the pages of this term
-    first_at: int = 0  # when its first page was fetched; 0 = not known
+    first_at: int = 0  # when its first page was fetched; 0 = unknown
 
     @property
     def spent(self) -> int:

@@ -100,7 +100,7 @@ class LiteNgram:
 
     @classmethod
     def load(cls, path: Path | None = None) -> LiteNgram:
-        """Load the weights at `path`, or those that ship with farmwatch, with the numbers beside them.
+        """Load the weights at `path`, or those that ship with farmwatch, with their numbers.
 
         Raises BadWeights for a missing, truncated or altered file, or numbers of other weights.
         """

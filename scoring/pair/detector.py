@@ -96,7 +96,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
 
 
 def pair_warning(identity: str) -> str:
-    """The warning beside every score of the pair detector `identity`."""
+    """The warning shown with every score of the pair detector `identity`."""
     measure, pair, number_format, tokens, tag = identity.split("/")
     said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
     if tag == UNCALIBRATED:

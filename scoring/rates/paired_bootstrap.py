@@ -10,7 +10,7 @@ pages of a site stay together: the paired bootstrap by clusters (Efron and Tibsh
 1993, chapters 8 and 13; Field and Welsh, Bootstrapping clustered data, JRSS B 69, 2007, who show it consistent where
 clusters are drawn). The plain percentile interval fails where few sites flip: of 40 sites of which each flips with
 probability .01, most samples have no flip, no resample of them has one, and the interval is the point 0 (coverage .32).
-Two things mend that:
+Two things correct that:
 
 - *Smoothing.* The sites are drawn from among the observed ones and four supposed ones of weight 1/2 each: of mean size,
   all or nothing of it part under A, and all or nothing under B. So do Agresti and Min (Simple improved confidence

@@ -2,7 +2,7 @@
 
 Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets, site methods or runs are
 refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
-and with any site method. A row of before methods had digests is of none that has one.
+and with any site method. A row from before methods had digests matches no digest.
 
 A window counts the sites that search results have returned in it, each with the verdict that held then, see
 `scoring.rates.terms`. A site that was returned in several windows counts in each of them.

@@ -113,7 +113,7 @@ def rate_lines(
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
     line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
-    in any case. `no_page` says of sites without a page why that is. A verdict that is too old at `now_ms` does not
+    in any case. `no_page` has the reasons of sites without a page. A verdict that is too old at `now_ms` does not
     count. Windows take the verdicts that held in them, from rows of `earlier` terms too.
     """
     settings = settings or RateSettings()

@@ -39,7 +39,7 @@ DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
 class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the test. The defaults are for Binoculars with Falcon-7B: `fit_gaussian` on 69 real sites, 2025.
 
-    Raises BadParameters where they make no test.
+    Raises BadParameters if they make no test.
     """
 
     mu0: float = 0.985  # mean score of human sites' pages

@@ -38,7 +38,7 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the sequential test. The defaults are for Binoculars at its accuracy threshold.
 
     Measured on 4,035 pages of 69 real sites, 2025 (docs/explanation/sites.md).
-    Raises BadParameters where they make no test.
+    Raises BadParameters if they make no test.
     """
 
     p0: float = 0.20  # share of a human site's pages that are flagged: of a bad one; the mean is .03

@@ -89,7 +89,7 @@ class Unseen(msgspec.Struct, frozen=True):
 
 
 class PageCell(msgspec.Struct, frozen=True):
-    """Openings of so many words, of the pages that have them."""
+    """Openings of this many words, of pages at least that long."""
 
     words: int
     texts: int

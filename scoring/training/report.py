@@ -21,7 +21,7 @@ Table = Sequence[Mapping[str, Any]]  # rows of one set of columns
 
 
 class TrainingReport(msgspec.Struct, frozen=True):
-    """Everything measured in a training; the JSON beside the weights."""
+    """Everything measured in a training; stored as JSON with the weights."""
 
     digest: str  # SHA-256 of the weights file
     warning: str  # shown with every score of these weights

@@ -259,7 +259,7 @@ class EmbeddedLog:
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
-        """See `Log.erase`. Waits for readers; other processes wait while the database is built anew."""
+        """See `Log.erase`. Waits for readers; other processes wait while the database is rebuilt."""
         records = 0
         with self._reader() as reader:
             clear(reader.database, self._writer)  # finish an interrupted removal

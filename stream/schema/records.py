@@ -129,7 +129,7 @@ class ScoreRequest(Record, frozen=True, kw_only=True):
 
 
 class Score(Record, frozen=True, kw_only=True):
-    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
+    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None if it abstains."""
 
     page_id: str
     fetch_id: str

@@ -49,7 +49,7 @@ class Told(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A replay beside live."""
+    """A replay next to live."""
 
     source: str
     seconds: float

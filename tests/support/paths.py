@@ -11,5 +11,5 @@ DATA_ENV = "FARMWATCH_TEST_DATA"
 
 
 def data_root() -> Path:
-    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` beside the checkout."""
+    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` next to the checkout."""
     return Path(os.environ.get(DATA_ENV, ROOT.parent / "shared"))

@@ -213,7 +213,7 @@ def live_world(
 ) -> LiveWorld:
     """A log (default: in memory) with this many live-judged pages of this many sites, all texts scored.
 
-    `detectors` are those of SCORE, by default both; `rules-5.toml` lies in the folder.
+    `detectors` are those of SCORE, by default both; `rules-5.toml` is in the folder.
     """
     world = LiveWorld(log or MemoryLog(), config_of(f"sqlite:{folder / 'log'}"))
     if detectors:

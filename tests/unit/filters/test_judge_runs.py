@@ -33,7 +33,7 @@ DETECTOR = "fake/1"
 
 
 def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
-    """A log of one partition with the topics of a run beside the live ones."""
+    """A log of one partition with the live topics and those of a run."""
     log = MemoryLog(clock=lambda: 7)
     names = names_of(run, topic)
     own = {names.features, names.verdicts, f"state.{requested_store(run)}"} - {FEATURES}

@@ -22,7 +22,7 @@ HOST = "gone.example"
 
 
 def capture(host: str, *, via: str = "", size: int = 200) -> Capture:
-    """An exchange with a host; its body names the other host, too."""
+    """An exchange with a host; its body names the other host too."""
     body = os.urandom(size).hex().encode() + b" http://gone.example/linked "
     headers = [(b"Host", host.encode())]
     kind = RequestKind.PAGE

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 class _Process:
-    """`farmwatch up` with these arguments, in a folder of its own."""
+    """`farmwatch up` with these arguments, in a separate folder."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._output = folder / "output"

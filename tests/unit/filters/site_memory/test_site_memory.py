@@ -59,7 +59,7 @@ class Site:
         return self.see(page, ids, **more).duplicate_share
 
     def read(self, page: str, text: str) -> Likeness:
-        """A page with one chunk of its own, and its words."""
+        """A page with one unique chunk, and its words."""
         own = chunks(hash(text) & 0xFFFFFFFF)
         return self.memory.compare(self.state, 0, SITE, page, own, outline(text, 10**6))
 

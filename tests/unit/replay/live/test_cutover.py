@@ -328,7 +328,7 @@ def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, fa
 
 @pytest.fixture
 def through(world: CutoverWorld) -> None:
-    """The finished run `r1`, beside the live one."""
+    """The finished run `r1`, next to the live one."""
     world.replay(world.begin("r1", created_at=1))
 
 

@@ -303,7 +303,7 @@ def test_slices_by_genre() -> None:
 
 
 def test_the_summary_says_whether_sites_are_known() -> None:
-    """Intervals are clustered by site where sites are known; else each text counts as independent."""
+    """Intervals are clustered by site if sites are known; otherwise each text counts as independent."""
     assert "30 sites with human texts, 20 with LLM" in "\n".join(summary(calibrated()))
     assert "each text counts as independent" in "\n".join(summary(calibrated(by_site=False)))
     assert all(len(row) == len(table.headings) for table in tables(calibrated()) for row in table.rows)

@@ -26,7 +26,7 @@ from tests.tools.renew_card import BEGIN, CARD, END, PAGE_SETS, renewed
 
 @pytest.fixture(scope="module")
 def shipped() -> TrainingReport:
-    """The numbers beside the weights that ship."""
+    """The numbers of the shipped weights."""
     data = resources.files("scoring.data").joinpath("lite-ngram.json").read_bytes()
     return msgspec.json.decode(data, type=TrainingReport)
 
@@ -95,7 +95,7 @@ def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
 
 
 def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingReport) -> None:
-    """A detector's warning follows from the tables beside its weights."""
+    """A detector's warning follows from the tables of its weights."""
     assert shipped.warning == warning(shipped.evaluation)
     assert "up to 6.8% of one" in shipped.warning and "17.5% of recent pages" in shipped.warning
 

@@ -81,7 +81,7 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
 
 
 def gold(folder: Path, *rows: Mapping[str, object]) -> Path:
-    """A gold.jsonl in a folder of its own."""
+    """A gold.jsonl in a separate folder."""
     path = folder / "mine" / "gold.jsonl"
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps({"id": "0", **row}) + "\n" for row in rows))

@@ -115,7 +115,7 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
 
 
 def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
-    """With --json stdout is the object of the file beside the weights, and the tables go to stderr."""
+    """With --json, stdout has the same object as the weights' JSON file, and the tables go to stderr."""
     train, dev, out = files(tmp_path)
     ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
     assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
@@ -124,7 +124,7 @@ def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runn
 
 
 def test_every_table_is_printed(trained: Trained) -> None:
-    """A training prints its counts and every table, with the gate beside each human source."""
+    """A training prints its counts and every table, with the limit for each human source."""
     said = "\n".join(trained[1])
     left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
     assert all(words in said for words in ("200 read", *left_out, "By length"))
