@@ -130,7 +130,7 @@ class Fetcher:
             try:
                 await self._request(context, wait=wait)
             except StaleConnection:
-                # The server had closed the kept connection: repeat, with a turn of its own
+                # The server had closed the kept connection: repeat, with a new turn
                 context.requests[-1].outcome, context.requests[-1].reason = FetchOutcome.FAILED.value, "connection"
                 context.is_repeated = True
                 await self._request(context, wait=True)
@@ -144,7 +144,7 @@ class Fetcher:
             except UnusableUrl:
                 raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
             if (host := host_of(target)) != context.job.site and self._excludes(host):
-                context.status = 0  # as without an answer: a robots.txt that is not read forbids all
+                context.status = 0  # as without an answer: an unread robots.txt disallows all
                 raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             await self._check_hop(context, target)
             context.final_url = target

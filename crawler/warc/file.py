@@ -26,8 +26,9 @@ class NameTaken(Exception):
 
 
 class WarcFile:
-    """A file that is being written. Methods raise OSError; after a failed `append` the file ends where it did
-    before.
+    """A file that is being written.
+
+    After a failed `append`, which raises OSError, the file ends where it did before.
     """
 
     def __init__(self, folder: Path, stem: str) -> None:

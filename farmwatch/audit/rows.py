@@ -110,7 +110,7 @@ def check_row(
     *,
     is_newest: bool = True,
 ) -> RowCheck:
-    """Recompute the row of a site from the log, of its newest term or of that of `row`, and compare the two."""
+    """Recompute the row of a site from the log, for its newest term or that of `row`, and compare the two."""
     detector = scope.run.detector or ("" if row is None else row.detector)
     tally = fold_records(evidence, detector, row, methods.config.tally.term_ms)
     term = tally.term if is_newest or row is None else row.term
@@ -138,9 +138,9 @@ def check_row(
 
 
 def fold_records(evidence: Evidence, detector: str, row: SiteState | None, term_ms: int) -> SiteTally:
-    """The tally of the records of a site, with the scores of one detector, in terms of the length that the row has.
+    """The tally of the records of a site, with the scores of one detector, in terms of the row's length.
 
-    Records of an older farmwatch do not name the first page of their site: then the row does.
+    Records of an older farmwatch do not have the first page of their site; then the row has it.
     """
     first = 0
     if row is not None and row.term_end:
@@ -175,7 +175,7 @@ def _unknown(
     superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
     if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _SCORES_FIELDS
-    if not row.epoch:  # a row older than the field: it may rest on several epochs
+    if not row.epoch:  # a row older than the field, which may be from several epochs
         unknown |= {"epoch"}
         if len({kept.record.epoch for kept in evidence.verdicts}) > 1:
             unknown |= _VERDICTS_FIELDS
@@ -191,7 +191,7 @@ def _unknown(
 
 
 def _came_late(row: SiteState, tally: SiteTally, evidence: Evidence) -> bool:
-    """Whether a record of the term came when TALLY had forgotten its pages."""
+    """Whether a record of the term arrived after TALLY had dropped its pages."""
     forgotten_at = 2 * row.term_end - row.term_start
     pages = tally.of_term(row.term).pages.values()
     texts = {page.text_digest for page in pages} | {page.evidence.text_digest for page in pages if page.evidence}

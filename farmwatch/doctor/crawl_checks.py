@@ -1,4 +1,4 @@
-"""Checks of the crawl and of the sources of hits. Nobody is asked."""
+"""Checks of the crawl and of the sources of hits, without requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def orders(at: Subject) -> Results:
 
 
 def search(at: Subject) -> Results:
-    """Check the configuration of each source, and show how much of its quota the log says is used."""
+    """Check the configuration of each source, and show the used part of its quota by the log."""
     search = at.config.search
     names = configured(search, os.environ)
     for name in names:
@@ -69,7 +69,7 @@ def search(at: Subject) -> Results:
 
 
 def _usage(at: Subject, name: str) -> Usage | None:
-    """What the log has counted of a source; None where it cannot be read."""
+    """The log's counts for a source; None if they cannot be read."""
     if at.log is None:
         return None if log_exists(at.config) else Usage()
     if CONTROL not in at.log.topics():
@@ -79,7 +79,7 @@ def _usage(at: Subject, name: str) -> Usage | None:
 
 
 def _quota(settings: SourceSettings, usage: Usage | None) -> str:
-    """What of a source's quota is used and left, as the search counts it; `?` where no log says how much."""
+    """The used and remaining quota of a source, as the search counts it; `?` without a log."""
     now_s = time.time()
     made = ["?", "?"] if usage is None else [f"{number:,}" for number in used(usage, now_s)]
     spans = zip(made, (settings.quota_day, settings.quota_month), ("of today", "of this month"), strict=True)

@@ -25,7 +25,7 @@ _COMPARED = (POLICY, *_BASES, *_AT_LEAST)
 
 
 def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
-    """All findings; stops at the first question without an answer."""
+    """All findings; stops at the first request without an answer."""
     findings = [("crc32c", True, "in C")]  # otherwise the log would not be open
     try:
         version = site.admin.broker_version()

@@ -1,4 +1,4 @@
-"""Erases records of sites on Kafka: tombstones in compacted topics; the broker removes the others with retention."""
+"""Erases records of sites on Kafka: tombstones in compacted topics; other records leave with retention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _STATE = "state."  # changelogs: their owners write them
 def erase(
     site: KafkaSite, read: Read, sites: Collection[str], rows: Collection[bytes], now_ms: int
 ) -> tuple[list[Output], Erased]:
-    """The tombstones to append, and the outcome once they are. Reads the partitions of these sites whole."""
+    """The tombstones to append, and the outcome once they are appended.
+
+    Reads the partitions of these sites completely.
+    """
     topics = {name: partitions for name, partitions in site.topics().items() if not name.startswith(_STATE)}
     settings = site.admin.topic_settings([site.full(name) for name in topics], [POLICY, RETENTION_MS])
     wanted = {name.encode() for name in sites}

@@ -1,4 +1,4 @@
-"""A year of records with retention, time compressed: the disk stays within its budget, and the database shrinks."""
+"""A year of records with retention in compressed time: the disk stays within its budget, and the database shrinks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.worlds import TestClock
 
 DAY_MS = 86_400_000
 PARTITIONS = 4
-BUDGET = 40_000_000  # of the topics with a limit by size, together
+BUDGET = 40_000_000  # the size limits of all topics
 
 
 def _on_disk(folder: Path) -> int:
@@ -20,9 +20,9 @@ def _on_disk(folder: Path) -> int:
 
 
 def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
-    """Records of every size for 365 days, a burst of 150 times as many in the spring, and a round of retention a day.
+    """Records of every size arrive for 365 days, 150 times as many in spring, with retention once a day.
 
-    The folder is never larger than the limits and a third, files in use included; months after the burst it has shrunk.
+    The folder never exceeds the limits by more than a third, and shrinks in the months after the burst.
     """
     clock, folder = TestClock(), tmp_path / "log"
     with closing(EmbeddedLog(folder, clock=clock, segment_bytes=1_000_000)) as log:

@@ -1,4 +1,4 @@
-"""The commands `crawl`: the role CRAWL alone, in this process, with a view of how it goes; what it would do; pauses."""
+"""The commands `crawl`: the role CRAWL alone, in this process, with a live view; a dry run; pauses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
         view = None
         if console.is_terminal and not console.is_dumb_terminal:
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
-        start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
+        start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
         stop_on_signals(stop, hurry)
         held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, observe=watch.observe)

@@ -1,4 +1,4 @@
-"""The command `rate`: the share now, split and cut as requested, or its history. Read-only."""
+"""The command `rate`: the present share, split and cut on request, or its history. Read-only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
 _LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --from
-_JUDGED_ONLY = "judged share only"  # method of a point of before the direct estimate
+_JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -161,7 +161,7 @@ def rate(
 
 
 def _put_line(line: RateLine, *, verbose: bool) -> None:
-    """The share, its weightiest remark, who was not judged, the judged share, the versions; `verbose`: everything."""
+    """Print the share, its main remark, unjudged sites, the judged share and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "LLM: " if line.share is not None else ""
     share, *remarks = line.text.split("; ")
@@ -187,7 +187,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
 
 
 def _not_judged(line: RateLine, *, verbose: bool) -> str:
-    """Sites without a scored article, which are not part of the share, and why: all reasons, or as many as fit."""
+    """Sites without a scored article, which the share leaves out, with the reasons: all, or as many as fit."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
     why = [f"{sites:,} {reason}" for reason, sites in line.not_judged.items()]
@@ -199,7 +199,7 @@ def _not_judged(line: RateLine, *, verbose: bool) -> str:
 
 
 def _warn_unscored(found: Counts, run: str) -> None:
-    """Articles that are part of no verdict yet; the rate changes when their scores come."""
+    """Articles without a score, which change the rate when their scores arrive."""
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""
@@ -214,7 +214,7 @@ def _require_group(group: str, config: Config) -> None:
 
 
 def _require_source(source: str, rows: Iterable[SiteState]) -> None:
-    """Refuse a source that no site has; a log without sites takes any."""
+    """Refuse a source without sites; a log without sites accepts any."""
     names = sorted({name for row in rows for name in row.sources})
     if names and source not in names:
         more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
@@ -224,9 +224,9 @@ def _require_source(source: str, rows: Iterable[SiteState]) -> None:
 
 
 def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
-    """Sites that the crawl has still to visit, and hits that it has not read.
+    """Sites that the crawl has not finished, and hits that it has not read.
 
-    On a broker the frontier is not read: its state would have to be restored from the changelog.
+    On a broker the frontier is not read, because its state would have to be restored from the changelog.
     """
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:
@@ -237,7 +237,7 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
 
 
 def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
-    """Site -> why it has no page, of the first LOOKED_UP; on a broker the frontier is not looked at."""
+    """Site -> why it has no page, for the first LOOKED_UP; on a broker the frontier is not read."""
     sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
     topic = f"state.{FRONTIER_STORE}"
     partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
@@ -303,7 +303,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
 
 
 def _point_fields(point: RatePoint) -> dict[str, Any]:
-    """The fields of a point under the names that `rate --json` has."""
+    """The fields of a point under the names of `rate --json`."""
     fields = msgspec.to_builtins(msgspec.structs.asdict(point))
     for name in ("v", "site", "answer"):
         del fields[name]

@@ -1,4 +1,4 @@
-"""`release`: what is in the bundle, that its number follows from it, and what is not in it."""
+"""`release`: the content of the bundle, and the share that follows from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 
 def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """By both commands of its README: from the sites to the last digit, and from the scores."""
+    """Both commands of its README give the share: from the sites to the last digit, and from the scores."""
     assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
     numbers = json.loads((bundle / "numbers.json").read_text())
@@ -65,7 +65,7 @@ def lines_of_command(out: str) -> list[dict[str, Any]]:
 
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """All files are there, sha256sum agrees, rows are those of the log, and no file names a local path."""
+    """The bundle is complete: sha256sum agrees, rows equal those of the log, and there is no text or local path."""
     farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES
@@ -85,7 +85,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
 
 
 def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """Rows of recent canary sites are in the bundle as sites of known truth, old ones and other rulesets are not."""
+    """Recent canaries are in the bundle as sites of known truth; old ones and those of other rulesets are not."""
     now_ms = int(time.time() * 1000)
     like = next(iter(rows_of(world).values()))
     canary = CanaryName("notes", "0" * 16, 10, now_ms // 86_400_000, "human").site
@@ -110,7 +110,7 @@ def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:
 def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
     world: CutoverWorld, farmwatch: Runner, tmp_path: Path
 ) -> None:
-    """Files of others stay; a run without rows makes no folder."""
+    """A folder with other files is refused and unchanged; a run without rows creates no folder."""
     before = set(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
