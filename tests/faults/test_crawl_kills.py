@@ -120,7 +120,7 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 
 def test_twelve_kills_on_the_embedded_log(tmp_path: Path) -> None:
-    """Twelve kills at random moments: each URL has one record, and only requests under way are made again."""
+    """After twelve kills at random moments, each URL has one record, and only requests in flight are repeated."""
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
         check(crawl, web, kill_often(crawl, web, 12, 1.0))
 
