@@ -165,7 +165,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.first = verdict.first_at
             self._regroup()
         term = self.term_of(verdict.fetched_at)
-        if self.start_of(term) < self.kept_from:
+        if term < self.term and self.start_of(term) < self.kept_from:
             return
         pages = self._open(term, verdict.ruleset, verdict.digest, verdict.epoch)
         known = pages.get(verdict.page_id)
@@ -222,22 +222,23 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     def _regroup(self) -> None:
         """Put every page into its term anew: the first page, or the length of a term, is another."""
-        pages = [page for of_term in self._all_pages() for page in of_term.items()]
+        terms = [*self.earlier.values(), self.of_term(self.term)]
+        pages = [(name, page, of) for of in terms for name, page in of.pages.items()]
         rows = {*self.earlier, *self.dropped}
         stopped, self.pages, self.earlier, self.term = self.stopped, {}, {}, 0
-        for name, page in sorted(pages, key=lambda named: named[1].fetched_at):
+        for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
             at, first = page.fetched_at, page.evidence
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
                 begun = PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first)
-                self._put(name, begun)
+                self._put(name, begun, of)
                 again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest)
                 page = msgspec.structs.replace(page, evidence=again if page.article else None)
-            self._put(name, page)
+            self._put(name, page, of)
         self.stopped = stopped
         self.dropped = sorted(rows.difference(self.earlier))
 
-    def _put(self, name: str, page: PageEntry) -> None:
-        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest, self.epoch)[name] = page
+    def _put(self, name: str, page: PageEntry, of: TermPages) -> None:
+        self._open(self.term_of(page.fetched_at), of.ruleset, of.digest, of.epoch)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""

@@ -162,3 +162,29 @@ def test_another_length_of_terms_regroups_the_pages() -> None:
     longer.feed(hit(1))
     assert (longer.row.term, longer.row.pages, longer.row.term_end) == (0, 8, FIRST + 4 * TERM)
     assert longer.gone == ["a.example 0"]
+
+
+def test_terms_that_are_regrouped_keep_their_rulesets_and_epochs() -> None:
+    """With shorter terms each has the rows of its own pages; a merged one has those of the newest epoch alone."""
+    desk = Desk(sprt=SPRT)
+    for term, (rules, epoch) in enumerate((("d1", "e1"), ("d2", "e2"))):
+        for number in range(4):
+            text, visit = f"text {term} {number}", FIRST + term * TERM + number
+            verdict = page(number, visit=visit, text=text, first_at=FIRST, rules=rules)
+            desk.feed(msgspec.structs.replace(verdict, epoch=epoch), score(text, False))
+    for days, wanted in ((45, {0: (4, "d1", "e1"), 2: (4, "d2", "e2")}), (360, {0: (4, "d2", "e2")})):
+        other = Desk(sprt=SPRT, term_days=days)
+        other.store.apply([StateChange(SITE.encode(), desk.store.get(SITE.encode()))])
+        other.feed(hit(1))
+        rows = [*other.terms.values(), other.row]
+        assert {row.term: (row.pages, row.digest, row.epoch) for row in rows} == wanted
+
+
+def test_longer_terms_take_new_pages() -> None:
+    """A longer term that began before the pages that are kept still counts the pages that come."""
+    desk = live(*[True] * 7)
+    longer = Desk(sprt=SPRT, term_days=360)
+    longer.store, longer.now_ms = desk.store, desk.now_ms
+    before = longer.feed(hit(1)).row.pages
+    longer.feed(page(99, visit=FIRST + 6 * TERM + 50, text="new", first_at=FIRST))
+    assert (longer.row.term, longer.row.pages) == (1, before + 1)
