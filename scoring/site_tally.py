@@ -33,7 +33,7 @@ import xxhash
 from scoring.interface import PageScore, SiteVerdict
 from stream.schema.projection import projection_of
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict
-from stream.schema.vocabulary import DECIDED
+from stream.schema.vocabulary import DECIDED, UNCLASSIFIABLE
 
 ARTICLE = "article"
 
@@ -192,9 +192,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         """When a term of the site begins, ms; 0 = not known."""
         return self.first + term * self.term_ms if self.first and self.term_ms else 0
 
-    def forget_terms(self, now_ms: int) -> None:
-        """Drop pages and scores of terms that ended a whole term ago: no record of theirs is still to come."""
-        for term in [term for term in self.earlier if self.start_of(term + 2) <= now_ms]:
+    def forget_terms(self) -> None:
+        """Drop pages and scores of all terms but the newest two: no record of theirs is still to come."""
+        for term in [term for term in self.earlier if term + 1 < self.term]:
             texts = _texts(self.earlier.pop(term).pages)
             self.kept_from = max(self.kept_from, self.start_of(term + 1))
             for text in texts - self._needed():
@@ -288,11 +288,20 @@ class SiteTally(msgspec.Struct, array_like=True):
                 found[text] = PageScore(scored.flag, scored.score, fetched_at)
         return list(found.values())
 
-    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str, term: int) -> SiteState:
+    def row(
+        self,
+        site: str,
+        detector: str,
+        verdict: SiteVerdict,
+        method_digest: str,
+        run: str,
+        term: int,
+        former: SiteState | None = None,
+    ) -> SiteState:
         """The site's row of a term, with a method's verdict on `evidence(detector, term)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. Search results come at any time,
-        so only the row of the newest term has theirs.
+        so only the row of the newest term has theirs. `former` is the row of the term before.
         """
         said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
         pages = [page for page in of.pages.values() if page.digest == of.digest]
@@ -326,12 +335,18 @@ class SiteTally(msgspec.Struct, array_like=True):
             term=term,
             term_start=self.start_of(term),
             term_end=self.start_of(term + 1),
-            epoch=self.of_term(term).epoch,
+            epoch=of.epoch,
+            former=former if former is not None and _holds(former, verdict, of.digest) else None,
         )
 
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def _holds(former: SiteState, verdict: SiteVerdict, digest: str) -> bool:
+    """Whether the verdict of a row stands in for one that the term after it does not have yet."""
+    return verdict.verdict == UNCLASSIFIABLE != former.verdict and former.digest == digest
 
 
 def _texts(pages: Mapping[str, PageEntry]) -> set[str]:

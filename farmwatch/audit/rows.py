@@ -42,7 +42,7 @@ from stream.text.wording import one_line
 _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _HITS_FIELDS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
 _METHOD_NAME_FIELDS = frozenset({"method", "method_digest"})
-_METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at"}
+_METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at", "former"}
 _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
 _RULESET_FIELDS = frozenset({"ruleset", "digest"})
@@ -120,10 +120,14 @@ def check_row(
     if row is None:
         found = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name, term)
         return RowCheck(found, "no row", is_proved=False)
-    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term)
+    former = None
+    if is_newest and method is not None and term - 1 in tally.earlier:
+        before = method.decide(tally.evidence(detector, term - 1))
+        former = tally.row(site, detector, before, method.digest, scope.run.name, term - 1)
+    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former)
     found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))
     if method is None:  # without pages all methods agree
-        found = _copy_fields(found, row, _METHOD_FIELDS if pages else _METHOD_NAME_FIELDS)
+        found = _copy_fields(found, row, _METHOD_FIELDS if pages or row.former else _METHOD_NAME_FIELDS)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
     lawful = _unknown(row, found, evidence, scope, reader) if differing else frozenset()
     if differing and not is_newest and scope.is_live and _came_late(row, tally, evidence):
@@ -132,7 +136,7 @@ def check_row(
     return RowCheck(
         _copy_fields(found, row, lawful),
         "; ".join(f"row says {name} {_shown(row, name)}, the log says {_shown(found, name)}" for name in wrong),
-        is_proved=not differing and (method is not None or not pages),
+        is_proved=not differing and (method is not None or not (pages or row.former)),
         earlier=sorted(tally.earlier),
     )
 
@@ -225,6 +229,8 @@ def _copy_fields(found: SiteState, row: SiteState, names: frozenset[str]) -> Sit
 def _same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    if isinstance(one, SiteState) and isinstance(other, SiteState):
+        return all(_same(getattr(one, name), getattr(other, name)) for name in _COMPARED)
     return one == other
 
 

@@ -154,6 +154,25 @@ def test_state_of_before_terms_is_measured_again() -> None:
     assert [key for key, _ in desk.store.scan(SITE.encode(), 9)] == [SITE.encode()]
 
 
+def test_a_verdict_holds_until_the_new_term_has_one() -> None:
+    """The row of a term without a verdict names that of the term before, in a replay too; with one it does not."""
+    desk = live(False)
+    desk.now_ms = FIRST + TERM + 5
+    records = measured(1, True)
+    desk.feed(*records[:2])
+    former = desk.row.former
+    assert former is not None
+    assert (desk.row.verdict, former.term, former.verdict) == ("unclassifiable", 0, "human")
+    assert former == msgspec.structs.replace(desk.terms[0], updated_at=0)
+    replay = Desk(sprt=SPRT, decides=False)
+    replay.feed(*measured(0, False), *records[:2])
+    assert replay.row == desk.row
+    desk.tick(FIRST + 2 * TERM + 5)
+    assert desk.row.former == former
+    desk.feed(*records[2:])
+    assert (desk.row.verdict, desk.row.former) == ("llm", None)
+
+
 def test_another_length_of_terms_regroups_the_pages() -> None:
     """With another setting the kept pages are put into the new terms; rows of terms that are gone go, too."""
     desk = live(False, True)
