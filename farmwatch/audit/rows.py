@@ -45,7 +45,7 @@ _METHOD_NAME_FIELDS = frozenset({"method", "method_digest"})
 _METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at", "former"}
 _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
-_RULESET_FIELDS = frozenset({"ruleset", "digest"})
+_VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
@@ -174,7 +174,8 @@ def _unknown(
     if row.hits == found.hits and row.days[:1] < found.days[:1] and reader.beginning(HITS) > hits_begin:
         unknown |= {"days"}  # the hits expired and were appended again, without their first time
     if since and not _is_younger(row, found, evidence, since):
-        unknown |= _VERDICTS_FIELDS if evidence.verdicts else _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
+        has_verdict = bool(found.digest)  # of this term
+        unknown |= _VERDICTS_FIELDS if has_verdict else _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
     texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
     superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
     if len(texts) > SPARE_TEXTS or superseded:
@@ -190,7 +191,7 @@ def _unknown(
     if reader.is_damaged(SCORES, row.site):
         unknown |= _SCORES_FIELDS
     if reader.is_damaged(names.verdicts, row.site):
-        unknown |= _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
+        unknown |= _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
     return unknown
 
 
