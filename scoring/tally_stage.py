@@ -47,7 +47,7 @@ class _Site:
 
     def __init__(self, name: str, before: bytes | None, term_ms: int) -> None:
         self.name = name
-        self.tally = SiteTally.load(before, term_ms)
+        self.tally = SiteTally.load(before, 0 if is_canary(name) else term_ms)  # nobody crawls a canary
         self.headers: Headers = {}  # that its row passes on: of its last record
 
 
@@ -223,7 +223,7 @@ class TallyStage(Stage):
             ctx.tombstone(self._terms, term_key(site.name, term))
         tally.dropped = []
         due_at = None
-        if not is_canary(site.name):  # nobody crawls a canary site
+        if not is_canary(site.name):
             if self._decides:
                 tally.forget_terms()
                 self._decide(site, verdict, ctx)

@@ -154,6 +154,16 @@ def test_state_of_before_terms_is_measured_again() -> None:
     assert [key for key, _ in desk.store.scan(SITE.encode(), 9)] == [SITE.encode()]
 
 
+def test_a_canary_of_before_terms_stays_in_one_term() -> None:
+    """Nobody crawls a canary: its pages are of one term, however long its rounds go on."""
+    canary = "a.llm.canary.invalid"
+    old = [0, [], [], 0, {"p1": [FIRST, "p1v1", True, "t1", "", "d1", None]}, {}, "default", "d1", b"e", "", 3, {}, []]
+    desk = Desk(sprt=SPRT)
+    desk.store.apply([StateChange(canary.encode(), msgspec.msgpack.encode(old))])
+    desk.feed(msgspec.structs.replace(page(2, visit=FIRST + 2 * TERM), site=canary))
+    assert (desk.row.term, desk.row.term_end, desk.row.pages) == (0, 0, 2)
+
+
 def test_a_verdict_holds_until_the_new_term_has_one() -> None:
     """The row of a term without a verdict names that of the term before, in a replay too; with one it does not."""
     desk = live(False)
