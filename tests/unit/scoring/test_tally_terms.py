@@ -180,7 +180,8 @@ def test_a_verdict_holds_until_the_new_term_has_one() -> None:
     desk.tick(FIRST + 2 * TERM + 5)
     assert desk.row.former == former
     desk.feed(*records[2:])
-    assert (desk.row.verdict, desk.row.former) == ("llm", None)
+    newest = desk.row
+    assert newest.verdict == "llm" and newest.former is None
 
 
 def test_another_length_of_terms_regroups_the_pages() -> None:
