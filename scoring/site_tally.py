@@ -33,7 +33,7 @@ import xxhash
 from scoring.interface import PageScore, SiteVerdict
 from stream.schema.projection import projection_of
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict
-from stream.schema.vocabulary import DECIDED
+from stream.schema.vocabulary import DECIDED, UNCLASSIFIABLE
 
 ARTICLE = "article"
 
@@ -165,7 +165,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.first = verdict.first_at
             self._regroup()
         term = self.term_of(verdict.fetched_at)
-        if self.start_of(term) < self.kept_from:
+        if term < self.term and self.start_of(term) < self.kept_from:
             return
         pages = self._open(term, verdict.ruleset, verdict.digest, verdict.epoch)
         known = pages.get(verdict.page_id)
@@ -192,9 +192,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         """When a term of the site begins, ms; 0 = unknown."""
         return self.first + term * self.term_ms if self.first and self.term_ms else 0
 
-    def forget_terms(self, now_ms: int) -> None:
-        """Drop pages and scores of terms that ended a whole term ago, because no more of their records will come."""
-        for term in [term for term in self.earlier if self.start_of(term + 2) <= now_ms]:
+    def forget_terms(self) -> None:
+        """Drop pages and scores of all terms but the newest two: no more of their records will come."""
+        for term in [term for term in self.earlier if term + 1 < self.term]:
             texts = _texts(self.earlier.pop(term).pages)
             self.kept_from = max(self.kept_from, self.start_of(term + 1))
             for text in texts - self._needed():
@@ -222,22 +222,23 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     def _regroup(self) -> None:
         """Assign every page to its term again, because the first page or the length of a term has changed."""
-        pages = [page for of_term in self._all_pages() for page in of_term.items()]
+        terms = [*self.earlier.values(), self.of_term(self.term)]
+        pages = [(name, page, of) for of in terms for name, page in of.pages.items()]
         rows = {*self.earlier, *self.dropped}
         stopped, self.pages, self.earlier, self.term = self.stopped, {}, {}, 0
-        for name, page in sorted(pages, key=lambda named: named[1].fetched_at):
+        for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
             at, first = page.fetched_at, page.evidence
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
                 begun = PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first)
-                self._put(name, begun)
+                self._put(name, begun, of)
                 again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest)
                 page = msgspec.structs.replace(page, evidence=again if page.article else None)
-            self._put(name, page)
+            self._put(name, page, of)
         self.stopped = stopped
         self.dropped = sorted(rows.difference(self.earlier))
 
-    def _put(self, name: str, page: PageEntry) -> None:
-        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest, self.epoch)[name] = page
+    def _put(self, name: str, page: PageEntry, of: TermPages) -> None:
+        self._open(self.term_of(page.fetched_at), of.ruleset, of.digest, of.epoch)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""
@@ -287,11 +288,20 @@ class SiteTally(msgspec.Struct, array_like=True):
                 found[text] = PageScore(scored.flag, scored.score, fetched_at)
         return list(found.values())
 
-    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str, term: int) -> SiteState:
+    def row(
+        self,
+        site: str,
+        detector: str,
+        verdict: SiteVerdict,
+        method_digest: str,
+        run: str,
+        term: int,
+        former: SiteState | None = None,
+    ) -> SiteState:
         """The site's row of a term, with a method's verdict on `evidence(detector, term)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. Search results come at any time,
-        so only the row of the newest term has theirs.
+        so only the row of the newest term has theirs. `former` is the row of the term before.
         """
         said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
         pages = [page for page in of.pages.values() if page.digest == of.digest]
@@ -325,12 +335,18 @@ class SiteTally(msgspec.Struct, array_like=True):
             term=term,
             term_start=self.start_of(term),
             term_end=self.start_of(term + 1),
-            epoch=self.of_term(term).epoch,
+            epoch=of.epoch,
+            former=former if former is not None and _holds(former, verdict, of.digest) else None,
         )
 
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def _holds(former: SiteState, verdict: SiteVerdict, digest: str) -> bool:
+    """Whether the verdict of a row stands in for one that the term after it does not have yet."""
+    return verdict.verdict == UNCLASSIFIABLE != former.verdict and former.digest == digest
 
 
 def _texts(pages: Mapping[str, PageEntry]) -> set[str]:

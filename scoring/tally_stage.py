@@ -28,7 +28,7 @@ from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
-from stream.schema.records import Decision, Hit, Score, encode
+from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ class _Site:
 
     def __init__(self, name: str, before: bytes | None, term_ms: int) -> None:
         self.name = name
-        self.tally = SiteTally.load(before, term_ms)
+        self.tally = SiteTally.load(before, 0 if is_canary(name) else term_ms)  # nobody crawls a canary
         self.headers: Headers = {}  # headers that its row passes on, of its last record
 
 
@@ -214,34 +214,37 @@ class TallyStage(Stage):
 
     def _settle(self, site: _Site, ctx: Context) -> None:
         """Judge the site, emit changed rows and new decisions, and store its tally."""
-        tally = site.tally
-        verdict, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx)
+        tally, former = site.tally, None
         for term, of in tally.earlier.items():
-            _, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+            _, row, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+            former = row if term == tally.term - 1 else former
+        verdict, _, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx, former)
         for term in tally.dropped:
             ctx.tombstone(self._terms, term_key(site.name, term))
         tally.dropped = []
         due_at = None
-        if not is_canary(site.name):  # canary sites are not crawled
+        if not is_canary(site.name):
             if self._decides:
-                tally.forget_terms(ctx.now_ms)
+                tally.forget_terms()
                 self._decide(site, verdict, ctx)
             due_at = tally.start_of(max(tally.reopened, tally.term) + 1) or None
         ctx.state.put(site.name.encode(), tally.dump(), due_at)
 
-    def _emit_row(self, site: _Site, term: int, emitted: bytes, ctx: Context) -> tuple[SiteVerdict, bytes]:
-        """The verdict of a term and the digest of its row, which is emitted if it differs from `emitted`."""
+    def _emit_row(
+        self, site: _Site, term: int, emitted: bytes, ctx: Context, former: SiteState | None = None
+    ) -> tuple[SiteVerdict, SiteState, bytes]:
+        """The verdict of a term, its row and the row's digest; a row with another digest than `emitted` is emitted."""
         tally = site.tally
         verdict = self._method.decide(tally.evidence(self._detector, term))
-        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term)
+        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term, former)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != emitted:
-            row = msgspec.structs.replace(row, updated_at=self._updated_at(site, ctx.now_ms))
+            changed = msgspec.structs.replace(row, updated_at=self._updated_at(site, ctx.now_ms))
             if term == tally.term:
-                ctx.emit(self._rows, row, headers=self._headers(site, row.digest))
+                ctx.emit(self._rows, changed, headers=self._headers(site, row.digest))
             else:
-                ctx.emit(self._terms, row, key=term_key(site.name, term), headers=self._headers(site, row.digest))
-        return verdict, digest
+                ctx.emit(self._terms, changed, key=term_key(site.name, term), headers=self._headers(site, row.digest))
+        return verdict, row, digest
 
     def _headers(self, site: _Site, ruleset: str) -> Headers:
         """Of this run, because another run may have requested the last score."""

@@ -125,7 +125,11 @@ def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[An
 
 def _scores_of(row: SiteState, tally: SiteTally) -> Iterator[list[Any]]:
     said = tally.scores.get(row.detector, {})
-    pages = [(page_id, page) for page_id, page in tally.pages.items() if page.digest == row.digest and page.article]
+    pages = [
+        (page_id, page)
+        for page_id, page in tally.of_term(row.term).pages.items()
+        if page.digest == row.digest and page.article
+    ]
     for page_id, page in sorted(pages, key=lambda one: ((one[1].evidence or one[1]).fetched_at, one[0])):
         text = said.get(page.text_digest)
         if text is not None and text.flag is not None:

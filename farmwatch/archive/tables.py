@@ -89,7 +89,7 @@ COLUMNS: dict[What, list[Column]] = {
     ],
     "verdicts": _columns(Verdict, renamed={"id": "fetch_id"}),
     "scores": _columns(Score, "id"),
-    "sites": _columns(SiteState, "id"),
+    "sites": _columns(SiteState, "id", "former"),
     "rate": _columns(RatePoint, "id", "site", "answer", renamed=_POINT),
 }
 

@@ -177,6 +177,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     term_start: int = 0  # ms; 0 = an older row, or a site that is not crawled: its term has no end
     term_end: int = 0
     epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
+    former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
 
 
 class RatePoint(Record, frozen=True, kw_only=True):

@@ -12,15 +12,27 @@ from typing import Any
 import msgspec
 import pytest
 
+from replay.runs.lookup import find_run
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output, partition_of
-from stream.schema.records import SiteState, encode
-from stream.schema.topics import SITES
+from stream.schema.control import Control
+from stream.schema.records import SiteState, Verdict, encode
+from stream.schema.topics import SITES, VERDICTS
 from stream.text.checksums import SUMS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.runs.cutover_world import CutoverWorld, cutover_world
-from tests.support.tallied_log import LLM_SITES, PAGES_EACH, SITES_MADE, rows_of, tallied
+from tests.support.tallied_log import (
+    DAY_MS,
+    LLM_SITES,
+    PAGES_EACH,
+    SITES_MADE,
+    put_site,
+    rows_of,
+    site_name,
+    tallied,
+    tally,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +117,34 @@ def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: R
 def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:
     row = msgspec.structs.replace(like, id=site, site=site, **fields)
     world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
+
+
+def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Its new term has a page and no verdict: row and scores are those of the term before."""
+    now_ms, number = int(time.time() * 1000), SITES_MADE
+    site, run = site_name(number), find_run(Control(world.log), "live")
+    put_site(world, run, number, now_ms - 5 * DAY_MS)
+    verdict = Verdict(
+        id="new",
+        site=site,
+        page_id="new",
+        url=f"http://{site}/new",
+        verdict="dropped",
+        first_failed="min_tokens",
+        ruleset=run.ruleset,
+        digest=run.digest,
+        fetched_at=now_ms,
+        first_at=now_ms - 90 * DAY_MS,
+    )
+    world.log.append([Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))])
+    tally(world, run)
+    assert (rows_of(world)[site].term, rows_of(world)[site].scored) == (1, 0)
+    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    (row,) = (row for row in lines(tmp_path / "bundle" / "sites.jsonl") if row["site"] == site)
+    scores = [score for score in lines(tmp_path / "bundle" / "scores.jsonl") if score["site"] == site]
+    assert (row["term"], row["verdict"], row["scored"], row["scored"]) == (0, "human", len(scores), 12)
 
 
 def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
