@@ -57,7 +57,7 @@ class Forgotten:
 
     def covers(self, host: str) -> bool:
         """Whether a host is forgotten."""
-        return bool(self._entries) and self._covers(host)
+        return self.version > 0 and self._covers(host)
 
     @property
     def is_pending(self) -> bool:
