@@ -32,8 +32,8 @@ def forget(
     log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get
     tombstones, and the command says when the broker has removed the rest.
 
-    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that the log does not
-    know.
+    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host of which log and
+    archive have nothing.
     """
     if not hosts:
         raise UsageError("name a host")
