@@ -13,6 +13,7 @@ from crawler.warc.erasing import names_host
 from crawler.warc.exchange import exchange
 from farmwatch.crawl.orders import exclusions_of
 from stream.opening import open_log
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.text.user_errors import Exit
 from tests.support.front_door import SITE, Runner
 
@@ -84,3 +85,13 @@ def test_a_host_that_only_the_archive_has_is_forgotten(farmwatch: Runner, finish
     ran = farmwatch(*forget, "--set", f"crawl.warc_folder={archive}")
     assert ran.code == Exit.OK and "2 WARC records" in ran.err
     assert not names_host(archive / "a.warc.gz", host)
+
+
+def test_an_interrupted_removal_is_reported(farmwatch: Runner, finished: str) -> None:
+    """The host is in the ledger and its removal is not done: status says so until the command has completed it."""
+    with closing(open_log(finished)) as log:
+        log.append(Forgotten(log).outputs(SITE, ForgottenHost(at=1, by="ann@desk")))
+    said = "WARN  orders: a host is being forgotten, or `farmwatch forget` was interrupted"
+    assert said in farmwatch("status", "--log", finished).out.splitlines()
+    assert farmwatch("forget", SITE, "--yes", "--log", finished).code == Exit.OK
+    assert said not in farmwatch("status", "--log", finished).out
