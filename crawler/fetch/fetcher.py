@@ -61,8 +61,8 @@ class Fetcher:
         """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
         seconds.
 
-        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No redirect is
-        followed to a host that `excludes` names.
+        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No request
+        goes to a host that `excludes` names.
         """
         settings.check()
         self._settings = settings
@@ -215,6 +215,8 @@ class Fetcher:
         except GateClosed:
             raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000)) from None
         try:
+            if self._excludes(host):  # since the job began to wait
+                raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             self._record_start(context, host)
             context.requests.append(request)
             started = time.monotonic()

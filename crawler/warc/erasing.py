@@ -14,9 +14,10 @@ import struct
 import uuid
 import zlib
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crawler.warc.file import ENDING
+from crawler.warc.file import ENDING, OPEN
 from crawler.warc.reader import WarcFault, WarcRecord, records_of
 
 _HEAD_BYTES = 4096  # written last
@@ -26,18 +27,13 @@ _EMPTY = b"\x1f\x8b\x08\x10"  # the start of an empty record: gzip with a commen
 
 def archives_of(folder: Path) -> list[Path]:
     """The WARC files of a folder, including open ones."""
-    return sorted([*folder.glob(f"*{ENDING}"), *folder.glob(f"*{ENDING}.open")])
+    return sorted([*folder.glob(f"*{ENDING}"), *folder.glob(f"*{ENDING}{OPEN}")])
 
 
 def erase_hosts(path: Path, hosts: Collection[str]) -> int:
     """Erase the records of these hosts from a file; returns their number. A missing file has none. Raises OSError."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:  # a crawl closed and renamed it: the next attempt finds it
-        return 0
-    try:
-        size = os.fstat(descriptor).st_size
-        found = [(offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs]
+    with suppress(FileNotFoundError), _opened(path, os.O_RDWR) as descriptor:
+        found = list(_theirs(descriptor, hosts))
         for offset, end in found:
             empty = empty_record(end - offset)
             os.pwrite(descriptor, empty[_HEAD_BYTES:], offset + _HEAD_BYTES)
@@ -45,8 +41,14 @@ def erase_hosts(path: Path, hosts: Collection[str]) -> int:
             os.pwrite(descriptor, empty[:_HEAD_BYTES], offset)
         os.fdatasync(descriptor)
         return len(found)
-    finally:
-        os.close(descriptor)
+    return 0
+
+
+def names_host(path: Path, host: str) -> bool:
+    """Whether a file has a record of a host. Raises OSError."""
+    with suppress(FileNotFoundError), _opened(path, os.O_RDONLY) as descriptor:
+        return next(_theirs(descriptor, [host]), None) is not None
+    return False
 
 
 def empty_record(size: int) -> bytes:
@@ -79,6 +81,25 @@ def _deflated(text: bytes) -> bytes:
 
 def _member(packed: bytes, text: bytes, comment: bytes) -> bytes:
     return _EMPTY + bytes(5) + b"\xff" + comment + b"\0" + packed + struct.pack("<II", zlib.crc32(text), len(text))
+
+
+@contextmanager
+def _opened(path: Path, mode: int) -> Iterator[int]:
+    """A file of `archives_of`, also if a crawl has closed and renamed it since. Raises OSError."""
+    try:
+        descriptor = os.open(path, mode | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        descriptor = os.open(str(path).removesuffix(OPEN), mode | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _theirs(descriptor: int, hosts: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Offset and end of each record of these hosts."""
+    size = os.fstat(descriptor).st_size
+    return ((offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs)
 
 
 def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:

@@ -27,13 +27,13 @@ _DAY_S = 86_400
 
 
 class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost and yield of a site. The defaults: docs/explanation/sites.md and, for bytes, docs/how-to/deploy.md."""
+    """The cost and yield of a site. The defaults: docs/explanation/sites.md, docs/how-to/deploy.md, or supposed."""
 
-    classifiable: float = 0.31  # share of sites with a verdict llm or human
+    classifiable: float = 0.31  # share of sites with a verdict llm or human: supposed
     pages: float = 6.7  # per site; 5.7 with p0 = .10
     texts: float = 6.7  # scored articles per site
     page_bytes: float = 46_300.0  # on the log, all topics together
-    sites_a_query: float = 10.0  # new ones
+    sites_a_query: float = 10.0  # new ones: supposed
     sites: int = 0  # of the log with these figures; 0 = the defaults
 
 

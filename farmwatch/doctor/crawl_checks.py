@@ -16,6 +16,7 @@ from crawler.sources.usage import Usage, left, used
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.topics import CONTROL
 from stream.text.user_errors import ConfigError
@@ -38,7 +39,7 @@ def crawl(at: Subject) -> Results:
 
 
 def orders(at: Subject) -> Results:
-    """Whether the crawl is paused, by an operator or for want of disk. Raises BadRecord."""
+    """Pauses of the crawl, by an operator or for want of disk, and a removal that is not done. Raises BadRecord."""
     found = Orders(at.log) if at.log is not None else None
     mark = at.config.crawl.pause_below_bytes
     if found is not None and found.pause.on:
@@ -48,6 +49,11 @@ def orders(at: Subject) -> Results:
         if free is not None and free < mark:
             low = f"the disk of the {name} has {size(free)} free: the crawl pauses below {size(mark)}"
             yield warn(one_line(low), "free disk space, or lower crawl.pause_below_bytes; the crawl resumes by itself")
+    if at.log is not None and Forgotten(at.log).is_pending:
+        said = "a host is being forgotten, or `farmwatch forget` was interrupted"
+        yield warn(
+            said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
+        )
     excluded = sum(order.on for order in found.exclusions.values()) if found is not None else 0
     yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch exclude --list`)")
 

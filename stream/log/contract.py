@@ -121,7 +121,7 @@ class Erased(NamedTuple):
     """The outcome of `Log.erase`."""
 
     records: int  # existing records
-    gone_at_ms: int = 0  # time when the last of them leaves the log; 0 = now
+    gone_at_ms: int = 0  # when the last leaves; 0 = all have left; a compacted topic on Kafka has no date
 
 
 class StateReader(Protocol):

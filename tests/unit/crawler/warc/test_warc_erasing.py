@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.warc.erasing import archives_of, empty_record, erase_hosts
+from crawler.warc.erasing import archives_of, empty_record, erase_hosts, names_host
 from crawler.warc.exchange import exchange, warcinfo
 from crawler.warc.file import WarcFile
 from crawler.warc.reader import WarcFault, records_of
@@ -62,6 +62,17 @@ def test_records_of_a_host_become_empty(tmp_path: Path) -> None:
     assert [url for url in urls if url and f"//{HOST}/" in url] == []
     assert urls.count("http://kept.example/x") == 4 and urls.count("http://www.gone.example/x") == 2
     assert erase_hosts(path, [HOST]) == 0
+
+
+def test_a_file_that_was_closed_meanwhile_is_erased(tmp_path: Path) -> None:
+    """A crawl may rename a file after the folder was listed: its records are found under the final name."""
+    file = WarcFile(tmp_path, "a")
+    file.append(b"".join(member.data for member in exchange(capture(HOST), "<urn:uuid:1>")))
+    (path,) = archives_of(tmp_path)
+    file.close()
+    assert names_host(path, HOST) and not names_host(path, "kept.example")
+    assert erase_hosts(path, [HOST]) == 2
+    assert not any(names_host(each, HOST) for each in archives_of(tmp_path))
 
 
 def test_a_file_that_is_being_written_is_erased_too(tmp_path: Path) -> None:
