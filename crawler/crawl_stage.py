@@ -1,4 +1,4 @@
-"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in a thread beside it.
+"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in another thread.
 
 Requests are made only for committed claims: a claim goes to the fetch thread after its batch has committed. The result
 changes the frontier in a later batch, together with the page record. After a crash, a rollback or a rebalance the URL
@@ -97,7 +97,7 @@ class CrawlStage(Stage):
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way. Thread-safe."""
+        """Number of requests in flight. Thread-safe."""
         return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
@@ -184,7 +184,10 @@ class CrawlStage(Stage):
             self._since[ctx.partition] = ctx.now_ms
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in one, and those under way finish. Raises as `CrawlOrders.look`."""
+        """Begin or end a pause: no request starts in it, and requests in flight finish.
+
+        Raises as `CrawlOrders.look`.
+        """
         if self._orders is None:
             return
         self._orders.look()

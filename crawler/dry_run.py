@@ -1,11 +1,10 @@
-"""A dry run: the requests that a crawl would make now, their times, and why others would not be made. No request is
-made.
+"""A dry run: the requests that a crawl would make now, their times, and the reasons against others.
 
-Runs the frontier on a copy of the committed rows, one site at a time: stages its new hits and decisions, then calls
-`Frontier.claim` at the time when the site is due. Results that later requests depend on are simulated: robots.txt is
-the stored one (404 if none), tdmrep.json is absent, sitemaps and pages list nothing, and responses take no time. Then
-the delay per registrable domain is applied to all sites. Unknown to a dry run: addresses (no DNS), requests in flight
-in a running crawl, and response times.
+No request is made. It runs the frontier on a copy of the committed rows, one site at a time: stages its new hits and
+decisions, then calls `Frontier.claim` at the time when the site is due. Results that later requests depend on are
+simulated: robots.txt is the stored one (404 if none), tdmrep.json is absent, sitemaps and pages list nothing, and
+responses take no time. Then the delay per registrable domain is applied to all sites. Unknown to a dry run: addresses
+(no DNS), requests in flight in a running crawl, and response times.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from stream.text.registrable_domain import registrable_domain
 
 REFUSALS_KEPT = 100  # of a site
 _UNUSABLE_KEPT = 10
-_STEPS = 10_000  # looks at one site; each makes a request, ends URLs, or waits
+_STEPS = 10_000  # steps for one site; each makes a request, ends URLs, or waits
 _EVER_MS = _ALL = 2**62
 
 
@@ -68,7 +67,7 @@ class SitePlan(msgspec.Struct, kw_only=True):
     queued_in: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
     new_hits: int = 0  # not read by CRAWL yet
     imported: int = 0  # of them, with an imported page
-    unusable: list[str] = []  # why some of them are no hits of the site, the first of them
+    unusable: list[str] = []  # why some of them are not hits of the site, the first of them
     refused: int = 0  # URLs refused without a request
     refusals: list[Refusal] = []  # the first of them
     fetched: int = 0  # pages so far

@@ -21,7 +21,7 @@ from stream.schema.topics import HITS, PAGES
 
 BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OUTPUTS = 2000
-_OUTPUT_BYTES = 500  # memory of an output beside its key and value, about
+_OUTPUT_BYTES = 500  # approximate memory of an output besides its key and value
 
 
 class _HeadOfHit(Record, frozen=True, kw_only=True):

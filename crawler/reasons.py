@@ -1,6 +1,7 @@
 """The meaning of every reason on a page record, a site or a parked host. docs/reference/reasons.md shows them.
 
-Most reasons end one URL. Those of `crawler.frontier.rows.Stop` stop a site, and then stand on its remaining URLs.
+Most reasons end one URL. Those of `crawler.frontier.rows.Stop` stop a site, and are then the reasons of its remaining
+URLs.
 """
 
 from __future__ import annotations

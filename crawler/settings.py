@@ -10,9 +10,9 @@ import msgspec
 from crawler.errors import BadCrawlSettings, NoContact
 from stream.text.ranges import Count, PositiveBytes, PositiveCount, PositiveSeconds, Seconds, SizeBytes
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token as RFC 9309 section 2.2.1 has it
+_NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
-_BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even where zstd gains nothing
+_BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -33,17 +33,17 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     crawl_delay_cap_s: Seconds = 120.0  # robots Crawl-delay is obeyed up to here; beyond it the site is skipped
     retry_s: PositiveSeconds = 30.0  # seconds before the first retry of a failed request; doubles with each
     park_cap_s: Seconds = 3600.0  # longest wait that a Retry-After or a doubled retry may ask for, seconds
-    robots_ttl_s: PositiveSeconds = 86_400.0  # seconds that a robots.txt is believed
-    robots_retry_s: Seconds = 3600.0  # seconds until a robots.txt that answered with an error is asked again
+    robots_ttl_s: PositiveSeconds = 86_400.0  # seconds that a robots.txt is valid
+    robots_retry_s: Seconds = 3600.0  # seconds until a robots.txt that answered with an error is requested again
     robots_tries: PositiveCount = 3  # attempts at a robots.txt before the site is given up
-    ask_tdmrep: bool = True  # ask each site for /.well-known/tdmrep.json, in which owners reserve data mining
+    ask_tdmrep: bool = True  # request /.well-known/tdmrep.json of each site, in which owners reserve data mining
     obey_opt_out: bool = False  # True: pages that opt out of mining are recorded as refused, without a body
 
     # How much of a site
     page_budget: PositiveCount = 40  # fetched pages per site and term (tally.term_days)
     requests_per_page: PositiveCount = 3  # a site is left after page_budget times this many requests for pages
     tries: PositiveCount = 3  # attempts at a page, and connection failures in a row until a site is given up
-    url_cap: Count = 500  # URLs known per site beyond those of its hits: a trap for crawlers ends here
+    url_cap: Count = 500  # URLs known per site beyond those of its hits; this ends crawler traps
     link_depth: Count = 3  # links followed from a hit or sitemap URL
     use_sitemaps: bool = True
     use_links: bool = True
@@ -52,17 +52,17 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     stop_when_decided: bool = True  # False: a decision on the site does not stop it (reproducible runs)
     network_wait_s: Seconds = 21_600.0  # seconds that no site is given up while none answers: our network; 0: never
 
-    # Asking again, as long as the site is not stopped: seconds after which a URL of that status is asked for again; 0:
-    # never. One that failed (fetch_error) is asked again by retry_s and tries.
+    # Revisits while the site is not stopped: seconds after which a URL of that status is requested again; 0: never. A
+    # failed one (fetch_error) follows retry_s and tries.
     refetch_fetched_s: Seconds = (
-        2_592_000.0  # with If-None-Match and If-Modified-Since; the sitemaps are read again, too
+        2_592_000.0  # with If-None-Match and If-Modified-Since; the sitemaps are read again too
     )
-    refetch_redirection_s: Seconds = 0.0  # a URL that another one leads to
-    refetch_error_s: Seconds = 0.0  # one that failed for good
-    refetch_refused_s: Seconds = 0.0  # one that robots.txt or an opt-out forbade
+    refetch_redirection_s: Seconds = 0.0  # a URL that another one redirects to
+    refetch_error_s: Seconds = 0.0  # a URL that failed for good
+    refetch_refused_s: Seconds = 0.0  # a URL that robots.txt or an opt-out disallows
 
     # One request
-    max_in_flight: PositiveCount = 64  # requests under way in this process
+    max_in_flight: PositiveCount = 64  # requests in flight in this process
     body_bytes: Annotated[int, msgspec.Meta(ge=1, le=_BODY_CAP_BYTES)] = (
         2 * 1024 * 1024
     )  # inflated bytes kept of a page; more is cut off and flagged
@@ -74,8 +74,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     dns_least_s: PositiveSeconds = 60.0  # seconds that a DNS answer is kept at least, whatever its time to live,
     dns_most_s: PositiveSeconds = 3600.0  # and at most
 
-    # What is kept beside the log
-    warc_folder: str = ""  # everything fetched goes to WARC files in this folder, too; empty: none are written
+    # Stored besides the log
+    warc_folder: str = ""  # WARC files with everything fetched go to this folder; empty: none are written
     warc_bytes: PositiveBytes = 1_000_000_000  # compressed bytes after which a new file begins
     warc_s: PositiveSeconds = 3600.0  # seconds after which a new file begins
 
@@ -84,7 +84,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     # Tests and the demo
     allow_private: bool = False  # True lifts the guard against private addresses
-    resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", in place of DNS; needs allow_private
+    resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", instead of DNS; needs allow_private
 
     def check(self, *, contact_required: bool = True) -> None:
         """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings.
@@ -120,7 +120,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def _version() -> str:
-    import importlib.metadata  # slow to load, and not wanted by the command line
+    import importlib.metadata  # slow to load, and not needed by the command line
 
     try:
         return importlib.metadata.version("farmwatch")

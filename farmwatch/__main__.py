@@ -58,14 +58,14 @@ def main() -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Open /dev/null in place of a standard stream that is closed (`2>&-`); Python has None there.
+    """Open /dev/null for each closed standard stream (`2>&-`), for which Python has None.
 
-    The next file that is opened would get its descriptor, and the output of the stream with it: so do this first.
+    Otherwise the next opened file gets its descriptor, and with it the output of the stream: call this first.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # as the lowest free descriptor is given out
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # it gets the lowest free descriptor
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
-            os.set_inheritable(nowhere, True)  # for processes that are started by this one
+            os.set_inheritable(nowhere, True)  # for child processes
             setattr(sys, name, os.fdopen(nowhere, mode))
 
 

@@ -17,7 +17,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Extraction processes; 0 = one per core."""
 
     time_limit_s: PositiveSeconds = 10.0
-    """Seconds of wall clock a page may take before its worker is killed."""
+    """Seconds of wall clock that a page may take before its worker is killed."""
 
     recycle_pages: PositiveCount = 5_000
     """Pages after which a worker is replaced by a fresh one."""
@@ -26,7 +26,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
 
     extractor: Literal["trafilatura", "resiliparse"] = "trafilatura"
-    """What finds the main text (epoch). `resiliparse` is faster, its text has no known links, lists and tables, and
+    """Extractor of the main text (epoch). `resiliparse` is faster, its text has no known links, lists and tables, and
     `pip install 'farmwatch[resiliparse]'` installs it."""
 
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
@@ -42,23 +42,23 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
 
     tokenizer: Literal["whitespace", "words"] = "whitespace"
-    """What the quality measures count (epoch): `whitespace` takes any text between white space as one token, `words`
-    takes words and punctuation marks apart."""
+    """Tokens of the quality measures (epoch): `whitespace` takes any text between white space as one token, `words`
+    separates words and punctuation marks."""
 
     chunk_mode: Literal["text", "block"] = "text"
-    """`text` cuts the main text as a whole, `block` starts the chunker anew at each line (epoch)."""
+    """`text` cuts the main text as a whole, `block` restarts the chunker at each line (epoch)."""
 
     chunk_ids_per_site: PositiveCount = 5_000
-    """Chunk identities remembered of a site; the oldest pages lose theirs first (epoch)."""
+    """Chunk identities remembered per site; the oldest pages lose theirs first (epoch)."""
 
     shingles_per_site: PositiveCount = 20_000
-    """Shingles remembered of a site; of the oldest pages only a sketch of them is left (epoch)."""
+    """Shingles remembered per site; of the oldest pages only a sketch stays (epoch)."""
 
     pages_per_site: PositiveCount = 500
-    """Pages remembered of a site; the oldest page goes first (epoch)."""
+    """Pages remembered per site; the oldest page is dropped first (epoch)."""
 
     site_cache_bytes: PositiveBytes = 200_000_000
-    """Bytes of what is remembered of all sites held in memory; beyond, the site not seen for longest is read again."""
+    """Memory for the remembered sites, in bytes; beyond it, the least recently used site is read again."""
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,1 +1,1 @@
-"""Runs over stored records: other rules or detectors beside the live run."""
+"""Runs over stored records: other rules or detectors, next to the live run."""

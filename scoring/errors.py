@@ -10,7 +10,7 @@ class ScoringError(FarmwatchError):
 
 
 class UnknownDetector(ScoringError):
-    """The configuration names a detector that this farmwatch does not have. The operator takes one of those listed."""
+    """The configuration names a detector that does not exist. The operator uses one of the listed names."""
 
     exit = Exit.USAGE
 
@@ -24,7 +24,7 @@ class BadTrainingData(ScoringError):
 
 
 class TooFewLabels(BadTrainingData):
-    """There are too few labelled texts or sites to learn from. The operator labels as many as the message says."""
+    """Too few labelled texts or sites to learn from. The operator labels as many as the message says."""
 
     exit = Exit.PROBLEM
 
@@ -41,37 +41,37 @@ class TrainingRefused(ScoringError):
 
 
 class BadParameters(ScoringError, ValueError):
-    """Parameters of a test or an interval make no sense, such as p0 >= p1. The operator corrects those named.
+    """Parameters of a test or an interval are invalid, such as p0 >= p1. The operator corrects the named ones.
 
-    A ValueError, so a decoder adds the place to the message.
+    A ValueError, so that a decoder adds the place to the message.
     """
 
     exit = Exit.USAGE
 
 
 class BadIdentity(ScoringError):
-    """A string is no detector's identity. The message has the right form."""
+    """A string is not a detector's identity. The message has the right form."""
 
 
 class PooledDetectors(ScoringError):
-    """Scores, verdicts or rows of two detectors would be counted together. The operator counts each by itself."""
+    """Scores, verdicts or rows of two detectors would be counted together. The operator counts them separately."""
 
 
 class BadThresholds(ScoringError):
     """A threshold set is broken, or belongs to another detector.
 
-    The operator mends `score.thresholds`, or runs `farmwatch calibrate`.
+    The operator corrects `score.thresholds`, or runs `farmwatch calibrate`.
     """
 
 
 class UnknownThresholds(BadThresholds):
-    """No threshold set of this name is published for the detector. The operator names one that is, or a file."""
+    """No threshold set of this name is published for the detector. The operator names a published one, or a file."""
 
     exit = Exit.USAGE
 
 
 class CalibrationRefused(ScoringError):
-    """Labelled texts give no threshold: too few, of one label, or not told apart. The operator labels more."""
+    """Labelled texts give no threshold: too few, of one label, or inseparable. The operator labels more."""
 
 
 class Uncalibrated(ScoringError):
@@ -83,9 +83,9 @@ class MissingModel(ScoringError):
 
 
 class UnsupportedModel(ScoringError):
-    """A language model cannot be scored with, alone or beside the other one of the pair.
+    """A language model cannot be used for scores, alone or with the other one of the pair.
 
-    The operator takes another model, such as a base model and its instruction-tuned sister, or a smaller max_tokens.
+    The operator uses another model, such as a base model and its instruction-tuned sister, or a smaller max_tokens.
     """
 
 
@@ -96,7 +96,7 @@ class NoDevice(ScoringError):
 class OutOfDeviceMemory(ScoringError):
     """A batch that fitted before does not fit now, even in smaller parts.
 
-    The operator looks for other users of the card.
+    The operator looks for other users of the GPU.
     """
 
     retriable = True
@@ -119,18 +119,18 @@ class CannotScore(ScoringError):
 
 
 class DeviceGone(ScoringError):
-    """The device failed several times in a row with nothing scored in between: the process ends.
+    """The device failed several times in a row without a scored text in between: the process ends.
 
-    Its supervisor starts another. If that fails too, the operator looks at the card and its driver.
+    Its supervisor starts another. If that fails too, the operator checks the GPU and its driver.
     """
 
-    fatal = True  # not the fault of a record: none is dead-lettered for it
+    fatal = True  # not the fault of a record, so that none is dead-lettered
 
 
 class NoSiteTest(ScoringError):
-    """No numbers are known by which this detector's scores judge sites.
+    """There are no numbers with which this detector's scores judge sites.
 
-    The operator calibrates it on labelled sites, sets the numbers, or takes another method or detector.
+    The operator calibrates it on labelled sites, sets the numbers, or uses another method or detector.
     """
 
 

@@ -15,7 +15,7 @@ Measure = Literal["binoculars", "fast-detectgpt"]
 
 MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
 
-UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector that has no threshold set
+UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector without a threshold set
 _IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
 
 _LONGEST_IDENTITY = 300
@@ -27,14 +27,14 @@ _FORMS: dict[str, str] = {
 
 
 class TextScore(msgspec.Struct, frozen=True, kw_only=True):
-    """A detector's score of one text, and fields of a line of `farmwatch score`, whose names and order stay.
+    """A detector's score of one text, and fields of a line of `farmwatch score`, whose names and order are fixed.
 
-    Where the detector abstains, score, p_llm and flag are None and `abstain` says why.
+    If the detector abstains, score, p_llm and flag are None and `abstain` has the reason.
     """
 
     score: float | None = None  # the detector's own scale
-    p_llm: float | None = None  # calibrated probability, where the detector has one
-    flag: bool | None = None  # True = looks like a language model's
+    p_llm: float | None = None  # calibrated probability, if the detector has one
+    flag: bool | None = None  # True = looks like a language model's text
     abstain: str = ""  # a word: too_short, too_long, few_function_words, …; "" = not abstained
     tokens: int = 0  # tokens that the detector read
 
@@ -42,7 +42,7 @@ class TextScore(msgspec.Struct, frozen=True, kw_only=True):
 class DetectorCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of the detectors since the start, and current memory of their device."""
 
-    tokens: int = 0  # of the texts that were read
+    tokens: int = 0  # of the read texts
     padding: int = 0  # computed padding positions
     out_of_memory: int = 0
     lost: int = 0  # losses of the device
@@ -115,7 +115,7 @@ MethodName = Literal["sprt", "gaussian", "deciles"]
 
 
 class PageScore(msgspec.Struct, frozen=True):
-    """A detector's score of one text of a site; None = not known. A text on which it abstained has none."""
+    """A detector's score of one text of a site; None = unknown. A text on which it abstained has none."""
 
     flag: bool | None
     score: float | None = None  # on the detector's own scale; finite
@@ -126,16 +126,16 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """A method's verdict on a site, and its evidence."""
 
     verdict: str  # llm | human | undecided | unclassifiable
-    pages_used: int  # scores up to the decision; all of them where there is none
+    pages_used: int  # scores up to the decision; all of them without a decision
     flagged: int  # of pages_used
-    llr: float  # after pages_used, nats; > 0: evidence for llm. Of `deciles`: the margin of the support vector machine
-    pages: int  # usable scores there were before the site closed
+    llr: float  # after pages_used, nats; > 0: evidence for llm. For `deciles`: the margin of the support vector machine
+    pages: int  # usable scores before the site closed
     method: MethodName = "sprt"
-    decided_at: int = 0  # fetch time of the page with which the site was first decided, ms; 0 = not decided
+    decided_at: int = 0  # fetch time of the page that first decided the site, ms; 0 = not decided
     before: str = ""  # the verdict that later pages corrected; "" = none
-    before_pages: int = 0  # scores on which it had rested
+    before_pages: int = 0  # scores that it was based on
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
-    closed: bool = False  # scores came after the site closed: no later one is evidence either
+    closed: bool = False  # scores came after the site closed, so that later ones are not evidence either
 
 
 class SiteMethod(Protocol):
@@ -150,7 +150,7 @@ class SiteMethod(Protocol):
         """Differs for methods of one name whose verdicts may differ."""
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by page scores in the order of their fetch; those without the needed number are passed over."""
+        """Judge a site by page scores in the order of their fetch; pages without the needed number are skipped."""
 
     def evidence(self, verdict: SiteVerdict) -> str:
         """Explain a verdict in one sentence."""

@@ -1,4 +1,4 @@
-"""The configured site method, with numbers of the settings or else of the detector."""
+"""The configured site method, with numbers of the settings or of the detector."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scoring.sites.stored_method import StoredMethod
 def site_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> StoredMethod:
     """The method of `settings` for page scores of the identity `detector`.
 
-    `site_test` is that of the detector's threshold set: `sprt` takes it where the settings have no numbers. Raises
-    NoSiteTest where no numbers belong to the detector, BadSiteNumbers for a file of deciles that cannot be used.
+    `site_test` is that of the detector's threshold set: `sprt` uses it if the settings have no numbers. Raises
+    NoSiteTest if no numbers belong to the detector, BadSiteNumbers for an unusable file of deciles.
     """
     close_after_ms = round(settings.close_after_s * 1000)
     if settings.method == "deciles":

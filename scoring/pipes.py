@@ -49,11 +49,11 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
     scored: int  # lines with a flag
-    flagged: int  # of them, taken for LLM text
+    flagged: int  # those flagged as LLM text
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Input of `estimate`; further fields of a line are ignored. A line without a site is a site of its own."""
+    """Input of `estimate`; further fields of a line are ignored. A line without a site is a separate site."""
 
     site: str | None = None
     verdict: Literal["llm", "human", "undecided", "unclassifiable"]
@@ -73,7 +73,7 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine]:
-    """Judge each site by `method`; sites in the order in which they first appear, their pages in the order given."""
+    """Judge each site by `method`; sites in the order of their first line, their pages in the given order."""
     sites: dict[str, list[FlagLine]] = {}
     for line in lines:
         sites.setdefault(line.site, []).append(line)
@@ -101,7 +101,7 @@ def estimate_sites(
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
-    The interval is clustered by registrable domain and query. A line without a site is of a domain of its own.
+    The interval is clustered by registrable domain and query. A line without a site is a separate domain.
 
     Raises PooledDetectors for lines of two detectors, rulesets, site methods or runs, of which none may be left out by
     a later line of its site, and as `scoring.estimate`. Lines that do not name one are of none that others name.
@@ -127,7 +127,7 @@ def _row(line: SiteVerdictLine) -> SiteState:
 
 
 def _names(line: SiteVerdictLine) -> dict[str, str]:
-    """The detector and so on that a line names, each "" where it names none."""
+    """The detector and other names of a line, each "" if it names none."""
     named = {
         "detector": line.detector or "",
         "ruleset": f"{line.ruleset or ''} {line.digest or ''}".strip(),

@@ -1,6 +1,6 @@
 """A cache of scores: a text is read once for all of its pages, sites and batches.
 
-The scores of the texts used last are kept. For a text that another batch is reading, the caller waits.
+The scores of recently used texts are kept. If another batch is reading a text, the caller waits.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class ScoreMemory:
     """An LRU cache of scores by text digest, for at most `capacity` texts. Thread safe."""
 
     def __init__(self, capacity: int) -> None:
-        """0 = nothing is kept; texts that are being read are shared nevertheless."""
+        """0 = no score is kept; texts that are being read are still shared."""
         self._capacity = capacity
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Scores] = OrderedDict()  # the one used last is last
+        self._known: OrderedDict[str, Scores] = OrderedDict()  # the most recently used one is last
         self._coming: dict[str, Future[Scores | None]] = {}  # None: its reader failed
 
     def look(self, texts: Mapping[str, str], compute: Compute) -> CachedScores:

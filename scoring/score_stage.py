@@ -5,12 +5,12 @@ detector, and is the same for all sites with the text, but each score goes to on
 site: otherwise another site's score of the same text could replace it before TALLY has read it.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
-once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
-the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
-SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request counts as
-`unanswered`. A replay that resumes finds its text without a score, and asks again.
+once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read again, because they
+measure the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted:
+where SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request
+counts as `unanswered`. A replay that resumes finds its text without a score, and asks again.
 
-The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
+The detectors are loaded in a separate thread, because large models take minutes, and this process must hold its
 partitions and answer meanwhile. /readyz turns to 200 when they have scored something. If they cannot be loaded, the
 process ends and says why.
 """
@@ -44,7 +44,7 @@ class RequestScores(NamedTuple):
     """The scores of a request's text. Only the first request of a batch carries the batch's time."""
 
     scores: Scores  # empty: the requested detector is not running
-    read: bool  # for this request; False = cached, or earlier in the batch
+    read: bool  # read for this request; False = cached, or earlier in the batch
     batch_s: float | None
 
 
@@ -84,7 +84,7 @@ class ScoreStage(Stage):
         self._metrics = metrics
         self._clock = clock
         self._published = DetectorCounts()
-        self._ended_s = 0.0  # when the last batch was scored
+        self._ended_s = 0.0  # end of the last batch
         self._ending = threading.Lock()
         self._detectors: Future[DetectorSet] = Future()
         threading.Thread(target=self._load, args=(load,), name="score-load", daemon=True).start()
@@ -129,7 +129,7 @@ class ScoreStage(Stage):
             score = score_of(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
-            if number is not None and not is_canary(record.site):  # chosen pages are no sample of the web
+            if number is not None and not is_canary(record.site):  # selected pages are not a sample of the web
                 ctx.meter.observe("page_score", number, run=record.run, detector=identity)
         result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
@@ -139,7 +139,7 @@ class ScoreStage(Stage):
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Publish the counts of the devices. Raises CannotScore if the detectors could not be loaded."""
-        del contexts  # nothing is kept by partition
+        del contexts  # no state by partition
         if self._detectors.done():
             self._publish(self._detectors.result().work())
 
@@ -175,17 +175,17 @@ class ScoreStage(Stage):
 
     def close(self) -> None:
         """Stop the detectors' threads; a call that waits for detectors to be loaded fails."""
-        with suppress(Exception):  # they may be there already, or be no more than an error
+        with suppress(Exception):  # they may be loaded already, or be an error
             self._detectors.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
         if self._works():
             self._detectors.result().close()
 
     def _works(self) -> bool:
-        """True when there are detectors, rather than none yet or an error."""
+        """Whether the detectors are loaded without an error."""
         return self._detectors.done() and self._detectors.exception() is None
 
     def _busy_s(self, started: float) -> float:
-        """Seconds since `started`, or since the batch before this one ended: what it waited for that is not its own."""
+        """Seconds since `started`, or since the previous batch ended, which excludes the wait for that batch."""
         with self._ending:
             now = self._clock()
             started, self._ended_s = max(started, self._ended_s), now

@@ -19,16 +19,16 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of SCORE, in order of use."""
 
     detectors: list[str] = msgspec.field(default_factory=lambda: ["lite-ngram"])
-    """Names of the detectors, side by side, each its own identity; `farmwatch detectors` lists them."""
+    """Names of the detectors, each with its own identity; `farmwatch detectors` lists them."""
     weights: Path | None = None
-    """Weights file of lite-ngram in place of the one that ships with farmwatch; its numbers lie beside it as .json."""
+    """Weights file of lite-ngram instead of the shipped one; its numbers are next to it as .json."""
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of `farmwatch calibrate`."""
     batch_texts: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
-    """Texts of a batch; 0: 256, or 16 where a pair of models reads on a cpu. Two batches are in flight, and a live text
-    waits for at most these when replays are scored."""
+    """Texts per batch; 0: 256, or 16 if a pair of models reads on a cpu. Two batches are in flight, and a live text
+    waits for at most these while replays are scored."""
     remembered_texts: Count = 20_000
-    """Texts whose scores are kept in memory and not computed again; 0 = none."""
+    """Texts whose scores are kept in memory; 0 = none."""
     pair: PairSettings = PairSettings()
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def texts_at_once(self) -> int:
-        """Texts of a batch: as set, or else by the device; a stop may repeat a batch."""
+        """Texts per batch: as set, or else by the device; a stop may repeat a batch."""
         return self.batch_texts or (16 if self.uses_pair and self.pair.device == "cpu" else 256)
 
     @property
@@ -52,9 +52,9 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of TALLY, in order of use."""
 
     detector: str = ""
-    """Whose scores make the site verdicts: a name among score.detectors, or a whole identity; "": the first name."""
+    """Detector that decides site verdicts: a name in score.detectors, or a whole identity; "": the first name."""
     method: MethodName = "sprt"
-    """How a site is judged: sprt (flags), gaussian (scores) or deciles (15 pages or more): docs/explanation/sites.md"""
+    """The site method: sprt (flags), gaussian (scores) or deciles (15 pages or more): docs/explanation/sites.md"""
     sprt: SprtParams | None = None
     """Parameters of the sequential test: a table such as `{p0 = 0.3, p1 = 0.6}`, whose other keys have the defaults
     below; unset: those of the threshold set, else those that belong to the detector."""
@@ -62,13 +62,13 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the method gaussian: a table, whose other keys have the defaults below; unset: those that belong to
     the detector, where there are any."""
     deciles: Path | None = None
-    """File of `farmwatch train-sites` in place of the decile numbers that ship with farmwatch."""
+    """File of `farmwatch train-sites` instead of the decile numbers that ship with farmwatch."""
     enough_articles: PositiveCount = 20
     """Usable scores (articles of different text, not abstained) after which crawling stops without a verdict."""
     mixed_articles: PositiveCount | None = None
     """The same for a mixed site, decided or not; unset: twice enough_articles."""
     close_after_s: Seconds = 86_400.0
-    """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
+    """Seconds after the deciding page in which later pages may still correct a site's verdict; 0 = none may."""
     term_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 90.0
     """Days for which a verdict holds, counted from the site's first page; then the site is measured again."""
 

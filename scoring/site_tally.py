@@ -33,14 +33,14 @@ import xxhash
 from scoring.interface import PageScore, SiteVerdict
 from stream.schema.projection import projection_of
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict
-from stream.schema.vocabulary import DECIDED
+from stream.schema.vocabulary import DECIDED, UNCLASSIFIABLE
 
 ARTICLE = "article"
 
 MAX_QUERIES = 1000  # query ids of a site's row
 MAX_DAYS = 400  # days with a hit of a site's row: the newest
-SPARE_TEXTS = 256  # scores of a detector whose texts no page has: more than come before their verdicts
-MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those that spoke last
+SPARE_TEXTS = 256  # scores of a detector for texts without a page: more than arrive before their verdicts
+MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those with the newest scores
 
 _DAY_MS = 86_400_000
 
@@ -70,7 +70,7 @@ class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
     fetched_at: int
     fetch_id: str
     text_digest: str
-    digest: str  # of the ruleset that said so
+    digest: str  # of the ruleset of that verdict
 
 
 class PageEntry(msgspec.Struct, array_like=True, frozen=True):
@@ -86,7 +86,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):
-    """A detector's score of a text; flag None = it abstained, score None = it was no finite number."""
+    """A detector's score of a text; flag None = it abstained, score None = not a finite number."""
 
     flag: bool | None
     score: float | None = None
@@ -98,8 +98,8 @@ class TermPages(msgspec.Struct, array_like=True):
     pages: dict[str, PageEntry]  # by page id
     ruleset: str
     digest: str
-    emitted: bytes = b""  # digest of its row that was emitted last
-    epoch: str = ""  # feature epoch of the pages; "" = not known
+    emitted: bytes = b""  # digest of the last emitted row
+    epoch: str = ""  # feature epoch of the pages; "" = unknown
 
 
 class SiteTally(msgspec.Struct, array_like=True):
@@ -110,28 +110,28 @@ class SiteTally(msgspec.Struct, array_like=True):
     queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hits
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # of the newest term, by page id
-    unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
+    unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the following fields
     ruleset: str = ""
     digest: str = ""
-    emitted: bytes = b""  # digest of the row that was emitted last
-    stopped: str = ""  # reason of the decision that was emitted; "" = none yet
+    emitted: bytes = b""  # digest of the last emitted row
+    stopped: str = ""  # reason of the last emitted decision; "" = none yet
     layout: Literal[3] = 3  # of the fields
     scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
     days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
-    first: int = 0  # fetch time of the first page that was crawled, ms; 0 = none is known
-    term_ms: int = 0  # length of a term; 0 = there is but one
+    first: int = 0  # fetch time of the first crawled page, ms; 0 = unknown
+    term_ms: int = 0  # length of a term; 0 = there is only one
     term: int = 0  # the newest with a page
     earlier: dict[int, TermPages] = msgspec.field(default_factory=dict)  # by term
-    kept_from: int = 0  # ms; of terms before, the pages are forgotten and the rows stay as they are
-    reopened: int = 0  # the term for which CRAWL was last told to measure the site again
-    dropped: list[int] = msgspec.field(default_factory=list)  # terms without pages that have a row: it must go
-    epoch: str = ""  # feature epoch of the pages of the newest term; "" = not known
+    kept_from: int = 0  # ms; the pages of earlier terms are dropped and their rows stay
+    reopened: int = 0  # the last term for which CRAWL was told to measure the site again
+    dropped: list[int] = msgspec.field(default_factory=list)  # terms with a row but without pages: it must go
+    epoch: str = ""  # feature epoch of the pages of the newest term; "" = unknown
 
     @staticmethod
     def load(data: bytes | None, term_ms: int) -> SiteTally:
         """Read a tally back; None is a site not seen before. With other terms than before its pages are regrouped."""
         tally = SiteTally() if data is None else _decoder.decode(data)
-        if tally.term_ms == 0:  # also of a farmwatch that knew no terms
+        if tally.term_ms == 0:  # also from a farmwatch without terms
             tally.first = min(((page.evidence or page).fetched_at for page in tally.pages.values()), default=0)
         if tally.term_ms != term_ms:
             tally.term_ms = term_ms
@@ -165,7 +165,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.first = verdict.first_at
             self._regroup()
         term = self.term_of(verdict.fetched_at)
-        if self.start_of(term) < self.kept_from:
+        if term < self.term and self.start_of(term) < self.kept_from:
             return
         pages = self._open(term, verdict.ruleset, verdict.digest, verdict.epoch)
         known = pages.get(verdict.page_id)
@@ -185,16 +185,16 @@ class SiteTally(msgspec.Struct, array_like=True):
         pages[verdict.page_id] = entry
 
     def term_of(self, at_ms: int) -> int:
-        """The term of the site that holds this time; 0 where no page or no term is known."""
+        """The term of the site that contains this time; 0 if no page or no term is known."""
         return (at_ms - self.first) // self.term_ms if self.first and self.term_ms and at_ms > self.first else 0
 
     def start_of(self, term: int) -> int:
-        """When a term of the site begins, ms; 0 = not known."""
+        """When a term of the site begins, ms; 0 = unknown."""
         return self.first + term * self.term_ms if self.first and self.term_ms else 0
 
-    def forget_terms(self, now_ms: int) -> None:
-        """Drop pages and scores of terms that ended a whole term ago: no record of theirs is still to come."""
-        for term in [term for term in self.earlier if self.start_of(term + 2) <= now_ms]:
+    def forget_terms(self) -> None:
+        """Drop pages and scores of all terms but the newest two: no more of their records will come."""
+        for term in [term for term in self.earlier if term + 1 < self.term]:
             texts = _texts(self.earlier.pop(term).pages)
             self.kept_from = max(self.kept_from, self.start_of(term + 1))
             for text in texts - self._needed():
@@ -204,7 +204,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     def _open(self, term: int, ruleset: str, digest: str, epoch: str) -> dict[str, PageEntry]:
         """The pages of a term, of which this ruleset judges one now, measured in this epoch.
 
-        Features of two epochs cannot be compared: pages of another one are dropped.
+        Features of two epochs cannot be compared, so that pages of another one are dropped.
         """
         if term > self.term and self.pages:
             self.earlier[self.term] = TermPages(self.pages, self.ruleset, self.digest, epoch=self.epoch)
@@ -221,23 +221,24 @@ class SiteTally(msgspec.Struct, array_like=True):
         return found.pages
 
     def _regroup(self) -> None:
-        """Put every page into its term anew: the first page, or the length of a term, is another."""
-        pages = [page for of_term in self._all_pages() for page in of_term.items()]
+        """Assign every page to its term again, because the first page or the length of a term has changed."""
+        terms = [*self.earlier.values(), self.of_term(self.term)]
+        pages = [(name, page, of) for of in terms for name, page in of.pages.items()]
         rows = {*self.earlier, *self.dropped}
         stopped, self.pages, self.earlier, self.term = self.stopped, {}, {}, 0
-        for name, page in sorted(pages, key=lambda named: named[1].fetched_at):
+        for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
             at, first = page.fetched_at, page.evidence
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
                 begun = PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first)
-                self._put(name, begun)
+                self._put(name, begun, of)
                 again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest)
                 page = msgspec.structs.replace(page, evidence=again if page.article else None)
-            self._put(name, page)
+            self._put(name, page, of)
         self.stopped = stopped
         self.dropped = sorted(rows.difference(self.earlier))
 
-    def _put(self, name: str, page: PageEntry) -> None:
-        self._open(self.term_of(page.fetched_at), self.ruleset, self.digest, self.epoch)[name] = page
+    def _put(self, name: str, page: PageEntry, of: TermPages) -> None:
+        self._open(self.term_of(page.fetched_at), of.ruleset, of.digest, of.epoch)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""
@@ -260,14 +261,14 @@ class SiteTally(msgspec.Struct, array_like=True):
                 del said[text]
 
     def _needed(self) -> set[str]:
-        """Texts whose scores rows are made of."""
+        """Texts whose scores are used by rows."""
         return set().union(*map(_texts, self._all_pages()))
 
     def _all_pages(self) -> list[dict[str, PageEntry]]:
         return [*(of.pages for of in self.earlier.values()), self.pages]
 
     def of_term(self, term: int) -> TermPages:
-        """The pages of a term; none where it is not kept."""
+        """The pages of a term; none if it is not kept."""
         if term == self.term:
             return TermPages(self.pages, self.ruleset, self.digest, epoch=self.epoch)
         return self.earlier.get(term) or TermPages({}, "", "")
@@ -287,11 +288,20 @@ class SiteTally(msgspec.Struct, array_like=True):
                 found[text] = PageScore(scored.flag, scored.score, fetched_at)
         return list(found.values())
 
-    def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str, term: int) -> SiteState:
+    def row(
+        self,
+        site: str,
+        detector: str,
+        verdict: SiteVerdict,
+        method_digest: str,
+        run: str,
+        term: int,
+        former: SiteState | None = None,
+    ) -> SiteState:
         """The site's row of a term, with a method's verdict on `evidence(detector, term)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. Search results come at any time,
-        so only the row of the newest term has theirs.
+        so only the row of the newest term has theirs. `former` is the row of the term before.
         """
         said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
         pages = [page for page in of.pages.values() if page.digest == of.digest]
@@ -325,12 +335,18 @@ class SiteTally(msgspec.Struct, array_like=True):
             term=term,
             term_start=self.start_of(term),
             term_end=self.start_of(term + 1),
-            epoch=self.of_term(term).epoch,
+            epoch=of.epoch,
+            former=former if former is not None and _holds(former, verdict, of.digest) else None,
         )
 
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
+
+
+def _holds(former: SiteState, verdict: SiteVerdict, digest: str) -> bool:
+    """Whether the verdict of a row stands in for one that the term after it does not have yet."""
+    return verdict.verdict == UNCLASSIFIABLE != former.verdict and former.digest == digest
 
 
 def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
@@ -339,9 +355,9 @@ def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
 
 
 def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> FirstArticle | None:
-    """The first fetch of a page that is an article, after one more verdict on the page.
+    """The first fetch of a page that is an article, after another verdict on the page.
 
-    Of two rulesets the one that spoke last is right, and of one fetch the verdict that was given last.
+    Of two rulesets the later one counts, and for one fetch the later verdict.
     """
     if verdict.verdict != ARTICLE:
         return None if known is not None and known.fetch_id == verdict.id else known

@@ -28,16 +28,16 @@ from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
-from stream.schema.records import Decision, Hit, Score, encode
+from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
 
 log = structlog.get_logger(__name__)
 
 Canaries = Callable[[Mapping[int, Context]], None]
 
-MARK_MS = 100 * 86_400_000  # a counted hit is remembered so long: longer than the log keeps hits
+MARK_MS = 100 * 86_400_000  # how long a counted hit is remembered: longer than the log keeps hits
 _DUE_AT_ONCE = 200  # keys of a partition in one tick
-_DATED_KEY = b"\0dated"  # how far the keys of an older farmwatch, which were never due, have been dated
+_DATED_KEY = b"\0dated"  # progress of dating the keys of an older farmwatch, which were never due
 
 
 class _Site:
@@ -47,8 +47,8 @@ class _Site:
 
     def __init__(self, name: str, before: bytes | None, term_ms: int) -> None:
         self.name = name
-        self.tally = SiteTally.load(before, term_ms)
-        self.headers: Headers = {}  # that its row passes on: of its last record
+        self.tally = SiteTally.load(before, 0 if is_canary(name) else term_ms)  # nobody crawls a canary
+        self.headers: Headers = {}  # headers that its row passes on, of its last record
 
 
 class TallyStage(Stage):
@@ -99,12 +99,12 @@ class TallyStage(Stage):
         self.heartbeat_input = topics.SCORES if decides else ""  # those on other topics have not passed all stages
         if not decides:
             self.background = (topics.SCORES,)
-        self._sites: dict[int, dict[str, _Site]] = {}  # of the batch at hand, by partition
+        self._sites: dict[int, dict[str, _Site]] = {}  # of the current batch, by partition
         self._one_by_one = False
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Fold the record into the site's tally. Raises FoldFailed, see the module."""
-        del prepared  # nothing here is slow
+        del prepared  # no slow work here
         result = self._kind(record, ctx)
         ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
         ctx.meter.count("stage_records", run=self.run, ruleset=ruleset, stage=self.name, result=result)
@@ -154,12 +154,12 @@ class TallyStage(Stage):
         yield "sites_reopened", {"run": run}
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """The batch was rolled back, or partitions went before it began: no site of it is held."""
+        """Drop the sites: the batch was rolled back, or partitions moved before it began."""
         del partitions  # a batch is rolled back as a whole
         self._sites.clear()
 
     def on_dead_letter(self, partition: int) -> None:
-        """A dead-lettered record has left nothing in the sites of the batch: they stay as they are."""
+        """Do nothing: a dead-lettered record leaves nothing in the sites of the batch."""
 
     def committed(self) -> None:
         """The batch that was processed record by record is committed."""
@@ -177,7 +177,7 @@ class TallyStage(Stage):
         return _Site(site, ctx.state.get(site.encode()), self._term_ms)
 
     def _take_due(self, key: bytes, value: bytes, ctx: Context) -> None:
-        """Forget the mark of a hit, or begin the next term of a site."""
+        """Drop the mark of a hit, or begin the next term of a site."""
         if key.startswith(b"\0"):
             return  # of the canaries
         if b"\0" in key:
@@ -190,12 +190,12 @@ class TallyStage(Stage):
             if not concerns_one_record(error):
                 raise
             log.exception("site_not_reopened", site=key.decode(errors="replace"))
-            ctx.state.put(key, value)  # the next record of the site goes to the dead letters
+            ctx.state.put(key, value)  # the next record of the site is dead-lettered
 
     def _date_older_keys(self, ctx: Context) -> None:
-        """Give the keys that an older farmwatch stored, a part of them in each tick, their due times."""
+        """Give the keys of an older farmwatch their due times, some of them in each tick."""
         after = ctx.state.get(_DATED_KEY)
-        if after == b"\xff":  # behind the last key
+        if after == b"\xff":  # after the last key
             return
         rows = ctx.state.scan(b"", _DUE_AT_ONCE, after)
         for key, value in rows:
@@ -214,41 +214,44 @@ class TallyStage(Stage):
 
     def _settle(self, site: _Site, ctx: Context) -> None:
         """Judge the site, emit changed rows and new decisions, and store its tally."""
-        tally = site.tally
-        verdict, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx)
+        tally, former = site.tally, None
         for term, of in tally.earlier.items():
-            _, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+            _, row, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+            former = row if term == tally.term - 1 else former
+        verdict, _, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx, former)
         for term in tally.dropped:
             ctx.tombstone(self._terms, term_key(site.name, term))
         tally.dropped = []
         due_at = None
-        if not is_canary(site.name):  # nobody crawls a canary site
+        if not is_canary(site.name):
             if self._decides:
-                tally.forget_terms(ctx.now_ms)
+                tally.forget_terms()
                 self._decide(site, verdict, ctx)
             due_at = tally.start_of(max(tally.reopened, tally.term) + 1) or None
         ctx.state.put(site.name.encode(), tally.dump(), due_at)
 
-    def _emit_row(self, site: _Site, term: int, emitted: bytes, ctx: Context) -> tuple[SiteVerdict, bytes]:
-        """The verdict of a term and the digest of its row, which is emitted where it differs from `emitted`."""
+    def _emit_row(
+        self, site: _Site, term: int, emitted: bytes, ctx: Context, former: SiteState | None = None
+    ) -> tuple[SiteVerdict, SiteState, bytes]:
+        """The verdict of a term, its row and the row's digest; a row with another digest than `emitted` is emitted."""
         tally = site.tally
         verdict = self._method.decide(tally.evidence(self._detector, term))
-        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term)
+        row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term, former)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != emitted:
-            row = msgspec.structs.replace(row, updated_at=self._updated_at(site, ctx.now_ms))
+            changed = msgspec.structs.replace(row, updated_at=self._updated_at(site, ctx.now_ms))
             if term == tally.term:
-                ctx.emit(self._rows, row, headers=self._headers(site, row.digest))
+                ctx.emit(self._rows, changed, headers=self._headers(site, row.digest))
             else:
-                ctx.emit(self._terms, row, key=term_key(site.name, term), headers=self._headers(site, row.digest))
-        return verdict, digest
+                ctx.emit(self._terms, changed, key=term_key(site.name, term), headers=self._headers(site, row.digest))
+        return verdict, row, digest
 
     def _headers(self, site: _Site, ruleset: str) -> Headers:
         """Of this run, because another run may have requested the last score."""
         return {**site.headers, "run": self.run, "ruleset": ruleset}
 
     def _decide(self, site: _Site, verdict: SiteVerdict, ctx: Context) -> None:
-        """Reopen a site whose term has ended, and stop one that is decided in the present term."""
+        """Reopen a site whose term has ended, and stop a site that is decided in the present term."""
         tally = site.tally
         term = max(tally.term, tally.term_of(ctx.now_ms))
         if term > tally.reopened:
@@ -275,10 +278,10 @@ class TallyStage(Stage):
         ctx.emit(topics.DECISIONS, decision, headers=self._headers(site, site.tally.digest))
 
     def _updated_at(self, site: _Site, now_ms: int) -> int:
-        """When the row changed, ms; a canary's is as old as its newest page.
+        """When the row changed, ms; for a canary, the time of its newest page.
 
-        Canaries count for some days after their round. A replay must not make old rounds new, nor a score that comes
-        late: of many do after a cutover. A canary that has but scores, and no page, is as old as can be.
+        Canaries count for some days after their round. Neither a replay nor a late score, as after a cutover, may make
+        old rounds new. A canary with scores but without a page has the oldest time.
         """
         if not is_canary(site.name):
             return now_ms

@@ -1,1 +1,1 @@
-"""A package of its own, so that no other of this name in the environment is imported in its place."""
+"""A package, so that no other package of this name in the environment is imported instead."""

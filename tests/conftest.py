@@ -1,4 +1,4 @@
-"""Shared fixtures: where the labelled test data lies (skipped with a reason where it is absent), and it measured."""
+"""Shared fixtures: the path of the labelled test data (skipped with a reason if absent), and its features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ hypothesis.settings.load_profile("any machine")
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The labelled test data; skips where it is absent, fails where FARMWATCH_REQUIRE_DATA is set (as in CI)."""
+    """The labelled test data; if it is absent, skips, or fails with FARMWATCH_REQUIRE_DATA (as in CI)."""
     root = data_root()
     if not (root / "data").is_dir():
         if os.environ.get("FARMWATCH_REQUIRE_DATA"):
@@ -47,7 +47,7 @@ def labelled(shared: Path) -> list[LabelledPage]:
 
 @pytest.fixture(autouse=True)
 def _logging_is_reset() -> Iterator[None]:
-    """Undo what a command says of logging: it would write to the captured stderr of a test that is over."""
+    """Undo a command's logging setup, which would write to the captured stderr of an ended test."""
     yield
     structlog.reset_defaults()
 

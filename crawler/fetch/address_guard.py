@@ -1,8 +1,8 @@
-"""The address guard: no request reaches a private address. It works where sockets are created, below names and
-redirects.
+"""The address guard: no request reaches a private address.
 
-A check of host names or DNS answers misses IP literals in URLs, and names whose answer changes between check and use.
-aiohttp calls `socket_factory` for every connection with the address that it will connect to.
+It works where sockets are created, below names and redirects. A check of host names or DNS answers misses IP literals
+in URLs, and names whose answer changes between check and use. aiohttp calls `socket_factory` for every connection with
+the address that it will connect to.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def is_guard_error(error: BaseException | None) -> bool:
 
 
 class FixedResolver(AbstractResolver):
-    """Resolves hosts from a table host -> "address:port" in place of DNS; "*" stands for all other hosts."""
+    """Resolves hosts from a table host -> "address:port" instead of DNS; "*" stands for all other hosts."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
         """Raises BadCrawlSettings if a target is no address with a port."""

@@ -59,7 +59,7 @@ class Connections(AbstractResolver):
         self._settings = settings
         self._clock = clock
         fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
-        # These addresses and nothing else: IP literals in URLs are kept in, too
+        # These addresses and nothing else: this also applies to IP literals in URLs
         self._allowed = fixed.addresses if fixed else None if settings.allow_private else frozenset[str]()
         self._resolver = fixed or resolver or DnsCache(settings, clock)
         self._pins: dict[str, Sequence[ResolveResult]] = {}  # by host
@@ -165,7 +165,7 @@ class Connections(AbstractResolver):
     async def find(self, host: str, port: int) -> list[ResolveResult]:
         """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
         literal = host.strip("[]")
-        if literal[-1:].isdigit() or ":" in literal:  # else it is a name: most are
+        if literal[-1:].isdigit() or ":" in literal:  # otherwise it is a name, as most are
             with contextlib.suppress(ValueError):
                 ipaddress.ip_address(literal)
                 return [resolved(host, literal, port)]
@@ -212,12 +212,12 @@ class _Wire(ResponseHandler):
 
     address: str | None = None  # of the peer, after the first request
     ends = math.inf  # deadline of the response, on the loop's clock
-    heard = 0.0  # when bytes came last
+    heard = 0.0  # time of the last bytes
     received = 0  # bytes of the response
     most = _HEAD_BYTES  # limit of `received`
 
     def data_received(self, data: bytes) -> None:
-        """As aiohttp's, with the bytes counted."""
+        """As aiohttp's, and counts the bytes."""
         self.heard = self._loop.time()
         self.received += len(data)
         if self.received > self.most:

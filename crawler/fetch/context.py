@@ -30,9 +30,9 @@ class NoSocketLeft(Exception):
 
 
 class FetchContext(FetchResult, kw_only=True):
-    """The result of a job under way, filled in step by step, so that a failure reports all that is known."""
+    """The result of a job in progress, filled in step by step, so that a failure reports all that is known."""
 
-    delay_s: float  # of the host at hand
+    delay_s: float  # of the current host
     spent_s: float = 0.0
     waited_s: float = 0.0  # for turns
     sent_ms: int = 0  # when the last request was sent
@@ -42,6 +42,6 @@ class FetchContext(FetchResult, kw_only=True):
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
 
     def end(self, end: FetchEnded) -> None:
-        """The job ends so."""
+        """End the job with this result."""
         self.outcome, self.reason, self.not_before_ms = end.outcome, end.reason, end.not_before_ms
         self.transient, self.unreachable = end.transient, end.unreachable

@@ -24,7 +24,7 @@ from crawler.fetch.dns_lookup import Nameservers
 from crawler.settings import CrawlSettings
 
 FAILURE_S = 15.0  # longest time that a failed lookup is cached
-HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
+HOSTS = 20_000  # answers held, about 10 MB; the least recently used goes first
 ADDRESSES = 8  # kept of one answer
 _NO_NAME = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME, pycares.errno.ARES_ENONAME})
 
@@ -60,7 +60,7 @@ class DnsCache(AbstractResolver):
             task = self._under_way.get(host)
             if task is None:
                 task = self._under_way[host] = asyncio.get_running_loop().create_task(self._look_up(host))
-            known = await asyncio.shield(task)  # others may wait for it, too
+            known = await asyncio.shield(task)  # others may wait for it too
         else:
             self._known.move_to_end(host)
         if not known.addresses:

@@ -1,4 +1,4 @@
-"""One DNS lookup by c-ares, on a channel of its own.
+"""One DNS lookup by c-ares, on its own channel.
 
 Lookups on one channel share its sockets. When c-ares cannot parse an answer, it closes the socket and repeats every
 query on it, each at the cost of one try. So a few bad answers fail all lookups in flight. With one channel per lookup,
@@ -44,7 +44,7 @@ class Nameservers:
             finally:
                 look_up.close()
         except pycares.AresError:
-            # c-ares does not say when this machine has no socket left: this raises then
+            # c-ares does not report that this machine has no socket left: this raises then
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
             raise
         if loop.time() - began >= first_s and turned == self._turned:

@@ -61,8 +61,8 @@ class Fetcher:
         """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
         seconds.
 
-        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No redirect is
-        followed to a host that `excludes` names.
+        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No request
+        goes to a host that `excludes` names.
         """
         settings.check()
         self._settings = settings
@@ -130,7 +130,7 @@ class Fetcher:
             try:
                 await self._request(context, wait=wait)
             except StaleConnection:
-                # The server had closed the kept connection: repeat, with a turn of its own
+                # The server had closed the kept connection: repeat, with a new turn
                 context.requests[-1].outcome, context.requests[-1].reason = FetchOutcome.FAILED.value, "connection"
                 context.is_repeated = True
                 await self._request(context, wait=True)
@@ -144,7 +144,7 @@ class Fetcher:
             except UnusableUrl:
                 raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
             if (host := host_of(target)) != context.job.site and self._excludes(host):
-                context.status = 0  # as without an answer: a robots.txt that is not read forbids all
+                context.status = 0  # as without an answer: an unread robots.txt disallows all
                 raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             await self._check_hop(context, target)
             context.final_url = target
@@ -215,6 +215,8 @@ class Fetcher:
         except GateClosed:
             raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000)) from None
         try:
+            if self._excludes(host):  # since the job began to wait
+                raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             self._record_start(context, host)
             context.requests.append(request)
             started = time.monotonic()

@@ -23,7 +23,7 @@ from crawler.fetch.spacing import Spacing
 from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
 
-_PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
+_PRUNE_AT = 4096  # hosts remembered before idle ones are dropped
 
 
 class GateClosed(Exception):

@@ -1,13 +1,13 @@
 """Detects an outage of our own network from the results of all sites.
 
-One site that does not answer is that site's failure. Many sites in a row without any answer in between are ours: no
-resolver, no route, a cable. Then no site is given up until one answers, or until the wait is over: dead sites look the
-same, and a crawl must end. A router without its line may also answer that no name exists.
+A single site without an answer has failed itself. Many sites in a row without any answer in between are an outage of
+ours: the resolver, a route, a cable. Then no site is given up until one answers, or until the wait is over, because
+dead sites look the same and a crawl must end. A router without its line may also answer that no name exists.
 
 - The streak has _FAILURES requests without an answer, over _SITES different sites. With fewer sites nothing can be
   concluded, and each is given up as usual.
-- One site of the streak has answered before, or no site has since this process started. So the dead sites at the end
-  of a crawl are given up as usual.
+- One site of the streak has answered before, or no site has since this process started. So the dead sites at the end of
+  a crawl are given up as usual.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class NetworkWatch:
             self._begin_anew()
 
     def excused_wait_s(self, now_ms: int) -> float:
-        """How long an excused site waits: a quarter of the outage so far, so that retries thin out.
+        """How long an excused site waits: a quarter of the outage so far, so that retries become rarer.
 
-        What looks like our outage may be a server of many sites that blocks us; it must not be flooded.
+        An apparent outage may be a server of many sites that blocks us; it must not be flooded.
         """
         grown_s = (now_ms - self._since_ms) / 4000
         return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
@@ -120,5 +120,5 @@ def was_not_answered(answer: FetchResult) -> bool:
 
 
 def is_absent(kind: RequestKind, status: int) -> bool:
-    """Whether a site has no robots.txt, tdmrep.json or sitemap, which is no failure."""
+    """Whether a site has no robots.txt, tdmrep.json or sitemap, which is not a failure."""
     return kind is not RequestKind.PAGE and status in (404, 410)

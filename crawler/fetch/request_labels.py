@@ -25,7 +25,7 @@ def status_label(status: int) -> str:
 
 
 def reason_label(reason: str) -> str:
-    """The reason, as in docs/reference/reasons.md; `status` if the status says it; "" if nothing was wrong."""
+    """The reason, as in docs/reference/reasons.md; `status` if the status is the reason; "" if nothing was wrong."""
     if reason.startswith("http_"):
         return _BY_STATUS
     return reason if reason in WORDS else _OTHER

@@ -1,4 +1,4 @@
-"""Text from response headers: what is kept of it, made safe, and the value of Retry-After."""
+"""Text from response headers: the part that is kept, made safe, and the value of Retry-After."""
 
 from __future__ import annotations
 

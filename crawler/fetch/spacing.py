@@ -4,9 +4,9 @@ Both have clocks, and a request obeys those of its domain and of its host's addr
 last request, the latest promised start, and the end of its reserved places.
 
 - On its first request a host gets the earliest time at which all its clocks are free, behind the reserved places. If
-  that is within PATIENCE_S it goes on; else it is deferred, and the place is its own. Only the clocks that caused the
+  that is within PATIENCE_S it continues; else it is deferred, and keeps the place. Only the clocks that caused the
   delay reserve the place: a domain with a thousand hosts must not block its neighbours at an address.
-- A host at its place goes on as soon as the promised starts allow. Earlier hosts may be late or come from another
+- A host at its place continues as soon as the promised starts allow. Earlier hosts may be late or come from another
   clock's queue; so it waits up to LATE_S and two delays. If that is too short it is deferred again, with a promised
   start of its own. So a punctual host is deferred once.
 - A redirect hop has no place. It waits for the last start only, because its job is in flight.

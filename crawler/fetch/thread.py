@@ -64,7 +64,7 @@ class FetchThread:
             self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
 
     def hold(self, *, held: bool) -> None:
-        """Let no request start, or let them start again; see `Fetcher.hold`."""
+        """Stop or allow new requests; see `Fetcher.hold`."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(partial(self._fetcher.hold, held=held))
 

@@ -88,7 +88,7 @@ class Discovery:
         self.store.schedule(row, page, end, answer.started_ms)
 
     def wake_sitemaps(self, row: SiteRow) -> None:
-        """Read the sitemaps again when it is time."""
+        """Read the sitemaps again when they are due."""
         if row.sitemaps_done and 0 < row.sitemaps_at <= self.store.now_ms and self.store.has_room(row):
             row.sitemaps_done, row.sitemaps_at = False, 0
 

@@ -115,7 +115,7 @@ class Frontier:
         """
         site = answer.job.site
         row = self._store.site(site) if self._excludes(site) else None
-        if row is not None:  # excluded while the request was under way
+        if row is not None:  # excluded while the request was in flight
             self._exclude(row)
             self._store.save(row)
             answer = FetchResult(
@@ -155,7 +155,7 @@ class Frontier:
         return job
 
     def _exclude(self, row: SiteRow) -> None:
-        """Stop a site that is excluded, in place of an earlier stop."""
+        """Stop an excluded site, which replaces an earlier stop."""
         if row.stopped != Stop.EXCLUDED:
             row.stopped = ""
             self._store.stop(row, Stop.EXCLUDED)
@@ -250,7 +250,7 @@ class Frontier:
 def _may_pass(found: UrlRow) -> bool:
     """Whether a later hit retries an ended URL: another cause ended it, and its site is open again.
 
-    A URL that failed by itself is not retried: such reasons also stop sites.
+    A URL that failed itself is not retried: such reasons also stop sites.
     """
     if found.site_failed:
         return True

@@ -1,4 +1,4 @@
-"""The end of a visit: one page record, and what the URL's row keeps of it."""
+"""The end of a visit: one page record, and the fields that the URL's row keeps."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
 
 
 def page_headers(page: Page) -> dict[str, str]:
-    """The headers of a page record: a trace (W3C Trace Context) that starts with the fetch. A page belongs to
-    no run.
+    """The headers of a page record: a trace (W3C Trace Context) that starts with the fetch.
+
+    A page belongs to no run.
     """
     return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01"}

@@ -46,7 +46,10 @@ def release(row: SiteRow, now_ms: int) -> None:
 
 
 def _why(answer: FetchResult) -> str:
-    """The reason of a failure; with the file if a server answered for one that is no page: robots.txt:http_503."""
+    """The reason of a failure.
+
+    With the file if a server answered for a file that is not a page: robots.txt:http_503.
+    """
     where = "" if answer.unreachable else _FILES.get(answer.job.kind, "")
     return f"{where}:{answer.reason}" if where else answer.reason
 

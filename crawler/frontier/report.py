@@ -264,7 +264,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
     delay_s: float
     failures: int  # connections in a row
     park_level: int
-    robots_until: int  # the text at hand is believed until then
+    robots_until: int  # the stored text is valid until then
     robots_bytes: int
     sitemaps: str  # read | not read yet
     sitemaps_left: int  # files to read
@@ -310,7 +310,7 @@ def site_report(
 
 
 def why_no_page(state: StateReader, settings: CrawlSettings, site: str, now_ms: int) -> str:
-    """Why there is no page of a site, in a few words. Raises OldFrontier."""
+    """The reason why a site has no page, in a few words. Raises OldFrontier."""
     found = site_report(state, settings, site, now_ms, _PAGE)
     if found is None:
         return "not yet crawled"

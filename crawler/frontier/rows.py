@@ -93,7 +93,7 @@ class SiteRow(FrontierRow):
     page_requests: int = 0  # of this term, without revisits
     fetched: int = 0  # URLs with a page
     queued: int = 0
-    wanted: int = 0  # of the queued, those of hits and sitemaps
+    wanted: int = 0  # of the queued ones, those of hits and sitemaps
     known: int = 0  # URLs known beyond those of hits
     next_number: int = 0  # in the queue
     sitemaps_done: bool = False
@@ -102,21 +102,21 @@ class SiteRow(FrontierRow):
     parked_until: int = 0  # parked until then; 0 = not parked
     parked_why: str = ""  # the reason of the failure
     parked_at: int = 0  # earlier requests belong to the last failure
-    park_level: int = 0  # parks in a row: each waits twice as long as the one before
+    park_level: int = 0  # parks in a row: each lasts twice as long as the previous one
     tdm_until: int = 0  # the tdmrep.json, or its absence, is valid until then; 0 = not requested
     again: int = 0  # queued revisits
     revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
-    sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
+    sitemaps_at: int = 0  # when the sitemaps are read again; 0 = never
     urls: list[int] = []  # by status
     schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
     heads: list[Place] = []  # the first places of its queue, cached for claims
     term: int = 0  # of its measurement, see crawler.frontier.terms
-    offset: int = 0  # that makes `fetched` the pages of this term
-    first_at: int = 0  # when its first page was fetched; 0 = not known
+    offset: int = 0  # with which `fetched` gives the pages of this term
+    first_at: int = 0  # when its first page was fetched; 0 = unknown
 
     @property
     def spent(self) -> int:
-        """Pages fetched in this term: the budget is for these."""
+        """Pages fetched in this term, which count for the budget."""
         return self.fetched + self.offset
 
     def reopen(self) -> None:
@@ -147,7 +147,7 @@ class UrlRow(FrontierRow):
     place: Priority | None = None  # its queue; None = not queued
     number: int = 0  # its place there
     depth: int = 0  # links followed to find it
-    attempts: int = 0  # requests of the visit under way
+    attempts: int = 0  # requests of the current visit
     hits: list[str] = []
     reason: str = ""  # why it was not fetched; "" = fetched, or unknown
     due: int = 0  # time of the next visit (ms); 0 = none, or queued
@@ -173,7 +173,7 @@ class SitemapRow(FrontierRow):
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]
-"""What a site adds to the totals: to all fields but the last, in their order, and to `urls`."""
+"""The part of a site in the totals: in all fields but the last, in their order, and in `urls`."""
 NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
 
 _encoder = msgspec.msgpack.Encoder()

@@ -1,4 +1,4 @@
-"""The robots.txt and tdmrep.json of a site: texts beside its row, parsed on demand."""
+"""The robots.txt and tdmrep.json of a site: texts stored next to its row, parsed on demand."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue kept in its site's row
-STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
+STEP = 100  # URLs of a site processed without a request in one step; the rest follows at once
 MAY_REOPEN = MAY_PASS | {Stop.DECIDED, Stop.EXCLUDED}
 
 

@@ -27,7 +27,7 @@ _ALWAYS_ALLOWED = "/robots.txt"  # RFC 9309 section 2.2.2
 # Characters of all patterns with a wildcard together, which are tried one by one. Beyond this cap everything
 # is forbidden, which no owner minds and which bounds the time of a lookup.
 WILDCARDS_CAP = 6_400
-_RULE_BYTES = 200  # memory of a rule beside its text, about
+_RULE_BYTES = 200  # approximate memory of a rule besides its text
 _TABLE_BYTES = 2 * 1024 * 1024  # of a site's rules, about ten thousand; beyond it everything is forbidden
 
 
@@ -108,7 +108,7 @@ class RobotsRules:
         group, sitemaps = group_of(lines_of(text), agent)
         self._table = RuleTable(group.rules)
         self.crawl_delay_s = group.delay_s  # for us; 0 = none
-        self.sitemaps = [line.value.encode("utf-8", "replace").decode() for line in sitemaps]  # as they stand
+        self.sitemaps = [line.value.encode("utf-8", "replace").decode() for line in sitemaps]  # as in the file
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 
     def allows(self, url: str) -> bool:
@@ -126,7 +126,7 @@ class DecisionReason(enum.StrEnum):
 
     RULE = "rule"
     NO_RULE = "no_rule"  # no rule of our group matches
-    NO_GROUP = "no_group"  # no group names us, and none names `*`
+    NO_GROUP = "no_group"  # no group names us or `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
     UNREACHABLE = "unreachable"  # robots.txt cannot be read: nothing is allowed (RFC 9309 section 2.3.1.4)
     TOO_COSTLY = "too_costly"  # more wildcards than are tried, or more rules than are kept

@@ -41,7 +41,7 @@ class TdmRep:
         self._patterns = tuple((_pattern(rule.location), rule) for rule in rules)
 
     @classmethod
-    @lru_cache(_KEPT)  # a crawl asks for each page of a site anew
+    @lru_cache(_KEPT)  # a crawl parses it for each page of a site
     def parse(cls, body: bytes) -> TdmRep:
         """Parse a file. Never raises: an invalid file has no rules; what is beyond the caps is ignored."""
         try:

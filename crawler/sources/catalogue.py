@@ -30,7 +30,7 @@ def source_names(settings: SearchSettings) -> list[str]:
 
 
 def configured(settings: SearchSettings, environment: Mapping[str, str]) -> list[str]:
-    """The sources that are set up, by a table of settings or by a key in the environment."""
+    """The sources that are configured, by a table of settings or by a key in the environment."""
     blank = SearchSettings()
     return [
         name
@@ -96,7 +96,7 @@ def read_key(table: str, settings: SourceSettings, environment: Mapping[str, str
 
 
 def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """Where the key of a source comes from, for a message."""
+    """The origin of a source's key, for a message."""
     if settings.key_file:
         return f"the key is that of {settings.key_file}"
     if settings.key_env and environment.get(settings.key_env, "").strip():

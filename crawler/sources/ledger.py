@@ -23,7 +23,7 @@ from stream.processing.topic_reader import report
 from stream.schema.topics import CONTROL
 
 T = TypeVar("T")
-Exclusion = Callable[[], AbstractContextManager[object]]  # called for each time; threads exclude each other, too
+Exclusion = Callable[[], AbstractContextManager[object]]  # called for each change; it excludes other threads too
 
 
 class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Ledger:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what was appended since, also by other processes."""
+        """Read records appended since, also by other processes."""
         end = self._log.end(CONTROL)[0]
         if end <= self._next:
             return
@@ -140,7 +140,7 @@ def next_round(last: Round | None, queries: str, total: int, every_s: int, now_m
     the digest of the `total` queries. An interrupted round resumes; if the queries have changed it starts again as the
     same round, so that results found twice have one id.
     """
-    if last is None or last.started_ms > now_ms + every_s * 1000:  # or: the clock was set back
+    if last is None or last.started_ms > now_ms + every_s * 1000:  # or the clock was set back
         return now_ms, Round(started_ms=now_ms, queries=queries, total=total)
     if not last.finished:
         same = last.queries == queries and last.total == total

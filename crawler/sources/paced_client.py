@@ -1,4 +1,4 @@
-"""The requests of one source: each waits for its turn and is counted before it starts; failures are waited out."""
+"""The requests of one source: each waits for its turn and is counted before it starts; failures are retried."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it
 _LOGGED_S = 10.0  # longer waits are logged
 _LOG_AWAY_S = 5.0  # between attempts while the log is away
-_LOOK_S = 0.25  # between checks for the end, while a request is in flight
-_GRACE_S = 2.0  # for a request in flight at the end
+_LOOK_S = 0.25  # between checks for the shutdown, while a request is in flight
+_GRACE_S = 2.0  # for a request in flight at the shutdown
 
 T = TypeVar("T")
 

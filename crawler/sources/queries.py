@@ -47,7 +47,7 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
 
 
 def query_file(name: Path) -> Path:
-    """The set of queries that ships under this name, unless there is a file of the name."""
+    """The set of queries that ships under this name, unless a file of that name exists."""
     shipped = Path(str(resources.files("crawler.sources.query_sets"))) / f"{name}.csv"
     return shipped if len(name.parts) == 1 and shipped.is_file() and not name.exists() else name
 

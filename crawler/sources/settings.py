@@ -56,14 +56,14 @@ def refuse_url(url: str, setting: str = "url") -> None:
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of every source of hits."""
 
-    url: str = ""  # where the source is asked
-    key_env: str = ""  # name of the environment variable that holds the key; the key itself never stands here
-    key_file: str = ""  # file that holds the key and nothing else; taken before key_env
+    url: str = ""  # address of the API
+    key_env: str = ""  # name of the environment variable that holds the key; never the key itself
+    key_file: str = ""  # file that holds only the key; it takes precedence over key_env
     pages: Hundred = 1  # result pages per query; each is a request
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
     quota_day: ranges.Count = 0  # requests per day (UTC), at most; 0: no such limit
     quota_month: ranges.Count = 0  # requests per calendar month (UTC), at most; 0: no such limit
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds that an answer may take
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds until a request times out
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
 
     def __post_init__(self) -> None:
@@ -78,9 +78,9 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A SearXNG instance: `url` is its address, such as http://127.0.0.1:8080."""
 
-    engines: list[str] = []  # engines asked; empty: those of the instance
-    categories: list[str] = []  # categories asked; empty: those of the instance
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # queries under way at the same time
+    engines: list[str] = []  # engines to query; empty: those of the instance
+    categories: list[str] = []  # categories to query; empty: those of the instance
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # queries in flight at the same time
 
 
 class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -88,7 +88,7 @@ class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_
 
     pages: Ten = 1  # result pages per query; each is a request
 
-    url: str = "https://api.search.brave.com/res/v1/web/search"  # where the source is asked
+    url: str = "https://api.search.brave.com/res/v1/web/search"  # address of the API
     key_env: str = "BRAVE_API_KEY"  # name of the environment variable that holds the key
     count: Twenty = 20  # results per page
 
@@ -96,7 +96,7 @@ class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_
 class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Mojeek Search API."""
 
-    url: str = "https://api.mojeek.com/search"  # where the source is asked
+    url: str = "https://api.mojeek.com/search"  # address of the API
     key_env: str = "MOJEEK_API_KEY"  # name of the environment variable that holds the key
     count: Hundred = 10  # results per page
 
@@ -106,7 +106,7 @@ class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True
 
     pages: Ten = 1  # result pages per query; each is a request
 
-    url: str = "https://api2.marginalia-search.com/search"  # where the source is asked
+    url: str = "https://api2.marginalia-search.com/search"  # address of the API
     key_env: str = "MARGINALIA_API_KEY"  # name of the environment variable that holds the key
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2  # requests per second, at most
     count: Hundred = 20  # results per page
@@ -115,8 +115,8 @@ class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True
 class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Common Crawl: lists the pages of a site in one crawl and imports them; a query is a host name."""
 
-    url: str = "https://index.commoncrawl.org"  # where the index is asked
-    data_url: str = "https://data.commoncrawl.org"  # where the records are read
+    url: str = "https://index.commoncrawl.org"  # address of the index
+    data_url: str = "https://data.commoncrawl.org"  # address of the records
     crawl: str = ""  # the crawl, such as CC-MAIN-2026-43
     count: Count = 40  # pages imported per page of the index
 
@@ -136,12 +136,12 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
     item_url: str = "url"  # path to the address, from a result
     title: str = "title"
     snippet: str = "snippet"
-    rank: str = ""  # path to the rank on the page; empty: the place in the list
-    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1  # what {page} is for the first result page
-    count: Count = 10  # what {count} is
+    rank: str = ""  # path to the rank on the page; empty: the position in the list
+    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1  # value of {page} for the first result page
+    count: Count = 10  # value of {count}
     key_header: str = ""  # header that carries the key, such as X-Api-Key
     key_prefix: str = ""  # put before the key in that header, such as "Bearer "
-    key_param: str = ""  # parameter of the URL that carries the key, where no header does
+    key_param: str = ""  # parameter of the URL that carries the key, if no header does
     headers: dict[str, str] = {}  # further headers; no secrets
 
     def __post_init__(self) -> None:

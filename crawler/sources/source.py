@@ -80,7 +80,7 @@ class SourceAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
-    at_s: float  # when it came, Unix time
+    at_s: float  # time of its arrival, Unix
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One result page. `places` counts the items on it, bad ones included, so that ranks go on behind it."""
+    """One result page. `places` counts the items on it, bad ones included, so that ranks continue after it."""
 
     found: Sequence[SearchResult]
     places: int
@@ -126,7 +126,7 @@ class Source(ABC):
 
     def __init__(self, key: str = "") -> None:
         self._key = key
-        # The identity of the key, which reveals nothing of it: 32 bits
+        # An identity of the key that does not reveal it: 32 bits
         self.key_mark = hashlib.sha256(key.encode()).hexdigest()[:8] if key else ""
 
     @abstractmethod

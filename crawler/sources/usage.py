@@ -31,7 +31,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     month: str = ""  # 2026-11, UTC
     month_used: int = 0
     asked_ms: int = 0  # start of the last request
-    parked_ms: int = 0  # until when the source is left alone
+    parked_ms: int = 0  # the source is left alone until then
     parked_why: str = ""
     park_level: int = 0  # failures in a row
     provider_left: int = -1  # requests left by the provider's count; -1 = unknown
@@ -95,7 +95,7 @@ def parked(
 
 
 def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
-    """The usage after the source said that nothing is left for `wait_s`."""
+    """The usage after the source reported that nothing is left for `wait_s`."""
     wait_s = min(max(wait_s, _SPENT_LEAST_S), RENEWAL_CAP_S)
     return msgspec.structs.replace(usage, provider_left=0, provider_reset_ms=int((now_s + wait_s) * 1000))
 

@@ -1,8 +1,8 @@
-"""Erases the records of hosts from WARC files, in place: also from a file that a crawl is writing.
+"""Erases the records of hosts from WARC files, in place, also from a file that a crawl is writing.
 
-A record becomes an empty one of the same length, so the offsets of all others stay. Records are those that name a host
-in a URL of their headers, or in the block of a request or of our metadata; what pages of other hosts say is theirs. A
-record is overwritten from its end, so after a crash its head still says whose it is.
+A record becomes an empty one of the same length, so that the offsets of all others stay. It belongs to a host that is
+named in a URL of its headers, or in the block of a request or of our metadata; the content of other hosts' pages does
+not count. A record is overwritten from its end, so that after a crash its head still names its host.
 """
 
 from __future__ import annotations
@@ -14,30 +14,26 @@ import struct
 import uuid
 import zlib
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from crawler.warc.file import ENDING
+from crawler.warc.file import ENDING, OPEN
 from crawler.warc.reader import WarcFault, WarcRecord, records_of
 
 _HEAD_BYTES = 4096  # written last
-_LOOKED_AT_BYTES = 64 * 1024  # inflated, of a record that a crash left half overwritten
-_EMPTY = b"\x1f\x8b\x08\x10"  # how an empty record begins: gzip with a comment, which ends at a NUL (RFC 1952)
+_LOOKED_AT_BYTES = 64 * 1024  # inflated, of a record that a crash left partly overwritten
+_EMPTY = b"\x1f\x8b\x08\x10"  # the start of an empty record: gzip with a comment, which ends at a NUL (RFC 1952)
 
 
 def archives_of(folder: Path) -> list[Path]:
-    """The WARC files of a folder, those under way included."""
-    return sorted([*folder.glob(f"*{ENDING}"), *folder.glob(f"*{ENDING}.open")])
+    """The WARC files of a folder, including open ones."""
+    return sorted([*folder.glob(f"*{ENDING}"), *folder.glob(f"*{ENDING}{OPEN}")])
 
 
 def erase_hosts(path: Path, hosts: Collection[str]) -> int:
-    """Erase the records of these hosts from a file; returns how many. A file that is gone has none. Raises OSError."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:  # a crawl closed and renamed it: the next look finds it
-        return 0
-    try:
-        size = os.fstat(descriptor).st_size
-        found = [(offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs]
+    """Erase the records of these hosts from a file; returns their number. A missing file has none. Raises OSError."""
+    with suppress(FileNotFoundError), _opened(path, os.O_RDWR) as descriptor:
+        found = list(_theirs(descriptor, hosts))
         for offset, end in found:
             empty = empty_record(end - offset)
             os.pwrite(descriptor, empty[_HEAD_BYTES:], offset + _HEAD_BYTES)
@@ -45,12 +41,18 @@ def erase_hosts(path: Path, hosts: Collection[str]) -> int:
             os.pwrite(descriptor, empty[:_HEAD_BYTES], offset)
         os.fdatasync(descriptor)
         return len(found)
-    finally:
-        os.close(descriptor)
+    return 0
+
+
+def names_host(path: Path, host: str) -> bool:
+    """Whether a file has a record of a host. Raises OSError."""
+    with suppress(FileNotFoundError), _opened(path, os.O_RDONLY) as descriptor:
+        return next(_theirs(descriptor, [host]), None) is not None
+    return False
 
 
 def empty_record(size: int) -> bytes:
-    """A gzip member of exactly this size with an empty metadata record; without a record if there is no room for it."""
+    """A gzip member of exactly this size with an empty metadata record, if there is room for one."""
     block = size
     while block > 0:
         text = _text(block)
@@ -81,8 +83,27 @@ def _member(packed: bytes, text: bytes, comment: bytes) -> bytes:
     return _EMPTY + bytes(5) + b"\xff" + comment + b"\0" + packed + struct.pack("<II", zlib.crc32(text), len(text))
 
 
+@contextmanager
+def _opened(path: Path, mode: int) -> Iterator[int]:
+    """A file of `archives_of`, also if a crawl has closed and renamed it since. Raises OSError."""
+    try:
+        descriptor = os.open(path, mode | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        descriptor = os.open(str(path).removesuffix(OPEN), mode | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _theirs(descriptor: int, hosts: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Offset and end of each record of these hosts."""
+    size = os.fstat(descriptor).st_size
+    return ((offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs)
+
+
 def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
-    """Offset and end of each record below `size`, and whether it is one of theirs."""
+    """Offset and end of each record below `size`, and whether it belongs to one of the hosts."""
     before: tuple[int, bool] | None = None
     with os.fdopen(os.dup(descriptor), "rb", buffering=0) as stream:
         stream.seek(0)
@@ -101,7 +122,7 @@ def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Patte
         said = "\n".join([*found.headers.values(), found.block.decode("utf-8", "replace")])
         return pattern.search(said) is not None
     head = os.pread(descriptor, _HEAD_BYTES, found.offset)
-    if head.startswith(_EMPTY):  # a crash left an empty record half written
+    if head.startswith(_EMPTY):  # a crash left an empty record partly written
         return True
     try:
         start = zlib.decompressobj(31).decompress(head, _LOOKED_AT_BYTES)
@@ -111,6 +132,6 @@ def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Patte
 
 
 def _pattern(hosts: Collection[str]) -> re.Pattern[str]:
-    """Finds the hosts in URLs, and in the header Host of a request."""
+    """A pattern for the hosts in URLs, and in the header Host of a request."""
     names = "|".join(map(re.escape, hosts))
     return re.compile(rf"(?:://(?:[^/@\s]*@)?|^host:[ \t]*)(?:{names})(?=[/:?#>\s]|$)", re.IGNORECASE | re.MULTILINE)

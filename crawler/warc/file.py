@@ -17,7 +17,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 ENDING = ".warc.gz"
-_OPEN = ".open"
+OPEN = ".open"
 _PIECE_BYTES = 64 * 1024
 
 
@@ -26,14 +26,15 @@ class NameTaken(Exception):
 
 
 class WarcFile:
-    """A file that is being written. Methods raise OSError; after a failed `append` the file ends where it did
-    before.
+    """A file that is being written.
+
+    After a failed `append`, which raises OSError, the file ends where it did before.
     """
 
     def __init__(self, folder: Path, stem: str) -> None:
         """Create and lock `<stem>.warc.gz.open`. Raises OSError, or NameTaken."""
         self.path = folder / (stem + ENDING)
-        self._unfinished = folder / (stem + ENDING + _OPEN)
+        self._unfinished = folder / (stem + ENDING + OPEN)
         self.size_bytes = 0
         if self.path.exists():
             raise NameTaken
@@ -75,7 +76,7 @@ def close_leftovers(folder: Path) -> list[Path]:
     Reads each file once: about ten seconds per gigabyte.
     """
     closed = []
-    for unfinished in sorted(folder.glob(f"*{ENDING}{_OPEN}")):
+    for unfinished in sorted(folder.glob(f"*{ENDING}{OPEN}")):
         try:
             fd = os.open(unfinished, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:  # another process was faster
@@ -86,7 +87,7 @@ def close_leftovers(folder: Path) -> list[Path]:
             size = os.fstat(fd).st_size
             whole = whole_bytes(fd)
             os.ftruncate(fd, whole)
-            path = unfinished.with_name(unfinished.name.removesuffix(_OPEN))
+            path = unfinished.with_name(unfinished.name.removesuffix(OPEN))
             _finish(fd, unfinished, path, whole)
             log.warning("warc_leftover_closed", file=path.name, kept_bytes=whole, cut_bytes=size - whole)
             if whole:

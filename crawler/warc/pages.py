@@ -145,7 +145,7 @@ class _Reader:
         if self._sites and hit.site not in self._sites:
             raise _NoPage("other_site")
         fetched_at = self._time_of(record)
-        # The record's id, in place of the query, separates the visits of an archive to one URL
+        # The record's id, instead of the query, separates the visits of an archive to one URL
         mark = ident or record.headers["warc-date"]
         hit_id = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
         if hit_id in self._known:

@@ -75,7 +75,7 @@ class Inflater:
                 piece = self._decoder.unconsumed_tail
                 continue
             piece = self._decoder.unused_data if self._name != "deflate" else b""
-            if not piece.startswith(b"\x1f\x8b"):  # another gzip member may follow; padding may, too
+            if not piece.startswith(b"\x1f\x8b"):  # another gzip member may follow, or padding
                 return
             self._members += 1
             if self._members >= _MEMBERS:

@@ -26,7 +26,7 @@ def exclusion_of(named: str) -> str:
     """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl."""
     if "*" not in named:
         return site_of(named if "://" in named else f"http://{named}/")
-    pattern = named.strip().lower()
+    pattern = named.strip().lower().rstrip(".")  # no host of the crawl ends in a dot
     if not _PATTERN.fullmatch(pattern):
         raise UnusableUrl(f"a pattern has letters, digits, '.', '-', '_' and '*' only: {named[:200]!r}")
     return pattern
@@ -45,8 +45,12 @@ def reach_of(exclusion: str) -> str:
     """What an exclusion covers, in words."""
     if "*" in exclusion:
         return "each host that matches"
-    has_subdomains = registrable_domain(f"a.{exclusion}") == exclusion
-    return "the domain with all its hosts" if has_subdomains else "this host"
+    return "the domain with all its hosts" if is_domain(exclusion) else "this host"
+
+
+def is_domain(exclusion: str) -> bool:
+    """Whether an exclusion without a * covers a domain with all its hosts."""
+    return registrable_domain(f"a.{exclusion}") == exclusion
 
 
 class Exclusions:

@@ -108,7 +108,7 @@ def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dic
         yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
 
 
-_Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or what is wrong with the line
+_Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or the fault of the line
 
 
 def _from_each(lines: Iterator[tuple[int, bytes]], read: Callable[[str], dict[str, Any]]) -> _Found:
@@ -158,7 +158,7 @@ def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
                 continue
             names = [name.strip().lower() for name in row]
             columns = columns or names
-            if names == columns:  # the header, repeated where files were joined
+            if names == columns:  # the header, repeated in joined files
                 continue
             fields = dict(zip(columns, row, strict=False))
             if len(taken) > 1 and (len(row) > len(columns) or "\n" in fields.get("url", "")):
@@ -179,7 +179,7 @@ def _header_delimiter(line: bytes, column: str) -> str | None:
 
 
 def wrong_header(line: bytes, column: str) -> str:
-    """What is wrong with the first line of a CSV file that needs `column`; "" for nothing."""
+    """The fault in the first line of a CSV file that needs `column`; "" if there is none."""
     line = line[:LINE_CAP].removeprefix(b"\xef\xbb\xbf")
     if line.startswith(_GZIP):
         return _PACKED

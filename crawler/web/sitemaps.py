@@ -53,7 +53,7 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except BadEncoding:
             return SitemapFile()
         body = inflater.body()
-    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol wants UTF-8; some send UTF-16 with its mark
+    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol requires UTF-8; some send UTF-16 with its mark
     text = body.decode("utf-16" if wide else "utf-8", "replace").lstrip("\ufeff \t\r\n")
     if not text.startswith("<"):
         return SitemapFile(pages=_same_host((line[0] for line in _LINE.finditer(text)), url))
@@ -77,7 +77,7 @@ def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
 def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
     host, port = host_of(url), port_of(url)
     found: dict[str, None] = {}
-    for text in itertools.islice(urls, URLS_CAP):  # of all, or a file of a million foreign URLs would take seconds
+    for text in itertools.islice(urls, URLS_CAP):  # of all, because a file of a million foreign URLs would take seconds
         try:
             normal = normalise(html.unescape(text.strip()))
         except UnusableUrl:

@@ -45,9 +45,9 @@ _SKIPPED_QUERIES = frozenset(
 _PAGED = re.compile(r"/page/\d+/?$")
 # Session ids in paths: /a;jsessionid=1F, /(S(lit3py55))/a
 _SESSION = re.compile(r";(?:jsession|phpsess|session|sess|s)id=|/\((?:[a-z]\([^/()]*\))+\)/")
-_ARCHIVE = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/\d\d?){0,2}/?")  # all posts of a year, a month or a day: no article
+_ARCHIVE = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/\d\d?){0,2}/?")  # posts of a year, month or day: not an article
 _DEPTH_CAP = 20  # parts of a path; deeper ones come from wrongly relative links
-_REPEATS_CAP = 3  # of one part in a path, of the same mistake: /a/b/a/b/a/b/a
+_REPEATS_CAP = 3  # repetitions of one part in a path, of the same mistake: /a/b/a/b/a/b/a
 
 
 def normalise(url: str, base: str | None = None) -> str:

@@ -1,1 +1,1 @@
-"""Carries a log to another one, and its records into files."""
+"""Copies a log to another one, and its records to files."""

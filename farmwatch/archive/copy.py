@@ -1,10 +1,10 @@
 """Copies a log into an empty one of either kind: records, the offsets of its groups, and keyed state.
 
 Records keep key, value, headers, timestamp, partition and order. Their offsets change, so the offsets of groups, runs
-and dead letters are translated. Where retention has removed records, the copy begins with a removed record too: then
-readers know that something is missing there.
+and dead letters are translated. If retention has removed records, the copy begins with a removed record too, so that
+readers get a report of the gap.
 
-The topic UNFINISHED exists until all is done, and nothing opens such a log. An interrupted copy begins anew.
+The topic UNFINISHED exists until all is done, and nothing opens such a log. An interrupted copy starts again.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from stream.schema.topics import CONTROL, DEAD_LETTERS, UNFINISHED, all_topics
 from stream.text.user_errors import NotFound, RunRefused
 
 Advance = Callable[[int], None]
-_BATCH_RECORDS, _BATCH_BYTES = 1000, 4 * 1024 * 1024  # of a transaction
+_BATCH_RECORDS, _BATCH_BYTES = 1000, 4 * 1024 * 1024  # per transaction
 _STATE = "state."
-_NAMING_OFFSETS = (CONTROL, DEAD_LETTERS)  # copied last, because their records name offsets of others
+_NAMING_OFFSETS = (CONTROL, DEAD_LETTERS)  # copied last, because their records have offsets of others
 _RULES = {topic.name: topic for topic in all_topics(1, "")}
 _FAMILIES = frozenset(name.partition(".")[0] for name in _RULES)
 
@@ -89,7 +89,7 @@ def copy_log(source: Log, target: Log, advance: Advance = lambda _: None) -> Cop
 
 
 def _topics_of(log: Log) -> Mapping[str, int]:
-    """farmwatch's topics; a broker may have others, where log.prefix is empty."""
+    """farmwatch's topics; if log.prefix is empty, a broker may have others."""
     return {name: count for name, count in sorted(log.topics().items()) if name.partition(".")[0] in _FAMILIES}
 
 
@@ -118,7 +118,7 @@ def _require_idle(log: Log, groups: Iterable[str]) -> None:
 
 
 def _make_empty(target: Log, groups: Iterable[str]) -> None:
-    """Remove what an interrupted copy has left. Raises RunRefused for a log that is none."""
+    """Remove the rest of an interrupted copy. Raises RunRefused for any other log."""
     there = _topics_of(target)
     if UNFINISHED in target.topics():
         stores = [topic.removeprefix(_STATE) for topic in there if topic.startswith(_STATE)]

@@ -1,4 +1,4 @@
-"""Writes the rows of a table into a CSV, JSON lines or Parquet file, a bounded number at a time."""
+"""Writes the rows of a table to a CSV, JSON lines or Parquet file, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from farmwatch.archive.tables import Column
 from stream.text.user_errors import UsageError
 
 Format = Literal["parquet", "csv", "jsonl"]
-_GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which memory holds
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins so
+_GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which is held in memory
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins like this
 
 
 def write_table(file: Path, form: Format, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> int:
-    """Write a new file; returns the number of rows. It appears when it is whole.
+    """Write a new file; returns the number of rows. The file appears when it is complete.
 
-    Raises UsageError where it exists, or for Parquet without pyarrow; OSError.
+    Raises UsageError if it exists, or for Parquet without pyarrow; OSError.
     """
     if file.exists():
         raise UsageError(f"{file} exists: name another file")
@@ -109,5 +109,5 @@ def _is_structs(value: Any) -> bool:
 
 
 def _json(value: Any) -> str:
-    """JSON text; fields of structs by their names."""
+    """JSON text; structs have their field names."""
     return msgspec.json.encode(_plain(value)).decode()

@@ -1,4 +1,4 @@
-"""Offsets of a log and those of its copy: only the offsets that groups, runs and dead letters name are translated."""
+"""Translates offsets of a log to those of its copy; only offsets named by groups, runs and dead letters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ORIGIN_OFFSET = "origin-offset"
 
 
 class OffsetMap:
-    """Note every offset first, then tell it each copied record, partition by partition in order, then translate."""
+    """Use in this order: note every offset, add the copied records partition by partition, then translate."""
 
     def __init__(self) -> None:
         self._noted: dict[At, set[int]] = {}
@@ -35,7 +35,7 @@ class OffsetMap:
                 self._noted.setdefault(At(topic, partition), set()).add(offset)
 
     def note_message(self, message: Message) -> None:
-        """Note the offsets that a record of `control` or a dead letter names."""
+        """Note the offsets in a record of `control` or a dead letter."""
         if letter := _letter_in(message):
             self._noted.setdefault(At(letter.topic, letter.partition), set()).add(letter.offset)
         if run := _run_in(message):
@@ -44,7 +44,7 @@ class OffsetMap:
                     self.note(topic, offsets)
 
     def add(self, at: At, offsets: Sequence[int], copied: Sequence[int]) -> None:
-        """Records at these offsets are copied, with those offsets in the copy."""
+        """Note that records at these offsets have been copied to those offsets."""
         noted = self._sorted.setdefault(at, sorted(self._noted.get(at, ())))
         found = self._found.setdefault(at, {})
         for offset in noted[len(found) : bisect_left(noted, offsets[-1] + 1)]:
@@ -54,13 +54,13 @@ class OffsetMap:
                 self._exact.add((at, offset))
 
     def end(self, at: At, first: int, end: int) -> None:
-        """The partition is copied. `first`: of the log; offsets below it become 0. `end`: of the copy."""
+        """Note that the partition is copied. `first`: of the log; offsets below it become 0. `end`: of the copy."""
         found = self._found.setdefault(at, {})
         for offset in self._noted.get(at, ()):
             found[offset] = 0 if offset < first else found.get(offset, end)
 
     def offsets(self, topic: str, offsets: Sequence[int | None]) -> list[int]:
-        """The offsets of the copy, one per partition: of the same record, else of the next one that is copied."""
+        """The offsets of the copy, one per partition: of the same record, or else of the next copied one."""
         return [
             0 if offset is None else self._found.get(At(topic, partition), {}).get(offset, 0)
             for partition, offset in enumerate(offsets)
@@ -84,7 +84,7 @@ class OffsetMap:
 
 def _letter_in(message: Message) -> DeadLetter | None:
     if message.topic == DEAD_LETTERS:
-        with suppress(BadRecord):  # it is copied as it is
+        with suppress(BadRecord):  # it is copied unchanged
             return DeadLetter.read(message)
     return None
 

@@ -1,6 +1,6 @@
-"""A citable bundle of a run: its sites, verdicts and scores, the ruleset and versions behind them, and the numbers.
+"""A citable bundle of a run: its sites, verdicts and scores, the ruleset and versions, and the numbers.
 
-It holds no text of pages. `farmwatch estimate` computes the number in numbers.json from its files.
+It has no text of pages. `farmwatch estimate` computes the number in numbers.json from its files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stream.schema.runs import LIVE, Run, shown_run
 from stream.text.checksums import digest_of, write_sums
 from stream.text.user_errors import NotFound
 
-_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # which texts depend on
+_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # packages on which texts depend
 _SCORES = [
     *(Column(name, "text", name) for name in ("site", "page_id", "fetch_id", "text_digest", "detector")),
     *(
@@ -49,7 +49,7 @@ _SCORES = [
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a bundle says. `left_out`: sites of another ruleset, detector or site method than the run's."""
+    """The data of a bundle. `left_out`: sites of another ruleset, detector or site method than the run's."""
 
     numbers: EstimateLine
     sites: int
@@ -125,7 +125,11 @@ def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[An
 
 def _scores_of(row: SiteState, tally: SiteTally) -> Iterator[list[Any]]:
     said = tally.scores.get(row.detector, {})
-    pages = [(page_id, page) for page_id, page in tally.pages.items() if page.digest == row.digest and page.article]
+    pages = [
+        (page_id, page)
+        for page_id, page in tally.of_term(row.term).pages.items()
+        if page.digest == row.digest and page.article
+    ]
     for page_id, page in sorted(pages, key=lambda one: ((one[1].evidence or one[1]).fetched_at, one[0])):
         text = said.get(page.text_digest)
         if text is not None and text.flag is not None:

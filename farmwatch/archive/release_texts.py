@@ -61,7 +61,7 @@ def readme(
     now_ms: int,
     missing_ms: int,
 ) -> str:
-    """README.md. `missing_ms`: retention has removed verdicts from before; 0 = none."""
+    """README.md. `missing_ms`: retention has removed verdicts before this time; 0 = none."""
     level = config.rate.confidence
     return _README.format(
         version=program_version(),
@@ -96,7 +96,7 @@ references:
 
 
 def citation(numbers: EstimateLine, now_ms: int) -> str:
-    """CITATION.cff; its authors are to be completed."""
+    """CITATION.cff with authors to be filled in."""
     abstract = msgspec.json.encode(numbers.text).decode()
     return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
 

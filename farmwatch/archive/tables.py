@@ -33,7 +33,7 @@ _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its kind, and the field of the record."""
+    """A column: its name, its type, and the field of the record."""
 
     name: str
     kind: Kind
@@ -78,7 +78,7 @@ def _kind(hint: Any) -> Kind:
     return _KINDS.get(known, "json")
 
 
-# as `rate --json` names them
+# the names of `rate --json`
 _POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
 _POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
 _POINT |= {"share_low_once": "low", "share_high_once": "high"}
@@ -89,13 +89,13 @@ COLUMNS: dict[What, list[Column]] = {
     ],
     "verdicts": _columns(Verdict, renamed={"id": "fetch_id"}),
     "scores": _columns(Score, "id"),
-    "sites": _columns(SiteState, "id"),
+    "sites": _columns(SiteState, "id", "former"),
     "rate": _columns(RatePoint, "id", "site", "answer", renamed=_POINT),
 }
 
 
 def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config) -> Iterator[list[Any]]:
-    """The rows, a list in the order of COLUMNS each, without canary sites. Raises NotFound for an unknown run."""
+    """The rows in the order of COLUMNS, without canary sites. Raises NotFound for an unknown run."""
     if what == "sites":
         records: Iterator[Record] = (row for row in read_sites(log, run) if not is_canary(row.site))
     elif what == "rate":
@@ -109,7 +109,7 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
 
 
 def incomplete_before(log: Log, what: What, window: ExportWindow, run: str) -> int:
-    """Time (ms) before which retention has removed records of the window; 0 = it is whole."""
+    """Time (ms) before which retention has removed records of the window; 0 = none."""
     topic = topic_of(log, what, run)
     found = 0
     for partition, first in enumerate(log.beginning(topic) if topic else ()):
@@ -120,7 +120,7 @@ def incomplete_before(log: Log, what: What, window: ExportWindow, run: str) -> i
 
 
 def topic_of(log: Log, what: What, run: str) -> str:
-    """The topic of a table whose records retention removes by age; "" for a compacted one. Raises NotFound."""
+    """The topic of a table if retention removes its records by age; "" for a compacted one. Raises NotFound."""
     topic = {"pages": PAGES, "verdicts": names_to_read(log, run).verdicts}.get(what, "")
     if topic and topic not in log.topics():
         raise NotFound(f"the log has no topic {topic} yet: nothing to export")

@@ -178,7 +178,7 @@ class _Partition:
         done = {r.record.id for r in results}
         # in a log from before runs existed, the first run may have verdicts of several rulesets
         of_first = self.scope.run.name == LIVE
-        earlier = self.scope.run.earlier_epochs  # an epoch that was left and came back measured its pages twice
+        earlier = self.scope.run.earlier_epochs  # an earlier epoch that returned has measured its pages twice
         key = _own_id if of_first else lambda record: (record.id, _epoch_of(record))
         self._refuse_twice(name, results, key, lambda record: 1 + (_epoch_of(record) in earlier))
         sources = set()

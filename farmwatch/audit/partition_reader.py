@@ -8,7 +8,7 @@ An unreadable record is counted in the step that reads it, and listed. Its state
 - `superseded` (a site row) if a newer row of its site is readable;
 - broken otherwise: the stages passed it without a trace.
 
-The results of an unreadable record exist all the same. So the record before it counts as done.
+The results of an unreadable record still exist. So the record before it counts as done.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ from stream.text.wording import one_line
 _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _HITS_FIELDS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
 _METHOD_NAME_FIELDS = frozenset({"method", "method_digest"})
-_METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at"}
+_METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at", "former"}
 _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
-_RULESET_FIELDS = frozenset({"ruleset", "digest"})
+_VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
@@ -110,7 +110,7 @@ def check_row(
     *,
     is_newest: bool = True,
 ) -> RowCheck:
-    """Recompute the row of a site from the log, of its newest term or of that of `row`, and compare the two."""
+    """Recompute the row of a site from the log, for its newest term or that of `row`, and compare the two."""
     detector = scope.run.detector or ("" if row is None else row.detector)
     tally = fold_records(evidence, detector, row, methods.config.tally.term_ms)
     term = tally.term if is_newest or row is None else row.term
@@ -120,10 +120,14 @@ def check_row(
     if row is None:
         found = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name, term)
         return RowCheck(found, "no row", is_proved=False)
-    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term)
+    former = None
+    if is_newest and method is not None and term - 1 in tally.earlier:
+        before = method.decide(tally.evidence(detector, term - 1))
+        former = tally.row(site, detector, before, method.digest, scope.run.name, term - 1)
+    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former)
     found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))
     if method is None:  # without pages all methods agree
-        found = _copy_fields(found, row, _METHOD_FIELDS if pages else _METHOD_NAME_FIELDS)
+        found = _copy_fields(found, row, _METHOD_FIELDS if pages or row.former else _METHOD_NAME_FIELDS)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
     lawful = _unknown(row, found, evidence, scope, reader) if differing else frozenset()
     if differing and not is_newest and scope.is_live and _came_late(row, tally, evidence):
@@ -132,15 +136,15 @@ def check_row(
     return RowCheck(
         _copy_fields(found, row, lawful),
         "; ".join(f"row says {name} {_shown(row, name)}, the log says {_shown(found, name)}" for name in wrong),
-        is_proved=not differing and (method is not None or not pages),
+        is_proved=not differing and (method is not None or not (pages or row.former)),
         earlier=sorted(tally.earlier),
     )
 
 
 def fold_records(evidence: Evidence, detector: str, row: SiteState | None, term_ms: int) -> SiteTally:
-    """The tally of the records of a site, with the scores of one detector, in terms of the length that the row has.
+    """The tally of the records of a site, with the scores of one detector, in terms of the row's length.
 
-    Records of an older farmwatch do not name the first page of their site: then the row does.
+    Records of an older farmwatch do not have the first page of their site; then the row has it.
     """
     first = 0
     if row is not None and row.term_end:
@@ -170,12 +174,13 @@ def _unknown(
     if row.hits == found.hits and row.days[:1] < found.days[:1] and reader.beginning(HITS) > hits_begin:
         unknown |= {"days"}  # the hits expired and were appended again, without their first time
     if since and not _is_younger(row, found, evidence, since):
-        unknown |= _VERDICTS_FIELDS if evidence.verdicts else _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
+        has_verdict = bool(found.digest)  # of this term
+        unknown |= _VERDICTS_FIELDS if has_verdict else _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
     texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
     superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
     if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _SCORES_FIELDS
-    if not row.epoch:  # a row older than the field: it may rest on several epochs
+    if not row.epoch:  # a row older than the field, which may be from several epochs
         unknown |= {"epoch"}
         if len({kept.record.epoch for kept in evidence.verdicts}) > 1:
             unknown |= _VERDICTS_FIELDS
@@ -186,12 +191,12 @@ def _unknown(
     if reader.is_damaged(SCORES, row.site):
         unknown |= _SCORES_FIELDS
     if reader.is_damaged(names.verdicts, row.site):
-        unknown |= _VERDICTS_FIELDS | _RULESET_FIELDS | _TERM_FIELDS
+        unknown |= _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
     return unknown
 
 
 def _came_late(row: SiteState, tally: SiteTally, evidence: Evidence) -> bool:
-    """Whether a record of the term came when TALLY had forgotten its pages."""
+    """Whether a record of the term arrived after TALLY had dropped its pages."""
     forgotten_at = 2 * row.term_end - row.term_start
     pages = tally.of_term(row.term).pages.values()
     texts = {page.text_digest for page in pages} | {page.evidence.text_digest for page in pages if page.evidence}
@@ -225,6 +230,8 @@ def _copy_fields(found: SiteState, row: SiteState, names: frozenset[str]) -> Sit
 def _same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    if isinstance(one, SiteState) and isinstance(other, SiteState):
+        return all(_same(getattr(one, name), getattr(other, name)) for name in _COMPARED)
     return one == other
 
 

@@ -88,8 +88,8 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
-    help_format="plaintext",  # what rich needs for Markdown takes a sixth of the time of --help
-    default_parameter=Parameter(show_default=lambda value: value or None),  # nothing for "", [] and False
+    help_format="plaintext",  # rich's imports for Markdown take a sixth of the time of --help
+    default_parameter=Parameter(show_default=lambda value: value or None),  # no default is shown for "", [] and False
 )
 
 
@@ -100,7 +100,7 @@ def run_command(arguments: Sequence[str]) -> Any:
 
 
 def describe(arguments: Sequence[str]) -> None:
-    """Make the docstring of the called command its help, a line for each paragraph: the terminal wraps it."""
+    """Use the docstring of the called command as its help, one line per paragraph, which the terminal wraps."""
     command = app
     for word in arguments:
         if word.startswith("-") or word not in command:

@@ -82,7 +82,7 @@ JUST_CONFIGURED = Configured()
 
 
 def host_of(named: str, option: str = "--site") -> str:
-    """The host that an option names, as the log spells it: it may be given in capitals, in Unicode, or as a URL.
+    """The host in an option, as the log spells it; capitals, Unicode and URLs are accepted.
 
     Raises UsageError.
     """

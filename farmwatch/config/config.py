@@ -67,7 +67,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A configuration, where each value came from, and what was odd about the environment."""
+    """A configuration, the origin of each value, and warnings about the environment."""
 
     config: Config
     origins: Mapping[str, str]
@@ -94,7 +94,7 @@ def load(
 
 
 def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:
-    """(path, value as JSON has it, origin) of every setting, secrets masked."""
+    """(path, value as in JSON, origin) of every setting, secrets masked."""
     rows = []
     for path, setting in settings_of(Config).items():
         value: Any = loaded.config

@@ -18,7 +18,7 @@ from scoring.pair.detector import pair_warning
 
 
 def known_detectors(config: Config) -> list[KnownDetector]:
-    """Every detector of this farmwatch, those that are configured first. Raises ConfigError for tally.detector."""
+    """Every detector of this farmwatch, configured ones first. Raises ConfigError for tally.detector."""
     names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
     judging = tallied_name(config)
     found = [_known(name, config, name == judging) for name in names]
@@ -34,13 +34,13 @@ def configured_warnings(config: Config) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name in config.score.detectors:
-        with suppress(MissingExtra, MissingModel, UnsupportedModel):  # they may be where SCORE runs
+        with suppress(MissingExtra, MissingModel, UnsupportedModel):  # their files may be only where SCORE runs
             found |= detector_warnings(msgspec.structs.replace(config.score, detectors=[name]))
     return found
 
 
 def load_configured_detector(config: Config) -> Detector:
-    """The detector whose scores make the site verdicts; the first of [score] where that is named by its identity only.
+    """The detector whose scores decide site verdicts; the first of [score] if only its identity is configured.
 
     Raises ConfigError, and as `load_detectors`.
     """
@@ -50,11 +50,11 @@ def load_configured_detector(config: Config) -> Detector:
 
 @dataclass(frozen=True, slots=True)
 class KnownDetector:
-    """One detector as the configuration has it. Without an identity it cannot be used; `problem` says why."""
+    """A detector under the configuration. Without an identity it cannot be used, and `problem` has the reason."""
 
     name: str
     configured: bool  # in score.detectors
-    judges_sites: bool  # its scores make the site verdicts
+    judges_sites: bool  # its scores decide site verdicts
     identity: str
     calibrated: bool
     warning: str
@@ -72,9 +72,9 @@ def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
 
 
 def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
-    """Detector identity -> its warning, to be said with its scores; "" has none.
+    """Detector identity -> the warning to show with its scores; "" has none.
 
-    Known are the detectors configured here, and pairs of language models.
+    It covers the detectors configured here, and pairs of language models.
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
@@ -86,8 +86,8 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
 
 
 def _of_another(identity: str) -> str:
-    """What an identity alone says of its detector: of a pair of language models, all that its warning has."""
-    with suppress(ValueError):  # it has other parts than ours
+    """The warning from an identity alone: for a pair of language models, the whole one."""
+    with suppress(ValueError):  # its parts differ from ours
         if is_pair(identity):
             return pair_warning(identity)
     return "not a detector configured here; what its scores are worth is not known here"

@@ -1,8 +1,8 @@
-"""A tree of frozen structs, filled from layers: flag > environment > file > default, and where each value came from.
+"""A tree of frozen structs, filled from layers: flag > environment > file > default, with the origin of each value.
 
-A path is the dotted way to one setting, such as crawl.delay_s; its environment variable is FARMWATCH_CRAWL_DELAY_S.
-Unknown keys and wrong types are errors that name the path and its origin, because a setting that is silently ignored
-is found out months later.
+A path is the dotted name of one setting, such as crawl.delay_s; its environment variable is FARMWATCH_CRAWL_DELAY_S.
+Unknown keys and wrong types are errors that name the path and its origin, because an ignored setting would be noticed
+months later.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NOT_SETTINGS = ("FARMWATCH_TEST_", "FARMWATCH_REQUIRE_")  # read by the test su
 SECRET = msgspec.Meta(extra={"secret": True})  # Annotated[str, SECRET]: shown masked
 MASK = "********"
 _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGNORECASE)
-_KEY_NAME = re.compile(r"(^|_)key(_|$)")  # what ought to be a key's place may be the key itself
-_FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template that holds nothing of its own
+_KEY_NAME = re.compile(r"(^|_)key(_|$)")  # a value in place of a key's name may be the key itself
+_FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template without a secret of its own
 _QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
-_LONG = 100  # characters of a name or a value that an error repeats
-_SHOWN = (str, int, float, bool)  # what an error may repeat; a table may hold a password
+_LONG = 100  # characters of a name or a value that an error shows
+_SHOWN = (str, int, float, bool)  # types that an error may show; a table may hold a password
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -56,7 +56,7 @@ class Setting:
 
 
 class RawValue(NamedTuple):
-    """A value before it is checked, and where it is from; `text` marks a string to be parsed."""
+    """A value before it is checked, and its origin; `text` marks a string to be parsed."""
 
     value: Any
     origin: str
@@ -84,7 +84,7 @@ def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> Mapping[str, Se
 
 
 def _declared_by(kind: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
-    """The struct in whose source the field stands: `kind`, or one that it extends."""
+    """The struct that declares the field in its source: `kind`, or one of its bases."""
     return next((owner for owner in kind.__mro__ if name in inspect.get_annotations(owner)), kind)
 
 
@@ -94,7 +94,7 @@ def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origi
 
 
 def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str]) -> tuple[Layer, list[str]]:
-    """The layer of FARMWATCH_ variables, and a warning for each that is no setting."""
+    """The layer of FARMWATCH_ variables, and a warning for each that is not a setting."""
     by_name = {setting.env: path for path, setting in settings_of(kind).items()}
     ours = [name for name in sorted(environment) if name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS)]
     warnings = [f"{name}: no such setting{_suggest(name, by_name)}" for name in ours if name not in by_name]
@@ -122,9 +122,9 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
 
 
 def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
-    """Build `kind` from layers, the first one strongest; also where each value came from.
+    """Build `kind` from layers, the first one strongest; returns the origin of each value too.
 
-    Raises ConfigError naming the path and the origin of a value that does not fit.
+    Raises ConfigError with the path and the origin of an invalid value.
     """
     known = settings_of(kind)
     found = {path: layer[path] for layer in reversed(layers) for path in layer}
@@ -187,7 +187,7 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
 
 
 def _refuse_not_finite(value: Any) -> None:
-    """Raise ValueError for a number that is none, or infinite, in whatever table or list."""
+    """Raise ValueError for NaN or an infinite number, in any table or list."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
     if isinstance(value, dict | list):
@@ -196,7 +196,7 @@ def _refuse_not_finite(value: Any) -> None:
 
 
 def allowed_values(kind: Any) -> tuple[str, ...]:
-    """The values of a setting that is one of a few names, in order; () for any other type."""
+    """The values of a setting with a few allowed ones, in order; () for any other type."""
     kind = _bare(kind)
     if get_origin(kind) in (Union, UnionType):
         return tuple(value for part in get_args(kind) for value in allowed_values(part))
@@ -204,7 +204,7 @@ def allowed_values(kind: Any) -> tuple[str, ...]:
 
 
 def shown_value(value: str) -> str:
-    """One of a few values; the empty one in quotes."""
+    """One of the allowed values; the empty one in quotes."""
     return value or '""'
 
 
@@ -221,15 +221,15 @@ def _decode(kind: type, value: Any) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """A setting's value as JSON has it, paths as text."""
+    """A setting's value as in JSON, with paths as text."""
     return msgspec.to_builtins(value, enc_hook=str)
 
 
 def masked(setting: Setting, value: Any) -> Any:
     """A value with its secrets masked.
 
-    Masked are secrets, entries of a table with the name of a secret, headers, the prefix of a key, and the values in
-    the query of a URL: keys are written there by mistake.
+    Masked are secrets, table entries whose name is that of a secret, headers, the prefix of a key, and the values in
+    the query of a URL, where keys are written by mistake.
     """
     if setting.secret:
         return MASK if value else encode(value)
@@ -256,7 +256,7 @@ def _is_table(setting: Setting) -> bool:
 
 
 def _parse(kind: Any, raw: str) -> Any:
-    """Lists and tables in text are written as JSON or TOML has them; a list may also be words between commas."""
+    """Parse lists and tables in text from JSON or TOML; a list may also be words between commas."""
     bare = _bare(kind)
     if bare is str:
         return raw

@@ -1,9 +1,9 @@
-"""Names of the members of groups: the same after every restart, never two living processes with one.
+"""Names of group members: stable over restarts, and unique among living processes.
 
-A name decides what a restart costs. A Kafka group keeps a static member's partitions for its name until its session
-ends, and local copies of state lie in a folder of that name: a process that comes back under another name waits for the
-session of its old one and reads all state anew. So a name is `<host>-<n>`, n the smallest that is free, and it is held
-by locks on files (flock), which the kernel gives back however the holder ends.
+A name decides the cost of a restart. A Kafka group keeps a static member's partitions for its name until its session
+ends, and local copies of state are in a folder of that name: a process that returns under another name waits for its
+old session to end and reads all state again. So a name is `<host>-<n>` with the smallest free n, held by locks on files
+(flock), which the kernel releases with the process.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def names_folder(config: Config) -> Path:
-    """Where names are held: the embedded log's folder; on Kafka the folder of local state."""
+    """The folder of names: the embedded log's folder; on Kafka the folder of local state."""
     scheme, _, place = config.log.url.partition(":")
     return Path(place).expanduser() if scheme == "sqlite" else Path(config.log.state_folder)
 
 
 @contextmanager
 def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None, *, alone: bool = False) -> Iterator[str]:
-    """Hold a name for these roles (or replays, by other words), `<host>-<n>`, until the block or the process ends.
+    """Hold a name for these roles (or replays, with other words), `<host>-<n>`, until the block or the process ends.
 
-    `alone`: only the first name will do; another process of this machine that has one of the roles is an error.
+    `alone`: only the first name is allowed; another process of this machine with one of the roles is an error.
 
-    A lock per role and number: where each role is a service of its own, they do not push each other to other numbers
-    when they start in another order. Raises FarmwatchError where no file can be made or locked in `folder`.
+    There is a lock per role and number, so that roles in separate services get the same numbers in any order of starts.
+    Raises FarmwatchError if no file can be created or locked in `folder`.
     """
     machine = _UNFIT.sub("_", host or socket.gethostname()) or "host"
     try:
@@ -75,7 +75,7 @@ def _file(place: Path, role: str, name: str) -> Path:
 
 
 def _locked(file: Path, locks: ExitStack) -> bool:
-    """Take the lock of a file until `locks` closes, and write the process id into it; False if it is not free."""
+    """Take the lock of a file until `locks` closes, and write the process id into it; False if it is taken."""
     held = locks.enter_context(file_lock(file, wait=False))
     if held is None:
         return False

@@ -24,18 +24,18 @@ from stream.text.wording import one_line
 
 @contextmanager
 def opened(config: Config, *, write: bool = False, create: bool = False, is_masked: bool = True) -> Iterator[Log]:
-    """Open the configured log for reading (default) or writing; `create` also makes a missing log. Closed at the end.
+    """Open the configured log for reading (default) or writing; `create` also creates a missing log. Closed at the end.
 
-    `is_masked`: without its forgotten hosts. Unreadable records are reported on stderr, in a line a topic. Raises
-    LogUnavailable, and FarmwatchError for a broker that is away or a missing log: a command that only looks must not
-    answer from an empty log in the wrong folder.
+    `is_masked`: without its forgotten hosts. Unreadable records are reported on stderr, one line per topic. Raises
+    LogUnavailable, and FarmwatchError for an unavailable broker or a missing log: a read-only command must not answer
+    from an empty log in the wrong folder.
     """
     if not create and not log_exists(config):
         raise FarmwatchError(
             f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
             " Or set log.url (--log)"
         )
-    require_broker(config)  # only roles wait for it
+    require_broker(config)  # only roles wait for the broker
     log = open_configured(config, read_only=not (write or create), is_masked=is_masked)
     unreadable = UnreadableCounter()
     try:
@@ -49,9 +49,9 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:
-    """The configured log without its forgotten hosts, or with all that is there; `read_only` as for `open_log`.
+    """The configured log, with or without its forgotten hosts; `read_only` as for `open_log`.
 
-    Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
+    Raises StreamError, ConfigError for an unknown form of URL, LogUnavailable.
     """
     options: dict[str, Any] = {}
     check_log_url(config)
@@ -68,7 +68,7 @@ def as_read(log: Log, config: Config) -> Log:
 
 
 def log_exists(config: Config) -> bool:
-    """False for an embedded log that was never made (no folder, or an empty one)."""
+    """False for an embedded log that does not exist (no folder, or an empty one)."""
     check_log_url(config)
     scheme, _, place = config.log.url.partition(":")
     if scheme != "sqlite":
@@ -84,7 +84,7 @@ def log_exists(config: Config) -> bool:
 def check_log_url(config: Config) -> list[tuple[str, int]]:
     """The (host, port) of each broker of a Kafka log, none of an embedded one.
 
-    Raises ConfigError for a URL that cannot be a log's, and for an embedded log if its folder is a file.
+    Raises ConfigError for an invalid URL, and for an embedded log whose folder is a file.
     """
     url = config.log.url
     scheme, _, place = url.partition(":")

@@ -1,4 +1,4 @@
-"""Settings of the front door itself: where the log is, how processes are looked after, where metrics are served."""
+"""Settings of the front door: the place of the log, supervision of processes, and endpoints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the log is and how it is laid out."""
+    """The place and the layout of the log."""
 
     url: str = "sqlite:farmwatch-data"  # sqlite:FOLDER (no server) or kafka:HOST:PORT[,HOST:PORT]
-    prefix: str = ""  # put before every topic and group name, so that several farmwatches share one broker
+    prefix: str = ""  # prefix of every topic and group name, so that several farmwatches share one broker
     partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = (
         DEFAULT_PARTITIONS  # of every topic; chosen once, never changed
     )
@@ -24,14 +24,14 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where /metrics, /healthz and /readyz are served."""
+    """The addresses of /metrics, /healthz and /readyz."""
 
     host: str = "127.0.0.1"  # address to bind
     # of the first role; the others follow in the order crawl, measure, judge, score, tally. 0 = any free port
     port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 9464
 
     def port_of(self, role: Role) -> int:
-        """Port of a role: the first one plus the role's place; 0 stays 0 (any free port)."""
+        """Port of a role: the first port plus the role's index; 0 stays 0 (any free port)."""
         return self.port + list(Role).index(role) if self.port else 0
 
 
@@ -46,9 +46,9 @@ class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How `farmwatch up` looks after its processes and the log."""
+    """Supervision of `farmwatch up`'s processes, and maintenance of the log."""
 
-    drain_s: Seconds = 30.0  # seconds a process gets to finish its batch before it is killed
+    drain_s: Seconds = 30.0  # seconds for a process to finish its batch before it is killed
     restart_min_s: PositiveSeconds = 0.5  # seconds before the first restart; doubles with each
     restart_max_s: PositiveSeconds = 60.0  # longest wait between restarts, seconds
     heartbeat_s: PositiveSeconds = 60.0  # seconds between heartbeats through all stages
@@ -57,10 +57,10 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Canaries: pages of known truth that travel the live path, see docs/how-to/canaries.md."""
+    """Canaries: pages of known truth that pass through the live stages, see docs/how-to/canaries.md."""
 
     # JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at,
     # the day on which it was written; empty: no canaries
     file: str = ""
     every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400  # seconds between two rounds
-    pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # of a site that are sent, at most
+    pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # pages sent per site, at most

@@ -26,8 +26,8 @@ def configured_topics(config: Config) -> list[Topic]:
 def create_topics(log: Log, config: Config) -> None:
     """Create missing topics, and give existing ones the limits of [retention]; a changed limit is reported.
 
-    A limit that is not set is the default on the embedded log. On Kafka the topic keeps its own: an operator may have
-    set it there. Raises TopicMismatch where log.partitions was another one, StreamError for an unfinished copy.
+    An unset limit is the default on the embedded log. On Kafka the topic keeps its own, which an operator may have set.
+    Raises TopicMismatch if log.partitions has changed, StreamError for an unfinished copy.
     """
     refuse_unfinished(log)
     log.create(configured_topics(config))
@@ -60,7 +60,7 @@ def limits_of(topic: Topic) -> Limits:
 
 
 def kept(topic: Topic) -> str:
-    """What the log keeps of a topic: `30 days, 7 GiB`."""
+    """The limits of a topic as text: `30 days, 7 GiB`."""
     if topic.cleanup is CleanupPolicy.COMPACT:
         return "newest of each key"
     days, size_bytes = limits_of(topic)

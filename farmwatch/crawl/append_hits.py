@@ -60,7 +60,7 @@ def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, 
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The paths; in place of a folder its files, by name, without hidden ones. Raises FarmwatchError."""
+    """The paths, with each folder replaced by its files, by name, without hidden ones. Raises FarmwatchError."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():

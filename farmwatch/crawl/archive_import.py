@@ -54,12 +54,12 @@ def import_pages(
     def flush() -> None:
         pages, known = batch.append(log.append, imports)
         summary.pages += pages
-        if known:  # another process imported them meanwhile
+        if known:  # another process has imported them meanwhile
             summary.skipped["known"] += known
 
     for one in found:
         if isinstance(one, ArchivedPage):
-            if one.hit.id in imports.ids or not batch.add_page(one):  # the archive holds the record twice
+            if one.hit.id in imports.ids or not batch.add_page(one):  # the archive has the record twice
                 summary.skipped["known"] += 1
             elif batch.is_full:
                 flush()

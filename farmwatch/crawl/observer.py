@@ -1,4 +1,4 @@
-"""A thread beside a crawl: shows progress, stops the crawl when all work is done, and ends a slow drain on request."""
+"""A thread next to a crawl: shows progress, stops the crawl when all work is done, ends a slow drain on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stream.log.errors import StreamError
 from stream.text.user_errors import Exit
 
 _DRAW_S = 0.5
-_KAFKA_CHECK_SLOWER = 10  # times longer between checks whether all is done: on Kafka each reads the whole state
+_KAFKA_CHECK_SLOWER = 10  # factor for the interval of checks whether all is done: on Kafka each reads the whole state
 _JOIN_S = 5.0
 
 

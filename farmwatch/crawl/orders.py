@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from crawler.orders import in_words
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
-from farmwatch.config.opening import opened
+from farmwatch.config.opening import log_exists, opened
 from farmwatch.config.topic_limits import create_topics
+from farmwatch.terminal.messages import message
 from replay.runs.control_update import operator
 from stream.log.contract import Log, wall_ms
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
@@ -16,8 +18,7 @@ from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, o
 
 def order_pause(config: Config, why: str, *, on: bool) -> Order | None:
     """Pause the crawl or let it go on; returns the order that stood before, None if nothing changed."""
-    with opened(config, create=True) as log:
-        create_topics(log, config)
+    with _written(config, create=on) as log:
         before = Orders(log).pause
         if before.on == on:
             return None
@@ -27,8 +28,7 @@ def order_pause(config: Config, why: str, *, on: bool) -> Order | None:
 
 def order_exclusions(config: Config, names: Sequence[tuple[str, str]], *, on: bool) -> list[str]:
     """Exclude these (name, why), or end that; returns the names that changed. All of them change together."""
-    with opened(config, create=True) as log:
-        create_topics(log, config)
+    with _written(config, create=on) as log:
         known = Orders(log).exclusions
         changed = {name: why for name, why in names if known.get(name, Order()).on != on}
         log.append(
@@ -38,6 +38,17 @@ def order_exclusions(config: Config, names: Sequence[tuple[str, str]], *, on: bo
             ]
         )
     return list(changed)
+
+
+@contextmanager
+def _written(config: Config, *, create: bool) -> Iterator[Log]:
+    """The log for writing. A new one is said: in the wrong folder it would hold orders that no crawl reads."""
+    is_new = create and not log_exists(config)
+    with opened(config, write=True, create=create) as log:
+        create_topics(log, config)
+        yield log
+    if is_new:
+        message(f"{config.log.url} is a new log")
 
 
 def pause_in_words(log: Log) -> str:

@@ -1,12 +1,12 @@
 """The size of a measurement: from a wanted half width to sites, queries, requests, days, disk and device hours.
 
     classifiable sites n   the least for which the interval of a share of one half is narrow enough (Wilson); with
-                           figures of a log: by its own share and correction, as `farmwatch rate` says
+                           figures of a log: by its own share and correction, as in `farmwatch rate`
     sites                  n / (classifiable share)
     requests               sites * (pages a site + robots.txt, tdmrep.json and a sitemap)
 
-The time is that of the crawl: sites are visited side by side, so it is the longer of one site's visit at the configured
-delay, and of all requests at `crawl.max_in_flight` at once.
+The time is that of the crawl, which visits sites concurrently: the longer of one site's visit at the configured delay,
+and of all requests at `crawl.max_in_flight` at once.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from crawler.settings import CrawlSettings
 from scoring.rates.settings import RateSettings
 from scoring.rates.sites_needed import sites_needed
 
-LEAST_SITES = 100  # of a log with pages, from which on its own figures count
-REQUEST_S = 1.0  # of a request, from connection to last byte: supposed
-_EXTRA_REQUESTS = 3  # a site: robots.txt, tdmrep.json, one sitemap file
+LEAST_SITES = 100  # pages of a log needed to use its own figures
+REQUEST_S = 1.0  # of a request, from connection to last byte: assumed
+_EXTRA_REQUESTS = 3  # per site: robots.txt, tdmrep.json, one sitemap file
 _DAY_S = 86_400
 
 
 class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site costs and brings. The defaults: docs/explanation/sites.md and, for bytes, docs/how-to/deploy.md."""
+    """The cost and yield of a site. The defaults: docs/explanation/sites.md, docs/how-to/deploy.md, or supposed."""
 
-    classifiable: float = 0.31  # share of sites with a verdict llm or human
-    pages: float = 6.7  # a site; 5.7 with p0 = .10
-    texts: float = 6.7  # scored articles a site
+    classifiable: float = 0.31  # share of sites with a verdict llm or human: supposed
+    pages: float = 6.7  # per site; 5.7 with p0 = .10
+    texts: float = 6.7  # scored articles per site
     page_bytes: float = 46_300.0  # on the log, all topics together
-    sites_a_query: float = 10.0  # new ones
-    sites: int = 0  # of the log that the figures are of; 0 = the defaults
+    sites_a_query: float = 10.0  # new ones: supposed
+    sites: int = 0  # of the log with these figures; 0 = the defaults
 
 
 class Sizing(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def size_of(
     known: bool = False,
     texts_per_s: float | None = None,
 ) -> Sizing:
-    """The size of a measurement; `needed`: classifiable sites by the figures of a log, where they are `known`."""
+    """The size of a measurement; `needed`: classifiable sites by the figures of a log, if they are `known`."""
     if not known:
         z = NormalDist().inv_cdf((1 + rate.confidence) / 2)
         needed = sites_needed(0, 0, None, z, half_width).more_sites

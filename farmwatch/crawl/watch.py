@@ -38,7 +38,7 @@ class CrawlFigures:
     running_s: float = 0.0
     partitions: int = 0  # assigned to this process
     sites: int = 0
-    active: int = 0  # sites with open work, parked ones included
+    active: int = 0  # sites with open work, including parked ones
     parked: int = 0
     resting: int = 0
     stopped: int = 0
@@ -52,7 +52,7 @@ class CrawlFigures:
     next_due_ms: int | None = None  # time until the next site is due; None = one is due now, or none ever
     waits_for: str = PARTITIONS_TO_COME  # or open work of other processes, once these partitions are done
     paused: str = ""  # why no request starts
-    next_parked: str = ""  # if all active sites are parked: the first one to be asked again, and why it is parked
+    next_parked: str = ""  # if all active sites are parked: the first one to be requested again, and why it is parked
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
     @property
@@ -153,7 +153,7 @@ class CrawlWatch:
 
 
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
-    """The parked site that is due first: when, its name, and why it is parked."""
+    """The parked site that is due first: its time, name and reason."""
     for key, value, due_ms in state.due(at_ms, 1):
         if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
             yield due_ms, f"{row.site}, {row.parked_why}"

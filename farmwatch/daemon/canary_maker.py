@@ -1,6 +1,6 @@
 """Makes a canary file: human sites of pages captured before November 2022, LLM sites of folders of texts.
 
-A site needs LEAST_PAGES pages, or it says little of site verdicts; smaller ones are left out and counted.
+A site needs LEAST_PAGES pages to show anything about site verdicts; smaller ones are left out and counted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CanaryMaker:
         return len(self._sites[truth])
 
     def add_human(self, pages: Iterable[Page]) -> None:
-        """Take pages that were captured before HUMAN_BEFORE; `end_human` makes sites of them."""
+        """Add pages that were captured before HUMAN_BEFORE; `end_human` makes sites of them."""
         inflate = zstandard.ZstdDecompressor()
         for page in pages:
             of_site = self._human.get(page.site, {})
@@ -74,7 +74,7 @@ class CanaryMaker:
         self._human.clear()
 
     def add_llm(self, folder: Path) -> None:
-        """Make sites of the texts (.txt, .md) of a folder and its subfolders, each of the texts of one folder.
+        """Make a site of each folder with texts (.txt, .md), subfolders included.
 
         Raises FarmwatchError.
         """
@@ -90,7 +90,7 @@ class CanaryMaker:
                 self._add_site(LLM_TRUTH, of_folder.resolve().name, pages[start : start + self.pages])
 
     def write(self, file: Path) -> None:
-        """Write the file, packed by its name (.zst, .gz), whole or not at all. Raises FarmwatchError."""
+        """Write the file, compressed by its name (.zst, .gz), whole or not at all. Raises FarmwatchError."""
         content = b"".join(msgspec.json.encode(line) + b"\n" for line in self.lines)
         if file.suffix == ".zst":
             content = zstandard.ZstdCompressor(level=10).compress(content)

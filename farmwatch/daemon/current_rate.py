@@ -79,7 +79,7 @@ def current_rate(
 
 
 def _require_source(source: str, rows: Iterable[SiteState]) -> None:
-    """Refuse a source that no site has; a log without sites takes any."""
+    """Refuse a source without sites; a log without sites accepts any."""
     names = sorted({name for row in rows for name in row.sources})
     if names and source not in names:
         more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
@@ -89,9 +89,9 @@ def _require_source(source: str, rows: Iterable[SiteState]) -> None:
 
 
 def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
-    """Sites that the crawl has still to visit, and hits that it has not read.
+    """Sites that the crawl has not finished, and hits that it has not read.
 
-    On a broker the frontier is not read: its state would have to be restored from the changelog.
+    On a broker the frontier is not read, because its state would have to be restored from the changelog.
     """
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:
@@ -102,7 +102,7 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
 
 
 def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
-    """Site -> why it has no page, of the first LOOKED_UP; on a broker the frontier is not looked at."""
+    """Site -> why it has no page, for the first LOOKED_UP; on a broker the frontier is not read."""
     sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
     topic = f"state.{FRONTIER_STORE}"
     partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0

@@ -83,8 +83,8 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
 def _was_read(log: Log, topic: str, made: str) -> bool:
     """Whether the group must have read `topic`: it wrote to `made` after the first retained record of `topic`.
 
-    Requests of replays do not count: they wait for live ones, and reading them again is harmless. Nor do retries, which
-    a group has read for the first time when an operator retries for the first time.
+    Requests of replays do not count: they wait for live ones, and reading them again is harmless. Nor do retries,
+    because a group reads them for the first time when an operator first retries.
     """
     if topic in (REPLAY_REQUESTS, RETRIES):
         return False

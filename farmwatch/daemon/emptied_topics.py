@@ -1,6 +1,6 @@
-"""Detects topics that were deleted and made again: they are empty, though the stages have worked.
+"""Detects topics that were deleted and created again: they are empty, although the stages have worked.
 
-`up` creates missing topics and the stages work on, but rates and audits lack the deleted records.
+`up` creates missing topics and the stages continue, but rates and audits lack the deleted records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BACKUP = "restore a backup; without one rates stay right, but audits and replay
 
 
 def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
-    """The topics of the live run without a record, not even an expired one, that must have had some; and the repair."""
+    """The topics of the live run that must have had records and have none, not even an expired one; and the repair."""
     names = names_of_live(Control(log))
     existing = log.topics()
 

@@ -24,7 +24,7 @@ from stream.text.user_errors import ConfigError
 ROLE = "role"  # the label that every sample gets
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"
-_CONNECTIONS = 16  # at once, a thread each; further ones wait in the queue of the kernel
+_CONNECTIONS = 16  # at once, a thread each; further ones wait in the kernel's queue
 _REQUEST_S = 10.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
 _PORT_RETRY_S = 1.0

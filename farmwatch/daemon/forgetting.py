@@ -3,8 +3,8 @@
 Every step may be repeated: after a crash the same command completes the work.
 
 1. The ledger gets the digests. From now on no reader sees records of the hosts (`stream.masked`), CRAWL does not visit
-   them, and the owners of state delete their rows. Exclusions by that very name end, and panels lose the hosts: rows
-   of `control` hold these names.
+   them, and the owners of state delete their rows. Exclusions of these hosts alone end, and panels lose the hosts: rows
+   of `control` hold these names. The exclusion of a domain with all its hosts stays.
 2. State of stores without a running owner is deleted here.
 3. When no state is left, and no process works without the ledger any more, the records are erased.
 4. Records in WARC files are erased.
@@ -21,7 +21,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from crawler.warc.erasing import archives_of, erase_hosts
+from crawler.warc.erasing import archives_of, erase_hosts, names_host
+from crawler.web.exclusions import is_domain
 from filters.judge_stage import requested_store
 from replay.runs.control_update import operator
 from stream.log.contract import Log, Message, Output, partition_of, wall_ms
@@ -51,7 +52,7 @@ class ForgetReport:
 
     records: int = 0
     warc_records: int = 0
-    gone_at_ms: int = 0  # when the last records leave a Kafka log; 0 = they have left
+    gone_at_ms: int = 0  # as of `Erased`
 
 
 def records_of_hosts(log: Log, hosts: Sequence[str]) -> Iterator[Message]:
@@ -65,14 +66,18 @@ def records_of_hosts(log: Log, hosts: Sequence[str]) -> Iterator[Message]:
                     yield message
 
 
-def known_hosts(log: Log, hosts: Sequence[str]) -> set[str]:
-    """Those of the hosts that the log has records or state of, or that its ledger has."""
+def known_hosts(log: Log, hosts: Sequence[str], warc_folder: Path | None = None) -> set[str]:
+    """Those of the hosts that the log or the archive has something of, or that the ledger has.
+
+    Only the archive has a host if redirects from `www.example.com` led to `example.com`, or the other way round.
+    """
     ledger = Forgotten(log)
     known = {host for host in hosts if ledger.entry(host) is not None}
     known |= {host for host in hosts if host not in known and _stores_with(log, [host])}
     if rest := [host for host in hosts if host not in known]:
         known |= {site_of_key(message.key) for message in records_of_hosts(log, rest)}
-    return known
+    archives = archives_of(warc_folder) if warc_folder is not None else []
+    return known | {host for host in hosts if host not in known and any(names_host(path, host) for path in archives)}
 
 
 @dataclass(slots=True)
@@ -106,7 +111,11 @@ class Forgetting:
         """Write the entries of the ledger, and take back the exclusions that name these hosts."""
         ledger, now_ms = Forgotten(self.log), wall_ms()
         excluded = Orders(self.log).exclusions
-        rows = [Output(CONTROL, 0, key, None) for key in _exclusions([host for host in hosts if host in excluded])]
+        domains = [host for host in hosts if host in excluded and excluded[host].on and is_domain(host)]
+        for domain in () if done else domains:
+            self.on_progress(f"the exclusion of {domain} stays, for it covers the domain with all its hosts")
+        ended = [host for host in hosts if host in excluded and host not in domains]
+        rows = [Output(CONTROL, 0, key, None) for key in _exclusions(ended)]
         for panel in read_panels(self.log).values():
             if any(host in panel.sites for host in hosts):
                 write_panel(self.log, replace(panel, sites=[site for site in panel.sites if site not in hosts]))

@@ -1,8 +1,8 @@
 """Waits until the crawl has ended and the live run has processed every record.
 
 The proof: read the end offsets of all topics, check that every group has passed them and that the frontier is empty,
-and read the end offsets again. If they are the same, nothing can move any more: a stage commits the records that it
-works on only when they are done. The check is slow on Kafka, so it runs only when no topic has grown since the last.
+and read the end offsets again. If they are the same, nothing can change any more: a stage commits records only when
+they are processed. The check is slow on Kafka, so it runs only when no topic has grown since the last check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Ends = dict[str, list[int]]
 
 
 class NotQuiescent(FarmwatchError):
-    """The stages did not come to rest in time; the message names the open work. The operator reads the logs."""
+    """The stages did not come to rest in time; the message has the open work. The operator reads the logs."""
 
     exit = Exit.PROBLEM
 

@@ -19,7 +19,7 @@ ANSWER = "answer"
 
 
 class CachedRate(msgspec.Struct, frozen=True):
-    """The rates of all sites, or of the groups of a split, at one time; of each ruleset, detector and site method."""
+    """The rates of all sites, or of the groups of a split, at one time; per ruleset, detector and site method."""
 
     at: int  # ms
     until: int  # ms; a running TALLY process replaces it before

@@ -18,7 +18,7 @@ from stream.processing.topic_reader import rows_of
 from stream.schema.records import RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
 
-_THIN_BACK_DAYS = 7  # days that are thinned again: no process may have run on the right day
+_THIN_BACK_DAYS = 7  # days that are thinned again, because no process may have run on the right day
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
 
 _log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""Reads the labels of a review, which the share rests on."""
+"""Reads the labels of a review, for a share from labels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
     lines = JsonLines([file], _Label, "rate")
     kept_ms = int(settings.review_days * _DAY_MS)
     newest_of_page: dict[str, _Label] = {}
-    samples: dict[int, tuple[int, set[str]]] = {}  # when drawn -> sites, and those of them that lines name
+    samples: dict[int, tuple[int, set[str]]] = {}  # time of the draw -> sites, and those of them with lines
     for _, label in lines:
         newest_of_page[label.fetch_id] = label
         if label.drawn and label.site and label.drawn_at + kept_ms >= now_ms:
@@ -58,7 +58,7 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
         votes.setdefault(label.site, []).append(label.label == LLM)
         oldest = min(oldest, at)
     shares = {site: sum(found) / len(found) for site, found in votes.items()}
-    named = shares.keys() | {site for _, sites in samples.values() for site in sites}  # of two samples: once
+    named = shares.keys() | {site for _, sites in samples.values() for site in sites}  # a site of two samples: once
     drawn = len(named) + sum(max(drawn - len(sites), 0) for drawn, sites in samples.values())
     at = oldest if votes else 0
     return Review(shares, drawn, at, at + kept_ms, len(too_old - shares.keys()))

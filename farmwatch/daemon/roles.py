@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from replay.runs.run_rules import RunRules
 
 _log = structlog.get_logger()
-_PORT_MARGIN_S = 5.0  # beyond the drain: roles whose supervisor was killed keep their ports so long
+_PORT_MARGIN_S = 5.0  # beyond the drain, roles whose supervisor was killed keep their ports this long
 _CUTOVER_CHECK_S = 1.0
-_MAINTENANCE_END_S = 5.0  # most time that the last job of maintenance may delay the end of a process
+_MAINTENANCE_END_S = 5.0  # the last job of maintenance may delay the end of a process this long
 
 
 def build_stage(

@@ -1,8 +1,8 @@
-"""The spans of a role: one for each record whose offset is committed, in the trace of its page.
+"""The spans of a role: one for each record with a committed offset, in the trace of its page.
 
-The trace is that of the record's header `traceparent`: the id of the fetch. Its root span is the fetch itself; the
-stage that commits a page exports it. Spans wait in a queue of the SDK, which drops them while it is full: a slow
-collector delays nobody.
+The trace is that of the record's header `traceparent`: the id of the fetch. Its root span is the fetch itself, exported
+by the stage that commits a page. Spans wait in a queue of the SDK, which drops them while it is full, so that a slow
+collector delays no stage.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Spans:
 
     def __init__(self, system: str, version: str) -> None:
         """`system`: the kind of log, as an attribute of each span."""
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `_Exporter` says the same once
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `_Exporter` reports the same once
         own = Resource({"service.name": "farmwatch", "service.version": version})
         self._ids = _PageIds()
         self._provider = TracerProvider(
@@ -109,22 +109,22 @@ class Spans:
         self._provider.shutdown()
 
     def _is_sampled(self, trace: int) -> bool:
-        """By the trace alone, so that all stages decide alike whichever sampler is set."""
+        """Decide by the trace alone, so that all stages decide alike with any sampler."""
         decision = self._provider.sampler.should_sample(None, trace, "").decision
         return bool(trace) and decision is Decision.RECORD_AND_SAMPLE
 
 
 class _Delivered(NamedTuple):
-    """A record that was delivered and is not committed yet."""
+    """A delivered record that is not yet committed."""
 
     offset: int
     headers: Headers
     began_ns: int
-    epoch: int  # of the ownership of its partition
+    epoch: int  # epoch of its partition's ownership
 
 
 class _TracedMember:
-    """A member that remembers the records that it delivers until they are committed."""
+    """A member that remembers delivered records until they are committed."""
 
     def __init__(self, member: Member, spans: Spans, labels: Labels) -> None:
         self._member, self._spans, self._labels = member, spans, labels
@@ -149,7 +149,7 @@ class _TracedMember:
             records = self._delivered.get(at, deque())
             while records and records[0].offset < stop:
                 record = records.popleft()
-                if record.epoch == epochs.get(at.partition):  # else another member has processed it
+                if record.epoch == epochs.get(at.partition):  # otherwise another member has processed it
                     self._spans.processed(at, record, self._labels)
         for output in commit.outputs:
             if output.topic == PAGES:
@@ -161,7 +161,7 @@ class _TracedMember:
 
 
 class _PageIds(RandomIdGenerator):
-    """A root span has the ids of its page, another span a random one."""
+    """A root span has the ids of its page, other spans random ones."""
 
     trace = span = 0
 
@@ -173,7 +173,7 @@ class _PageIds(RandomIdGenerator):
 
 
 class _Exporter(OTLPSpanExporter):
-    """Logs when spans cannot be sent, once, and when they can be again."""
+    """Logs once when spans cannot be sent, and when they can be again."""
 
     _last = SpanExportResult.SUCCESS
 

@@ -24,7 +24,7 @@ from stream.text.user_errors import Exit
 
 _log = structlog.get_logger()
 _POLL_S = 0.1  # between checks of the children
-_HEALTHY_S = 60.0  # a child that ran for so long resets its back-off
+_HEALTHY_S = 60.0  # a child that ran for this long resets its back-off
 _RESTARTS = "RESTARTS_OF_THIS_ROLE"  # environment variable of a child: its number of restarts
 
 

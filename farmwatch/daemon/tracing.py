@@ -1,4 +1,4 @@
-"""OpenTelemetry traces: on where the standard variables name a collector. Without them nothing is imported."""
+"""OpenTelemetry traces, if the standard variables name a collector; otherwise nothing is imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream.processing.stage import Stage
 Trace = Callable[[Stage, Member, str], Member]  # a stage, its member and its group -> the member, traced
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_END_S = 3.0  # most time that the last spans may delay the end of a role
+_END_S = 3.0  # the last spans may delay the end of a role this long
 _log = structlog.get_logger()
 
 

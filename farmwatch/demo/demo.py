@@ -90,7 +90,7 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
 
 
 def write_configuration(folder: Path, web_address: str) -> Path:
-    """Write farmwatch.toml into `folder`: an embedded log beside it, all host names resolved to the demo's web."""
+    """Write farmwatch.toml into `folder`: an embedded log next to it, all host names resolved to the demo's web."""
     file = folder / "farmwatch.toml"
     text = _CONFIGURATION.format(url=json.dumps(f"sqlite:{folder / 'log'}"), web=web_address)
     file.write_text(text, encoding="utf-8")

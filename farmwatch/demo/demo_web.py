@@ -1,6 +1,6 @@
-"""The demo's web: its sites, who wrote them, and the searches that lead to them.
+"""The demo's web: its sites, their authors, and the searches that lead to them.
 
-Eight sites hold articles by a language model (one has too few for a verdict), eight hold prose by people (one of them
+Eight sites have articles by a language model (one has too few for a verdict), eight have prose by people (one of them
 is slow), and the robots.txt of one disallows everything. All hosts end in `.example`, so none exists.
 """
 
@@ -51,7 +51,7 @@ class DemoWeb(NamedTuple):
 
     hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
     hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
-    truth: dict[str, Author]  # host → who wrote its articles; the closed site shows none
+    truth: dict[str, Author]  # host → author of its articles; the closed site has none
     expected: dict[str, str]  # host → expected site verdict
 
 

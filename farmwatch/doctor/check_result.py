@@ -41,7 +41,7 @@ class CheckResult:
     check: str = ""
 
 
-Results = Iterator[CheckResult]  # of one check; an error that it raises is a FAIL, and the message says how to mend it
+Results = Iterator[CheckResult]  # of one check; an error that it raises is a FAIL with its message as the remedy
 
 
 ok = partial(CheckResult, CheckState.OK)

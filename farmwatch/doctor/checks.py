@@ -48,7 +48,7 @@ _REMEDIES: dict[type[Exception], str] = {
 
 
 class DoctorCheck(NamedTuple):
-    """A check, and the roles that `up` does not start if it fails; without roles only `doctor` runs it."""
+    """A check, and the roles that `up` does not start if it fails; a check without roles is run by `doctor` only."""
 
     name: str
     run: Callable[[Subject], Results]
@@ -96,9 +96,9 @@ OF_THE_DEPLOYMENT = (
 
 
 def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -> Iterator[CheckResult]:
-    """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination.
+    """Run every check in order. A check that raises is a FAIL, and the others still run.
 
-    `file` is that of the configuration; `deploy`: also what a deployment needs.
+    `file` is that of the configuration; `deploy`: also the checks of a deployment.
     """
     with ExitStack() as held:
         subject = Subject(config, file=file)
@@ -113,7 +113,7 @@ def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -
 
 def _failure(error: Exception) -> CheckResult:
     said = one_line(" ".join(str(error).split()))
-    if not isinstance(error, FarmwatchError):  # whose message says what to do
+    if not isinstance(error, FarmwatchError):  # the message has the remedy
         return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
     return fail(said, next((mend for kind, mend in _REMEDIES.items() if isinstance(error, kind)), ""))
 
@@ -121,8 +121,8 @@ def _failure(error: Exception) -> CheckResult:
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:
     """Raise the first failure among the checks that these roles need; print warnings.
 
-    Without `log`: the checks of configuration and machine, which write nothing but the archive's folder. With it: those
-    of the log. Raises FarmwatchError.
+    Without `log`: the checks of configuration and machine, which write only the archive's folder. With it: those of the
+    log. Raises FarmwatchError.
     """
     subject = Subject(config, roles, log)
     for check in BEFORE_THE_LOG if log is None else ON_THE_LOG:
@@ -137,9 +137,9 @@ def require_fit(config: Config, roles: Collection[Role], log: Log | None = None)
 
 
 def prepare(config: Config, roles: Sequence[Role]) -> None:
-    """Check that these roles can start, and lay out the log; the first JUDGE or TALLY ever begins the live run.
+    """Check that these roles can start, and lay out the log; the very first JUDGE or TALLY begins the live run.
 
-    The roles wait for a broker that is away. Raises FarmwatchError.
+    The roles wait for an unavailable broker. Raises FarmwatchError.
     """
     check_log_url(config)
     require_fit(config, roles)
@@ -164,7 +164,7 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
 
 
 def _rewrite_once(log: EmbeddedLog) -> None:
-    """Rewrite the database of an older version: before the roles start, because nothing can be written meanwhile."""
+    """Rewrite the database of an older version before the roles start, because it blocks all writes."""
 
     def say(size_bytes: int) -> None:
         message(f"rewriting log.sqlite once ({size(size_bytes)}), so that freed space returns to the disk")
@@ -176,9 +176,9 @@ def _rewrite_once(log: EmbeddedLog) -> None:
 
 
 def _warn_missing(created: Collection[str]) -> None:
-    """One line of topics that the log lacked.
+    """Report missing topics of the log in one line.
 
-    Left out: the memory of sites, for each feature epoch has its own, and retries, which older logs have not.
+    Left out: the memory of sites, which each feature epoch has separately, and retries, which older logs lack.
     """
     missing = sorted(t for t in created if not t.startswith(f"state.{site_memory('')}") and t != RETRIES)
     if missing:
@@ -190,7 +190,7 @@ def _warn_missing(created: Collection[str]) -> None:
 
 
 def _report_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
-    """One line of the sites whose rows are of another ruleset: they are judged again only with a new page."""
+    """Report sites whose rows are of another ruleset in one line: they are judged again only with a new page."""
     judged = (row for row in rows if row.ruleset and not is_canary(row.site))
     others = Counter(ruleset_of(row) for row in judged if row.digest != in_force.digest)
     if others:

@@ -1,4 +1,4 @@
-"""Checks of the crawl and of the sources of hits. Nobody is asked."""
+"""Checks of the crawl and of the sources of hits, without requests."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from crawler.sources.usage import Usage, left, used
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.topics import CONTROL
 from stream.text.user_errors import ConfigError
@@ -38,7 +39,7 @@ def crawl(at: Subject) -> Results:
 
 
 def orders(at: Subject) -> Results:
-    """Whether the crawl is paused, by an operator or for want of disk. Raises BadRecord."""
+    """Pauses of the crawl, by an operator or for want of disk, and a removal that is not done. Raises BadRecord."""
     found = Orders(at.log) if at.log is not None else None
     mark = at.config.crawl.pause_below_bytes
     if found is not None and found.pause.on:
@@ -48,12 +49,17 @@ def orders(at: Subject) -> Results:
         if free is not None and free < mark:
             low = f"the disk of the {name} has {size(free)} free: the crawl pauses below {size(mark)}"
             yield warn(one_line(low), "free disk space, or lower crawl.pause_below_bytes; the crawl resumes by itself")
+    if at.log is not None and Forgotten(at.log).is_pending:
+        said = "a host is being forgotten, or `farmwatch forget` was interrupted"
+        yield warn(
+            said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
+        )
     excluded = sum(order.on for order in found.exclusions.values()) if found is not None else 0
     yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch exclude --list`)")
 
 
 def search(at: Subject) -> Results:
-    """Check the configuration of each source, and show how much of its quota the log says is used."""
+    """Check the configuration of each source, and show the used part of its quota by the log."""
     search = at.config.search
     names = configured(search, os.environ)
     for name in names:
@@ -69,7 +75,7 @@ def search(at: Subject) -> Results:
 
 
 def _usage(at: Subject, name: str) -> Usage | None:
-    """What the log has counted of a source; None where it cannot be read."""
+    """The log's counts for a source; None if they cannot be read."""
     if at.log is None:
         return None if log_exists(at.config) else Usage()
     if CONTROL not in at.log.topics():
@@ -79,7 +85,7 @@ def _usage(at: Subject, name: str) -> Usage | None:
 
 
 def _quota(settings: SourceSettings, usage: Usage | None) -> str:
-    """What of a source's quota is used and left, as the search counts it; `?` where no log says how much."""
+    """The used and remaining quota of a source, as the search counts it; `?` without a log."""
     now_s = time.time()
     made = ["?", "?"] if usage is None else [f"{number:,}" for number in used(usage, now_s)]
     spans = zip(made, (settings.quota_day, settings.quota_month), ("of today", "of this month"), strict=True)

@@ -1,4 +1,4 @@
-"""What a deployment needs beside the installation: user, folders, secrets, brokers, metrics, clock, limits, service."""
+"""Checks of a deployment besides the installation: user, folders, secrets, brokers, metrics, clock, limits, service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stream.text.wording import one_line
 _GIB = 1024**3
 _FILES = 4096  # the crawler's connections, segments and libraries stay far below
 _UNSYNCHRONISED = 5  # TIME_ERROR of ntp_adjtime(3)
-_TIMEX_BYTES = 512  # more than any struct timex
+_TIMEX_BYTES = 512  # larger than any struct timex
 _MEMORY_BYTES = 1.5 * _GIB  # all roles of a small crawl, see docs/how-to/deploy.md
 _ASK_S = 5.0
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -30,7 +30,7 @@ _CGROUP, _PROC = Path("/sys/fs/cgroup/memory.max"), Path("/proc")
 
 
 def user(_: Subject) -> Results:
-    """No right beyond its own files is needed."""
+    """The user has no permissions beyond farmwatch's own files."""
     if os.geteuid() == 0:
         yield warn("this is root", "run as a user of its own: deploy/ has units, an image and manifests that do")
     else:
@@ -38,7 +38,7 @@ def user(_: Subject) -> Results:
 
 
 def folders(at: Subject) -> Results:
-    """Each folder that is written can be, and holds nothing that others may read."""
+    """Each folder that farmwatch writes is writable, and holds nothing that others may read."""
     for what, folder in _written(at.config):
         place = next(path for path in (folder, *folder.parents) if path.exists())
         if not os.access(place, os.W_OK | os.X_OK):
@@ -56,7 +56,7 @@ def _written(config: Config) -> Iterator[tuple[str, Path]]:
 
 
 def secrets(at: Subject) -> Results:
-    """Files that hold passwords or keys are closed to other users."""
+    """Files with passwords or keys are closed to other users."""
     tables = (at.config.search.brave, at.config.search.mojeek, at.config.search.marginalia)
     keys = [
         Path(table.key_file).expanduser() for table in (*tables, *at.config.search.json_http.values()) if table.key_file
@@ -77,7 +77,7 @@ def secrets(at: Subject) -> Results:
 
 
 def brokers(at: Subject) -> Results:
-    """Every server of a Kafka log takes a connection, not the first one alone."""
+    """Every server of a Kafka log accepts a connection, not only the first one."""
     for host, port in check_log_url(at.config):
         try:
             socket.create_connection((host, port), _ASK_S).close()
@@ -89,7 +89,7 @@ def brokers(at: Subject) -> Results:
 
 
 def metrics(at: Subject) -> Results:
-    """Prometheus can have the page of each role: from here if it runs, and from elsewhere."""
+    """Prometheus can reach the page of each role: from here if it runs, and from elsewhere."""
     settings = at.config.metrics
     if not settings.port:
         yield warn("metrics.port is 0: another one at each start", "set metrics.port, so that Prometheus can be told")
@@ -118,7 +118,7 @@ def metrics(at: Subject) -> Results:
 
 
 def time(_: Subject) -> Results:
-    """The kernel's word, which holds in containers, too."""
+    """The kernel reports a synchronised clock, also in containers."""
     state = ctypes.CDLL(None).ntp_adjtime(ctypes.create_string_buffer(_TIMEX_BYTES))
     if state == _UNSYNCHRONISED:
         yield warn("the kernel's clock is not synchronised", "run chrony or systemd-timesyncd on the host")
@@ -127,7 +127,7 @@ def time(_: Subject) -> Results:
 
 
 def limits(_: Subject) -> Results:
-    """Open files, and the memory of the container."""
+    """Limits of open files, and of the container's memory."""
     files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= files < _FILES:
         yield warn(f"{files} open files are allowed", f"LimitNOFILE=65536, or ulimit -n {_FILES}")
@@ -142,7 +142,7 @@ def limits(_: Subject) -> Results:
 
 
 def service(at: Subject, environment: Mapping[str, str] = os.environ) -> Results:
-    """By whom it is started again, and whether its data outlives it."""
+    """The service manager that restarts it, and whether its data survives."""
     if environment.get("KUBERNETES_SERVICE_HOST"):
         where = "Kubernetes"
     elif any(mark.exists() for mark in _CONTAINER_MARKS):

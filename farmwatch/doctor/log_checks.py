@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog
     from stream.kafka.log import KafkaLog
 
-_NEWEST = 100  # dead letters looked at, of each partition: a letter holds the record that it buries
+_NEWEST = 100  # dead letters read per partition, because a letter contains its record
 _ERROR_CHARS = 200
 
 
 def log(at: Subject, held: ExitStack) -> Results:
-    """Open the log for reading, until `held` ends, for the checks that follow. Raises FarmwatchError."""
+    """Open the log for reading, until `held` ends, for the following checks. Raises FarmwatchError."""
     config = at.config
     if not log_exists(config):
         yield ok(f"{config.log.url}: not made yet; `farmwatch up` makes it")
@@ -52,17 +52,17 @@ def log(at: Subject, held: ExitStack) -> Results:
 
 
 def broker(at: Subject) -> Results:
-    """Version and limits of a Kafka broker, and the settings of its topics; each result says the remedy."""
+    """Version and limits of a Kafka broker, and the settings of its topics; each result has a remedy."""
     if at.log is None or not at.config.log.url.startswith("kafka:"):
         return
-    # before the first `up` all topics are missing, and that is as it should be
+    # before the first `up`, all topics are missing as expected
     needed = configured_topics(at.config) if at.log.topics() else []
     for what, right, found in cast("KafkaLog", at.log).check(needed):
         yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
 
 
 def segments(at: Subject) -> Results:
-    """Segment files of the embedded log that records need and that are gone."""
+    """Missing segment files of the embedded log that records need."""
     if at.log is None or not at.config.log.url.startswith("sqlite:"):
         return
     missing = cast("EmbeddedLog", at.log).missing_segments()
@@ -75,7 +75,7 @@ def segments(at: Subject) -> Results:
 
 
 def dead_letters(at: Subject) -> Results:
-    """Open dead letters by stage and error, and where the newest one comes from."""
+    """Open dead letters by stage and error, and the origin of the newest one."""
     if at.log is None or DEAD_LETTERS not in at.log.topics():
         return
     found: Counter[str] = Counter()
@@ -113,7 +113,7 @@ def live_run(at: Subject) -> Results:
         return
     require_live(control, at.config, live, at.roles)
     found: list[str] = []
-    with suppress(BadRuleset):  # of the configuration, which has a check of its own
+    with suppress(BadRuleset):  # of the configuration, which has its own check
         found = list(differences(live, at.config, control))
     yield from (warn(one_line(said)) for said in found)
     if not found:
@@ -130,14 +130,14 @@ def groups(at: Subject) -> Results:
 
 
 def topics(at: Subject) -> Results:
-    """Topics whose records are gone, though the stage that writes them has worked."""
+    """Topics whose records are gone, although the stage that writes them has worked."""
     if at.log is not None:
         for name, mend in find_emptied_topics(at.log):
             yield warn(f"{name} is empty, though its stage has worked: it was deleted and made again", mend)
 
 
 def runs(at: Subject) -> Results:
-    """Runs that have not finished and that no process works on; nothing where there is only the live one."""
+    """Unfinished runs without a process; nothing if there is only the live run."""
     if at.log is None:
         return
     control = Control(at.log)

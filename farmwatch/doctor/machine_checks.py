@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, packages, clock, disk, card and ports."""
+"""Checks of the machine: Python, packages, clock, disk, GPU and ports."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead
 
 
 def python(_: Subject) -> Results:
-    """A copied tree may run under any Python."""
+    """The version of Python, because a copied tree may run under any."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield ok(version) if sys.version_info >= (3, 11) else fail(version, "use Python 3.11 or newer")
 
 
 def imports(_: Subject) -> Results:
-    """`stream` and `filters` are ordinary words: another distribution may have put packages of these names in front."""
+    """`stream` and `filters` come from this distribution: another one may have packages of these common names."""
     home = folder_of("farmwatch")
     owners = packages_distributions()
     others = {name: sorted(set(owners.get(name, ())) - {"farmwatch"}) for name in PACKAGES}
@@ -46,13 +46,13 @@ def imports(_: Subject) -> Results:
 
 
 def folder_of(package: str) -> Path | None:
-    """The folder that a package is imported from."""
+    """The folder from which a package is imported."""
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
 
 
 def trafilatura(_: Subject) -> Results:
-    """MEASURE works with no other extractor's text alone."""
+    """Trafilatura finds the text of a plain page; MEASURE needs it with any extractor."""
     try:
         import trafilatura as library
     except ImportError as error:
@@ -65,7 +65,7 @@ def trafilatura(_: Subject) -> Results:
 
 
 def gpu(at: Subject) -> Results:
-    """Needed by pairs of language models alone."""
+    """The GPU, which only pairs of language models need."""
     score = at.config.score
     if names := _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
         yield ok(", ".join(names.splitlines()))
@@ -76,7 +76,7 @@ def gpu(at: Subject) -> Results:
 
 
 def ports(at: Subject) -> Results:
-    """Whether each role can serve its metrics. Raises ConfigError for an address that is not this machine's."""
+    """Whether each role can serve its metrics. Raises ConfigError for an address of another machine."""
     host, first = at.config.metrics.host, at.config.metrics.port
     taken = []
     for role in at.roles:
@@ -95,7 +95,7 @@ def ports(at: Subject) -> Results:
 
 
 def disk(at: Subject) -> Results:
-    """Room for the log, and for local state on Kafka. To read a log, no right to write is needed."""
+    """Room for the log, and for local state on Kafka. Reading a log needs no write permission."""
     folder = names_folder(at.config).absolute()
     existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
     free = shutil.disk_usage(existing).free
@@ -122,7 +122,7 @@ def clock(at: Subject) -> Results:
 
 
 def _output(*command: str) -> str:
-    """What a program prints, or nothing where it is not installed or fails."""
+    """A program's output; nothing if it is not installed or fails."""
     program = shutil.which(command[0])
     if program is None:
         return ""

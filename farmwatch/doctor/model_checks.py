@@ -1,4 +1,4 @@
-"""Checks of what the roles load: extractor, ruleset, detectors, site method, canaries."""
+"""Checks of the parts that the roles load: extractor, ruleset, detectors, site method, canaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GIB = 1024**3
 
 
 def extractor(at: Subject) -> Results:
-    """It is installed, and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
+    """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
     from filters.extraction.extractor import extract
 
     name = at.config.measure.extractor
@@ -36,7 +36,7 @@ def extractor(at: Subject) -> Results:
 
 
 def ruleset(at: Subject) -> Results:
-    """A ruleset that does not load is only a warning if the live run has its rules from the log.
+    """The ruleset loads; a failure is only a warning if the live run has its rules from the log.
 
     Raises BadRuleset.
     """
@@ -69,7 +69,7 @@ def _continued_rules(config: Config) -> str:
 
 
 def detectors(at: Subject) -> Results:
-    """Each configured detector is there, with thresholds of its own. Raises ScoringError."""
+    """Each configured detector exists, with its thresholds. Raises ScoringError."""
     for name in at.config.score.detectors:
         identities = detector_identities(msgspec.structs.replace(at.config.score, detectors=[name]))
         refuse_uncalibrated(identities)

@@ -14,7 +14,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.review_labels import read_review
-from farmwatch.doctor import log_checks, machine_checks
+from farmwatch.doctor import crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckState, Results, Subject
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import processed_by
@@ -33,6 +33,7 @@ _SAMPLE_S = 1.0  # over which the first rates are measured
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("disk", machine_checks.disk),
+    ("orders", crawl_checks.orders),
     ("segments", log_checks.segments),
     ("dead letters", log_checks.dead_letters),
     ("live run", log_checks.live_run),
@@ -110,7 +111,9 @@ class StatusReader:
         if time.monotonic() - self._checked_s > _CHECK_EVERY_S:
             self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
         absent = [state.role for state in roles if not state.members]
-        down = Trouble("WARN", "roles", f"no process of {', '.join(absent)}", "`farmwatch up` starts them")
+        down = Trouble(
+            "WARN", "roles", f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them"
+        )
         existing = log.topics()
         return DaemonStatus(
             at=now_ms,

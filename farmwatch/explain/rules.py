@@ -66,7 +66,7 @@ def url_match(features: Features, rule: Rule) -> UrlMatch | None:
 
 
 def fields_of(rule: Rule) -> dict[str, float]:
-    """The non-zero fields of a rule, beside its threshold, that affect its measure."""
+    """The non-zero fields of a rule, besides its threshold, that affect its measure."""
     named = sorted(RULES[rule.name].fields - {"patterns"})
     return {name: value for name in named if (value := getattr(rule, name))}
 

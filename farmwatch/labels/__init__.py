@@ -1,1 +1,1 @@
-"""Labels by people: files of them, and the terminal that asks."""
+"""Labels by people: their files, and the terminal for labelling."""

@@ -1,4 +1,4 @@
-"""An evaluation as tables and as JSON: shares in percent with their 95 % intervals, never without their number."""
+"""An evaluation as tables and as JSON: shares in percent with their 95 % intervals and counts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class RulesetReport:
-    """A ruleset and what it keeps. `name` tells it from the others of the report."""
+    """A ruleset and its kept pages. `name` is unique in the report."""
 
     name: str
     digest: str
     found: RulesetEvaluation
 
     def as_json(self) -> dict[str, Any]:
-        """The stable names of `--json`."""
+        """The evaluation under the stable names of `--json`."""
         found, confusion = self.found, self.found.confusion
         return {
             "ruleset": self.name,
@@ -48,7 +48,7 @@ class RulesetReport:
 def report(
     names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]
 ) -> list[RulesetReport]:
-    """Evaluations under the names of their rulesets; where two share a name, under the argument that named them."""
+    """Evaluations under the names of their rulesets; two with one name have their arguments instead."""
     own = [ruleset.name for ruleset in rulesets]
     return [
         RulesetReport(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
@@ -90,7 +90,7 @@ def _summary(report: Sequence[RulesetReport]) -> Table:
     rows = []
     for evaluated in report:
         confusion = evaluated.found.confusion
-        both = confusion.articles.pages and confusion.others.pages  # else keeping all of them is no merit
+        both = confusion.articles.pages and confusion.others.pages  # otherwise keeping all pages is no merit
         rows.append(
             [
                 evaluated.name,
@@ -127,7 +127,7 @@ def _of(kept: KeptShare) -> str:
 
 
 def _percent(kept: KeptShare) -> str:
-    interval = estimate(kept.kept, kept.pages, None)  # the one interval of this program: that of a rate
+    interval = estimate(kept.kept, kept.pages, None)  # the interval of all rates in this program
     if interval.rate is None or interval.low is None or interval.high is None:
         return "-"
     return f"{interval.rate * 100:.0f} ({interval.low * 100:.0f}-{interval.high * 100:.0f})"

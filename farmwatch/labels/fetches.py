@@ -1,4 +1,4 @@
-"""Labelled pages whose features are in a log: what rulesets are judged by, besides folders of labelled pages."""
+"""Labelled pages with their features in a log, on which rulesets can be evaluated, as on folders of labelled pages."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from stream.text.wording import counted
 
 
 class _Head(Record, frozen=True, kw_only=True):
-    """The start of a features record, which costs nothing to read beside the text."""
+    """The start of a features record, which is cheap to read."""
 
 
 class LabelledFetches:
-    """The pages that a file of `farmwatch label` judges; of a page the last line counts.
+    """The pages that a file of `farmwatch label` labels; the last line of a page counts.
 
-    Damaged lines are told on stderr by their number, and pages without features by their URL; `skipped` counts both.
+    Damaged lines are reported on stderr by number, and pages without features by URL; `skipped` counts both.
     """
 
     def __init__(self, file: Path) -> None:
-        """Read the file; `-` is stdin. Raises FarmwatchError for one that cannot be read, or that judges no page."""
+        """Read the file; `-` is stdin. Raises FarmwatchError for an unreadable file, or one without a labelled page."""
         self._file = file
         self._lines = JsonLines([file], PageLabel, "rulesets evaluate")
         self._others = 0
@@ -46,16 +46,16 @@ class LabelledFetches:
 
     @property
     def skipped(self) -> int:
-        """How many lines and pages could not be used."""
+        """Number of lines and pages that could not be used."""
         return self._lines.skipped
 
     @property
     def exit(self) -> Exit:
-        """PROBLEM when anything was skipped."""
+        """PROBLEM if anything was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
     def measured(self, log: Log, advance: Callable[[int], None] = lambda _: None) -> Iterator[LabelledPage]:
-        """The judged pages with the features that the live run judges; `advance` is told of each page dealt with.
+        """The labelled pages with the features that the live run judges; `advance` gets the number of processed pages.
 
         The partitions of their sites are read from the beginning. Raises FarmwatchError for a log without features.
         """

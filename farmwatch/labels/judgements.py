@@ -1,8 +1,7 @@
-"""A sample of pages to judge, and the judgements: both JSON, an object a line.
+"""A sample of pages to label, and the labels: both are JSON, one object per line.
 
-What a person says of a page is one of four things (`ANSWERS`): no article, an article, or an article of which they can
-also tell who wrote it. A judgement carries the text that was read, so that it is worth something after the log's
-retention took the page.
+A label is one of four answers (`ANSWERS`): not an article, an article, or an article with a known author. It includes
+the labelled text, so that it can be used after retention has removed the page from the log.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from farmwatch.terminal.jsonl import JsonLines
 from filters.rules.judgement import ARTICLE
 from stream.text.user_errors import FarmwatchError
 
-OTHER = "other"  # page_type of what is no article
+OTHER = "other"  # page_type of other pages than articles
 LLM, HUMAN = "llm", "human"  # labels, as `farmwatch calibrate` reads them
 
 
 class Answer(NamedTuple):
-    """What a key says of a page."""
+    """The meaning of a key for a page."""
 
     page_type: str
-    label: str  # "" = not said
+    label: str  # "" = unknown
     words: str
 
 
@@ -39,7 +38,7 @@ ANSWERS = {
 
 
 class SampleFailedRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that a page fails; what else a sample says of it is passed over."""
+    """A rule that a page fails; other fields of the sample are ignored."""
 
     name: str
 
@@ -50,9 +49,9 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     fetch_id: str
     url: str
     site: str
-    text: str | None = None  # None = it was in the log no longer
+    text: str | None = None  # None = it was no longer in the log
     page_id: str = ""
-    text_cut: int = 0  # characters that are left out at the end of the text
+    text_cut: int = 0  # characters omitted at the end of the text
     text_digest: str = ""
     run_a: str = ""
     run_b: str = ""
@@ -61,16 +60,16 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     failed_a: list[SampleFailedRule] = []
     failed_b: list[SampleFailedRule] = []
     fetched_at: int = 0
-    ruleset_a: str = ""  # as a command names it: one that is shipped by its name, else RUN.toml; "" = not said
+    ruleset_a: str = ""  # as in a command: a shipped ruleset by name, otherwise RUN.toml; "" = unknown
     ruleset_b: str = ""
     log: str = ""
-    labelled_at: int = 0  # of a judgement, which is no page of a sample
+    labelled_at: int = 0  # of a judgement, which is not a page of a sample
     drawn: int = 0  # of a review: sites of the sample
     drawn_at: int = 0  # ms UTC
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a labels file. Of a fetch id the last line counts; one without `page_type` takes back what was said.
+    """A line of a labels file. For a fetch id the last line counts; one without `page_type` withdraws the label.
 
     `farmwatch rulesets evaluate` reads `page_type`, `farmwatch calibrate` reads `label` and `text`.
     """
@@ -80,7 +79,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     site: str = ""
     page_id: str = ""
     page_type: str = ""  # article | other
-    label: str = ""  # llm | human; "" = not said
+    label: str = ""  # llm | human; "" = unknown
     by: str = ""
     labelled_at: int = 0  # ms UTC
     text_digest: str = ""
@@ -93,19 +92,22 @@ _OF_PAGE = ("fetch_id", "url", "site", "page_id", "text_digest", "drawn", "drawn
 
 
 def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
-    """What `by` says of a page at `at` (ms UTC)."""
+    """The label that `by` gives a page at `at` (ms UTC)."""
     of_page = {name: getattr(page, name) for name in _OF_PAGE}
     said: dict[str, Any] = {"page_type": answer.page_type, "label": answer.label, "by": by, "labelled_at": at}
     return Judgement(**of_page, **said, text=page.text or "")
 
 
 def retraction(page: SamplePage, by: str, at: int) -> Judgement:
-    """The line that takes back what was said of a page."""
+    """The line that withdraws the label of a page."""
     return Judgement(fetch_id=page.fetch_id, by=by, labelled_at=at)
 
 
 class PageLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a judgement by which rulesets are evaluated; a line without a fetch id is a label of another kind."""
+    """The part of a judgement with which rulesets are evaluated.
+
+    A line without a fetch id is a label of another kind.
+    """
 
     fetch_id: str = ""
     url: str = ""
@@ -117,7 +119,7 @@ S = TypeVar("S", Judgement, PageLabel)
 
 
 def latest_judgements(judgements: Iterable[S]) -> Iterator[S]:
-    """What counts: the last judgement of each page, in the order of those, but for what was taken back."""
+    """The last judgement of each page, in the order of these, without withdrawn ones."""
     last: dict[str, S] = {}
     for one in judgements:
         last.pop(one.fetch_id, None)
@@ -126,11 +128,12 @@ def latest_judgements(judgements: Iterable[S]) -> Iterator[S]:
 
 
 class LabelSample:
-    """The pages of a sample file in its order, each once; what is wrong with a line goes to stderr with its number."""
+    """The pages of a sample file in order, each once; errors in lines are reported on stderr by number."""
 
     def __init__(self, file: Path) -> None:
-        """Read it. Raises FarmwatchError for a file that cannot be read, for one of judgements, and for one without a
-        page.
+        """Read the file.
+
+        Raises FarmwatchError for an unreadable file, for one of judgements, and for one without a page.
         """
         lines = JsonLines([file], SamplePage, "label")
         pages: dict[str, SamplePage] = {}
@@ -143,7 +146,7 @@ class LabelSample:
             if page.fetch_id and pages.setdefault(page.fetch_id, page) is page:
                 continue
             lines.bad(place, "its page stands in the sample already" if page.fetch_id else "fetch_id is empty")
-        self.exit = lines.end()  # PROBLEM where a line was skipped
+        self.exit = lines.end()  # PROBLEM if a line was skipped
         self.pages = list(pages.values())
         if not pages:
             raise FarmwatchError(f"{file}: no page to label: take a sample that `farmwatch compare --out` wrote")

@@ -1,11 +1,11 @@
 """Labelled texts and labelled scores from a file: JSON lines, or CSV with a header.
 
-A line of JSON is {label, text} for a text that is still to be scored, or {label, score, detector} as `farmwatch score`
-prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may stand in both; other names are passed
-over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
-true are taken as well, for columns such as "generated". A text that comes again is left out; where there are only
-scores, `id` tells texts apart. Of lines of `farmwatch label`, which have a `fetch_id`, the last one of each page
-counts, and those with an empty label (no author label) are passed over.
+A line of JSON is {label, text} for an unscored text, or {label, score, detector} as `farmwatch score` prints it, with a
+label added. Both may have `site`, `genre` (or `domain`) and `words`; other names are ignored. In CSV the same names are
+columns, and two may have other names. A label is human or llm; 0 and 1, false and true are accepted too, for columns
+such as "generated". A repeated text is left out; for scores without texts, `id` identifies texts. In lines of
+`farmwatch label`, which have a `fetch_id`, the last one of each page counts, and those with an empty label (no author
+label) are skipped.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from stream.text.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
 _LINES = "a line is {label, text} or {label, score, detector}, and label is human or llm"
-_LARGEST_SCORE = 1_000_000  # beyond it there is no detector, and fits lose their digits
+_LARGEST_SCORE = 1_000_000  # scores beyond it come from no detector, and fits lose their digits
 _CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
 
 
 class LabelLine(msgspec.Struct, kw_only=True):
-    """A line as it stands in the file."""
+    """A line as in the file."""
 
     label: str | bool | int | None = None
     fetch_id: str | None = None
@@ -55,24 +55,24 @@ class LabelLine(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledText:
-    """A text of known origin, scored already or not yet (`text` is None in the first case)."""
+    """A text of known origin, scored or not (`text` is None for a scored one)."""
 
     place: str
     llm: bool
     text: str | None
     score: float | None
     p_llm: float | None
-    detector: str  # identity; "" = the line does not say
-    words: int  # -1 = not known
+    detector: str  # identity; "" = not in the line
+    words: int  # -1 = unknown
     site: str
     genre: str
 
 
 class LabelFile:
-    """The labelled lines of a file; what is wrong with a line goes to stderr with its number. Call `end` at the end."""
+    """The labelled lines of a file; errors in lines are reported on stderr by number. Call `end` at the end."""
 
     def __init__(self, file: Path, score_column: str = "score", label_column: str = "label") -> None:
-        """Read `file`; `.csv` is CSV, whatever else JSON lines; `.zst` or `.gz` behind it is inflated, `-` is stdin."""
+        """Read `file`; `.csv` is CSV, anything else JSON lines; a final `.zst` or `.gz` is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
         self._lines = JsonLines([file], LabelLine, "calibrate", is_doubtful=lambda line: line.label is None)
@@ -81,7 +81,7 @@ class LabelFile:
         self._unsaid = 0  # judged pages without an author label
 
     def __iter__(self) -> Iterator[LabelledText]:
-        """Raises FarmwatchError for a file that cannot be read or has no label, and for a CSV without the columns."""
+        """Raises FarmwatchError for an unreadable file or one without a label, and for a CSV without the columns."""
         is_csv = unpacked_name(self._file).endswith(".csv")
         lines = self._said(self._csv() if is_csv else iter(self._lines))
         for place, line in self._standing(lines):
@@ -95,7 +95,7 @@ class LabelFile:
                     yield found
 
     def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
-        """The lines with a label, or an empty one."""
+        """The lines with a label, or with an empty one."""
         labelled = sample = False
         for place, line in lines:
             if line.label is not None:
@@ -109,7 +109,7 @@ class LabelFile:
             raise FarmwatchError(f"{self._file}: no line has a label: {how}")
 
     def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
-        """All lines but judgements that were replaced or taken back, and those without a label; judgements last."""
+        """All lines but replaced or withdrawn judgements and those without a label; judgements come last."""
         judged: dict[str, tuple[str, LabelLine]] = {}
         for place, line in lines:
             if line.fetch_id is None or line.detector is not None:
@@ -123,16 +123,16 @@ class LabelFile:
                 self._unsaid += bool(line.page_type)
 
     def _is_new(self, line: LabelLine, found: LabelledText) -> bool:
-        """False for a copy, which would count as another independent text and is not.
+        """False for a copy, which would count as another independent text.
 
-        Raises ValueError where the copy has the other label.
+        Raises ValueError if the copy has the other label.
         """
         if line.text is not None:
             what = " ".join(line.text.split())
             if not what:
-                return True  # nothing to be equal
+                return True  # no text or id to compare
         elif line.id is not None:
-            what = f"{(line.detector or '').rpartition('/')[0]} {line.id}"  # two detectors score a text: no copy
+            what = f"{(line.detector or '').rpartition('/')[0]} {line.id}"  # scores of two detectors are no copies
         else:
             return True
         key = hashlib.blake2b(f"{line.text is None} {what}".encode(errors="surrogatepass"), digest_size=16).digest()
@@ -149,7 +149,7 @@ class LabelFile:
         self._lines.bad(place, reason)
 
     def end(self) -> Exit:
-        """Tell how many copies were left out; PROBLEM when a line was skipped."""
+        """Report the number of omitted copies; PROBLEM if a line was skipped."""
         if self._copies:
             message(f"{counted(self._copies, 'line')} left out: copies of texts that came before count once")
         if self._unsaid:
@@ -164,7 +164,7 @@ class LabelFile:
         csv.field_size_limit(_CELL_CAP_CHARACTERS)
         rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
         header = next(rows, [])
-        own = {named: column for column, named in self._columns.items()}  # another column of that name is passed over
+        own = {named: column for column, named in self._columns.items()}  # another column of that name is ignored
         names = [self._columns.get(column, "" if column in own else column) for column in header]
         for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
             if wanted not in names and not (wanted == "score" and "text" in names):
@@ -193,7 +193,7 @@ _FIELDS = frozenset(LabelLine.__struct_fields__)
 
 
 def _labelled(place: str, line: LabelLine) -> LabelledText:
-    """Raises ValueError in plain words for a line that says too little."""
+    """Raises ValueError in plain words for an incomplete line."""
     llm = _LABELS.get(str(line.label).strip().lower())
     if llm is None:
         raise ValueError(f"label is human or llm, not {str(line.label)[:40]!r}")
@@ -202,7 +202,7 @@ def _labelled(place: str, line: LabelLine) -> LabelledText:
         raise ValueError("neither a text nor a score")
     for name in ("score", "p_llm"):
         number = getattr(line, name)
-        if number is not None and not abs(number) <= _LARGEST_SCORE:  # not a number, too
+        if number is not None and not abs(number) <= _LARGEST_SCORE:  # including NaN
             raise ValueError(f"{name} is {number:g}, not a number within {_LARGEST_SCORE:,} of 0")
     if line.detector:
         try:

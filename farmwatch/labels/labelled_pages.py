@@ -1,12 +1,12 @@
-"""Labelled pages of a folder, measured as a live run measures pages: what rulesets and extractors are judged by.
+"""Labelled pages of a folder, measured as a live run measures pages, to evaluate rulesets and extractors.
 
 The layout: `FOLDER/<source>/gold.jsonl` has a line for each page and `FOLDER/<source>/html/<id>.html.zst` its HTML, in
-UTF-8; `id` is the SHA-256 of the HTML, in hex. Of a line, `url`, `name`, `page_type` (what kind of page people called
-it) and `articleBody` (the main text, by people) may be absent or null; other keys are passed over.
+UTF-8; `id` is the SHA-256 of the HTML, in hex. In a line, `url`, `name`, `page_type` (the kind of page by human label)
+and `articleBody` (the main text, by people) may be absent or null; other keys are ignored.
 
 A page belongs to the site of its URL, as in a live run, and the pages of a site are taken in the order of the file; so
-`duplicate_share` is that of a crawl which saw these pages and no others, lower than it would be live. Two sources know
-nothing of each other. A page without a URL that a crawler could fetch is alone on its site, and its `url_path` unknown.
+`duplicate_share` is that of a crawl with exactly these pages, and lower than live. Sources are separate. A page without
+a URL that a crawler could fetch is alone on its site, and its `url_path` is unknown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _GoldLine(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What people said of a page. `page_type`, `name` and `url` are "" and `gold` None where they said nothing."""
+    """The human label of a page. Without one, `page_type`, `name` and `url` are "" and `gold` is None."""
 
     source: str
     id: str
@@ -72,7 +72,7 @@ class LabelledPage:
 
 
 class LabelledPages:
-    """The pages of a folder. What is damaged is told to `bad` with file and line, and skipped; `skipped` counts it."""
+    """The pages of a folder. Damage is reported to `bad` with file and line, and skipped; `skipped` counts it."""
 
     def __init__(self, folder: Path, sources: Sequence[str] = (), *, on_bad: Callable[[str], None] = message) -> None:
         """Read the labels of the given sources, of all by default.
@@ -93,15 +93,15 @@ class LabelledPages:
 
     @property
     def exit(self) -> Exit:
-        """PROBLEM when anything was skipped."""
+        """PROBLEM if anything was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
     def measured(
         self, settings: MeasureSettings, advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[LabelledPage]:
-        """Every page with its features, in order; `advance` is told how many labels were dealt with since.
+        """Every page with its features, in order; `advance` gets the number of labels processed since.
 
-        Extraction runs in `settings.workers` processes, ended at the end.
+        Extraction runs in `settings.workers` processes, which end at the end.
         """
         with closing(MeasureStage(settings)) as stage:
             for partition, source in enumerate(self.sources):
@@ -130,13 +130,13 @@ class LabelledPages:
         lines.end()
         self.skipped += lines.skipped
         if lines.skipped:
-            return  # a file that no line seems to name may be that of a bad line
+            return  # an unnamed file may be that of a bad line
         for page in sorted((file.parent / "html").glob("*.html.zst")):
             if page.name.removesuffix(".html.zst") not in seen:
                 self._bad(str(page), f"no line of {file.name} names it")
 
     def _pages(self, labels: Iterable[Label]) -> Iterator[tuple[Label, Page]]:
-        """The pages as a crawl would have stored them, but for those whose file is damaged."""
+        """The pages as a crawl would have stored them, except those with a damaged file."""
         for label in labels:
             file = self._folder / label.source / "html" / f"{label.id}.html.zst"
             try:
@@ -157,7 +157,7 @@ class LabelledPages:
 
 
 def _checked(file: Path, ident: str) -> bytes:
-    """Content of a page's file. Raises OSError, ZstdError, and ValueError where it is not the page of that id."""
+    """Content of a page's file. Raises OSError, ZstdError, and ValueError if its id differs."""
     body = file.read_bytes()
     with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
         html = reader.read(HTML_CAP_BYTES + 1)
@@ -172,7 +172,7 @@ def _label(source: str, gold: _GoldLine, place: str) -> Label:
     try:
         url = normalise(gold.url or "")
     except UnusableUrl:
-        url = ""  # some collections name a page there in their own way
+        url = ""  # some collections have their own page names there
     return Label(
         source=source,
         id=gold.id,

@@ -13,7 +13,7 @@ import msgspec
 from farmwatch.labels.judgements import Judgement, latest_judgements
 from stream.text.user_errors import FarmwatchError
 
-_OPENING = b'{"fetch_id":'  # every line that was written here begins so
+_OPENING = b'{"fetch_id":'  # every line written here begins like this
 
 
 class _Line(msgspec.Struct):
@@ -21,16 +21,16 @@ class _Line(msgspec.Struct):
 
 
 class LabelsFile:
-    """A labels file, open to be added to; it holds the file's lock until `close`.
+    """A labels file, open for appending; it holds the file's lock until `close`.
 
-    `latest` are the judgements that count, by fetch id, the last one last, without their texts.
+    `latest` has the valid judgements by fetch id, the last one last, without their texts.
     """
 
     def __init__(self, file: Path) -> None:
-        """Open or make it, and read what is in it. The beginning of a line that a crash left at its end is cut off.
+        """Open or create it, and read its content. An incomplete last line after a crash is cut off.
 
-        Lines of another origin, as {label, text}, stay as they are. Raises FarmwatchError for a file that cannot be
-        opened, that another process has open, or that holds something else than labels.
+        Lines of another origin, such as {label, text}, stay unchanged. Raises FarmwatchError for a file that cannot be
+        opened, that another process has open, or that has other content than labels.
         """
         self.file = file
         self.latest: dict[str, Judgement] = {}
@@ -48,7 +48,7 @@ class LabelsFile:
             raise
 
     def add(self, said: Judgement) -> None:
-        """Append a judgement; it is on the disk when this returns. Raises FarmwatchError, and nothing is added."""
+        """Append a judgement, which is on disk on return. Raises FarmwatchError, and then nothing is added."""
         line = memoryview(msgspec.json.encode(said) + b"\n")
         before = os.fstat(self._fd).st_size
         try:
@@ -64,7 +64,7 @@ class LabelsFile:
             self.latest[said.fetch_id] = msgspec.structs.replace(said, text="")
 
     def close(self) -> None:
-        """Close it, and let go of its lock."""
+        """Close it and release its lock."""
         os.close(self._fd)
 
     def _lock(self) -> None:
@@ -95,7 +95,7 @@ class LabelsFile:
             raise self._no_label(number, str(error)) from error
 
     def _mend(self, line: bytes, number: int, begins: int) -> None:
-        """Deal with a last line without an end: what a killed process had begun, or somebody's own hand."""
+        """Handle a last line without an end: cut off after a kill, or written by hand."""
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             msgspec.json.decode(line, type=_Line)
             raise self._no_label(number, "its line has no end: add a newline")

@@ -16,9 +16,10 @@ from stream.schema.runs import RunNames
 
 
 def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], number: int, seed: int) -> list[str]:
-    """So many of the sites of `likely` in random order, each with the same chance.
+    """This many of the sites of `likely` in random order, each with the same chance.
 
-    Systematic along probability, then number of scored articles: every kind of site is there in its proportion.
+    The draw is systematic along probability, then number of scored articles: every kind of site is represented in
+    proportion.
     """
     order = sorted(likely, key=lambda site: (likely[site], rows[site].scored, _place(site, seed)))
     number = min(number, len(order))
@@ -32,7 +33,8 @@ def sample_lines(
 ) -> Iterator[dict[str, Any]]:
     """The pages to label, as `farmwatch label` reads them: at most `pages` articles of each site, drawn at random.
 
-    Verdicts and probabilities are left out: they bias the labels. Each says how many sites were drawn and when (ms).
+    Verdicts and probabilities, which would bias the labels, are left out. Each line has the number of drawn sites and
+    the time of the draw (ms).
     """
     partitions = log.topics().get(names.verdicts, 0)
     digests = {row.site: row.digest for row in rows}

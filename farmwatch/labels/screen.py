@@ -1,4 +1,4 @@
-"""A page to judge, as the lines of a screen. What comes from the page holds no control character here any more."""
+"""A page to label, as the lines of a screen. Text of the page has no control characters here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The lines of a screen. `step` is what a page of text is in lines, `last` the furthest that one can go down."""
+    """The lines of a screen. `step` is a screenful of text in lines, `last` the last top line."""
 
     lines: list[str]
     step: int
@@ -45,7 +45,7 @@ def layout(
     note: str = "",
     verdicts: bool = False,
 ) -> Layout:
-    """A page with its text from line `top` on, or where there is none, that all was seen."""
+    """A page with its text from line `top` on, or a message that all pages were seen."""
     head = [_cut(title, columns)]
     text = ["", *_wrapped("No page of the sample is left. q ends, u goes back to the last page.", columns)]
     if page is not None:
@@ -63,12 +63,12 @@ def layout(
 
 
 def plain(text: str) -> str:
-    """A page's text without control characters, its paragraphs kept: nothing in it steers the terminal."""
+    """A page's text without control characters, with its paragraphs, so that it cannot control the terminal."""
     kept = text[:TEXT_CAP_CHARACTERS].replace("\r\n", "\n").expandtabs(4)
     return "\n".join(one_line(line).rstrip() for line in kept.split("\n")).strip("\n")
 
 
-@lru_cache(maxsize=2)  # one page is drawn again and again
+@lru_cache(maxsize=2)  # one page is drawn repeatedly
 def _text(text: str | None, cut: int, columns: int) -> list[str]:
     if text is None:
         return _wrapped("(its text is in the log no longer: skip it, or judge by the page itself)", columns)

@@ -14,7 +14,7 @@ SKIP, UNDO = "s", "u"
 
 
 class RulesetChange(NamedTuple):
-    """Pages that one of the runs keeps and the other drops, and how many of those judged are articles."""
+    """Pages that only one of the runs keeps, and the number of labelled articles among them."""
 
     what: str
     pages: int
@@ -22,7 +22,7 @@ class RulesetChange(NamedTuple):
 
 
 class Session:
-    """A person's way through a sample: pages that stand in the labels file are passed over."""
+    """A person's progress through a sample: pages in the labels file are skipped."""
 
     def __init__(self, pages: Sequence[SamplePage], labels: LabelsFile, by: str, clock: Callable[[], int]) -> None:
         """`clock` gives milliseconds UTC."""
@@ -30,7 +30,7 @@ class Session:
         self._labels, self._by, self._clock = labels, by, clock
         place = {page.fetch_id: number for number, page in enumerate(pages)}
         self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.latest)
-        self._gone = [place[fetch_id] for fetch_id in labels.latest if fetch_id in place]  # what `undo` goes back to
+        self._gone = [place[fetch_id] for fetch_id in labels.latest if fetch_id in place]  # where `undo` returns to
 
     @property
     def number(self) -> int | None:
@@ -39,11 +39,11 @@ class Session:
 
     @property
     def labelled(self) -> int:
-        """How many pages of the sample are labelled."""
+        """Number of labelled pages of the sample."""
         return len(self._said())
 
     def press(self, key: str) -> str:
-        """Act on a key of ANSWERS, SKIP or UNDO; "" or why it was not possible. Raises FarmwatchError."""
+        """Act on a key of ANSWERS, SKIP or UNDO; returns "" or why it was not possible. Raises FarmwatchError."""
         if key == UNDO:
             return self._undo()
         if not self._left:
@@ -64,7 +64,7 @@ class Session:
         return ""
 
     def counts(self) -> dict[str, int]:
-        """Answer in words -> how many pages of the sample it was given to."""
+        """Answer in words -> number of its pages in the sample."""
         words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
         said = Counter(words.get((one.page_type, one.label), one.page_type) for one in self._said().values())
         return {
@@ -72,7 +72,7 @@ class Session:
         }
 
     def changes(self) -> list[RulesetChange]:
-        """Of the judged pages on which the runs differ, how many are articles: which of them is right more often."""
+        """Numbers of articles among the labelled pages on which the runs differ: which run is right more often."""
         found: dict[str, list[bool]] = {}
         said = self._said()
         for page in self.pages:

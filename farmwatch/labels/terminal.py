@@ -1,6 +1,7 @@
-"""The terminal of `farmwatch label`: whole screens and single keys. curses leaves it as it was found.
+"""The terminal of `farmwatch label`: whole screens and single keys. curses restores it at the end.
 
-Signals are noted when they arrive, and act when the next key is read: no answer is cut off while it is written.
+Signals are recorded when they arrive, and act when the next key is read, so that no answer is cut off while it is
+written.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _NAMES = {
     curses.KEY_END: "end",
     curses.KEY_RESIZE: REDRAW,
 }
-_ESCAPE_MS = 50  # until the rest of a sequence must be there
+_ESCAPE_MS = 50  # time for the rest of a key sequence
 _LOOK_MS = 100  # a signal acts within this time
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
 
 
 class SignalReceived(Exception):
-    """A signal asks the process to end; the terminal is as it was when this leaves `key_terminal`."""
+    """A signal asks the process to end; the terminal is restored when this leaves `key_terminal`."""
 
     def __init__(self, number: int) -> None:
         """`number` of the signal."""
@@ -39,7 +40,7 @@ class SignalReceived(Exception):
 
 
 class Terminal:
-    """Draws whole screens, and reads keys. Made by `key_terminal`."""
+    """Draws whole screens, and reads keys. Created by `key_terminal`."""
 
     def __init__(self, window: curses.window, signals: list[int]) -> None:
         """`window` is the whole screen; `signals` grows when one arrives."""
@@ -55,11 +56,11 @@ class Terminal:
         return os.terminal_size((max(20, columns), max(8, lines)))
 
     def draw(self, lines: Iterable[str]) -> None:
-        """Show these lines, which hold no control characters and fit, and nothing else."""
+        """Show exactly these lines, which fit and have no control characters."""
         self._window.erase()
         encoding = self._window.encoding
         for number, line in enumerate(lines):
-            with suppress(curses.error):  # the cursor cannot go behind the last cell
+            with suppress(curses.error):  # the cursor cannot move beyond the last cell
                 self._window.addstr(number, 0, line.encode(encoding, "replace").decode(encoding))
         self._window.redrawwin()
         self._window.refresh()
@@ -68,7 +69,7 @@ class Terminal:
         """The next key: a small letter, a name of `_NAMES`, or one of these. Raises SignalReceived.
 
         REDRAW: the size changed, or the process was stopped. CLOSED: the terminal is gone. SEVERAL: more than one key
-        at once, as of a paste.
+        at once, as in a paste.
         """
         while True:
             if self._signals:
@@ -80,18 +81,18 @@ class Terminal:
             found = self._keys.poll(_LOOK_MS)
             typed = {_NAMES.get(code, chr(code).lower()) for code in iter(self._window.getch, -1)}
             if typed:
-                return typed.pop() if len(typed) == 1 else SEVERAL  # a key held down is one key
+                return typed.pop() if len(typed) == 1 else SEVERAL  # a key held down counts once
             if any(event & ~select.POLLIN for _, event in found):
                 return CLOSED
 
 
 @contextmanager
 def key_terminal(screen: int) -> Iterator[Terminal]:
-    """The terminal of stdin and of the descriptor `screen`; given back at the end. From the main thread only."""
+    """The terminal of stdin and of the descriptor `screen`, restored at the end. From the main thread only."""
     signals: list[int] = []
     before = {number: signal.signal(number, lambda came, _: signals.append(came)) for number in _SIGNALS}
     stdout = os.dup(1)
-    os.dup2(screen, 1)  # where curses draws
+    os.dup2(screen, 1)  # the output of curses
     try:
         window = curses.initscr()
         try:

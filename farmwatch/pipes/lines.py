@@ -1,4 +1,4 @@
-"""The pipes `measure` and `judge`: lines around the functions of the stages."""
+"""The pipes `measure` and `judge`: lines in and out of the functions of the stages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from stream.text.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
 _RULE_FIELDS = ("name", "value", "op", "threshold", "outcome")
-_PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory
+_PAGES_PER_JOB = 8  # read ahead: enough for busy processes, little enough for memory
 
 
 class PageLine(msgspec.Struct, kw_only=True):
@@ -118,7 +118,7 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
 
 
 def features_of(line: FeaturesLine) -> Features:
-    """The features record of a line; measures that it lacks are unknown. Raises ValueError for what is no feature."""
+    """The features record of a line; missing measures are unknown. Raises ValueError for an invalid line."""
     known = frozenset(MEASURES)
     for text, measures in line.quality.items():
         if text not in TEXTS or not known.issuperset(measures):

@@ -26,18 +26,18 @@ from stream.text.wording import counted
 
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256
-_UNNAMED = "lite-ngram"  # whose scores are tallied that neither lines nor command name
+_UNNAMED = "lite-ngram"  # the detector if neither lines nor command name one
 
 
 class TextOfSite(TextLine, frozen=True, kw_only=True):
-    """Input of `score`: what stands here beside the text goes through to the output."""
+    """Input of `score`: the fields besides the text are copied to the output."""
 
     site: str | None = None
     url: str | None = None
 
 
 class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
-    """Input of `tally`: with the detector whose flag it is, where the line says so."""
+    """Input of `tally`: with the detector of the flag, if the line names it."""
 
     detector: str = ""
 
@@ -45,8 +45,8 @@ class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
 def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
     """Texts to scores, a line per text and detector, in `jobs` processes (0: one per core); warnings go to stderr.
 
-    Pairs of language models run in this process alone, whatever `jobs` says: a device holds them once.
-    Raises as `load_detectors`, and DeviceGone.
+    Pairs of language models run only in this process, for any `jobs`, because a device holds them once. Raises as
+    `load_detectors`, and DeviceGone.
     """
     detectors = load_detectors(settings)
     for detector in detectors:
@@ -68,13 +68,13 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
 
 
 class _Scored(NamedTuple):
-    """A batch's lines of output, and what is wrong with texts that have none: (place, reason)."""
+    """A batch's lines of output, and the errors of texts without one: (place, reason)."""
 
     lines: bytes
     bad: list[tuple[str, str]]
 
 
-_of_worker: list[DetectorSet] = []  # in a working process: the detectors that it loaded
+_of_worker: list[DetectorSet] = []  # in a worker process: the loaded detectors
 
 
 def _load_worker(settings: ScoreSettings) -> None:
@@ -86,7 +86,7 @@ def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
 
 
 def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
-    """The lines of a batch, with what stood beside the texts. Raises DeviceGone for a device that fails each time."""
+    """The lines of a batch, with the fields besides the texts. Raises DeviceGone for a device that fails each time."""
     texts = [text.text for _, text in placed]
     while True:
         try:
@@ -114,10 +114,10 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
 
 
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
-    """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only one that is named.
+    """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only named one.
 
-    Lines of others are counted and skipped. A line that names none is of `detector`; without that it is bad beside
-    lines that name one. Raises UsageError where it is not clear whose scores are meant, NoSiteTest, BadSiteNumbers.
+    Lines of others are counted and skipped. A line without a detector belongs to `detector`; without that, it is bad if
+    other lines name one. Raises UsageError if the detector is ambiguous, NoSiteTest, BadSiteNumbers.
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)
@@ -143,7 +143,7 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
 
 
 def _chosen(detector: str, named: Sequence[str]) -> str:
-    """Identity of the one detector that is tallied, of those `named` by lines; `detector` without them."""
+    """Identity of the detector to tally, among those `named` by lines; `detector` if there are none."""
     meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
     if len(meant) > 1:
         several = " and ".join(meant[:4])
@@ -154,7 +154,7 @@ def _chosen(detector: str, named: Sequence[str]) -> str:
 
 
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
-    """Site verdicts to the rate. Raises BadParameters for error counts or a confidence that make no sense."""
+    """Site verdicts to the rate. Raises BadParameters for invalid error counts or confidence."""
     lines = JsonLines(files, SiteVerdictLine, "estimate")
     write_line(estimate_sites((line for _, line in lines), errors, confidence))
     return lines.end()

@@ -1,4 +1,4 @@
-"""JSON lines in and out, in order. Bad lines are reported with their number and skipped; many alike are counted."""
+"""JSON lines in and out, in order. Bad lines are reported by number and skipped; many of one kind are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
 STDIN = ("-", "/dev/stdin")
 _PLACE_IN_LIST = re.compile(r"\[\d+\]")
 
-_FORMS = {  # form -> a line of it, the keys that no other form has all of, the command that writes it
+_FORMS = {  # form -> an example, the keys that no other form has all of, the command that writes it
     "labelled texts": ("a labelled text", {"label"}, ""),
     "pages": ("a page", {"url", "html"}, ""),
     "features": ("features", {"url", "measures"}, "measure"),
@@ -63,8 +63,8 @@ class JsonLines(Generic[T]):
     ) -> None:
         """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` shows progress. `is_doubtful`: an object of `kind` may be of another stage. `on_bad` gets the report of a
-        bad line. A line has at most `cap_bytes`.
+        `bar` shows progress. `is_doubtful`: an object of `kind` may be from another stage. `on_bad` gets the report of
+        a bad line. A line has at most `cap_bytes`.
         """
         self._cap_bytes = cap_bytes
         self._on_bad = on_bad
@@ -73,15 +73,15 @@ class JsonLines(Generic[T]):
         self._is_doubtful = is_doubtful
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
-        self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> how many, and what was said of the first
+        self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> number, and the report of the first
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        """(place, object); the place names the line, and the file where there are several, for `bad`.
+        """(place, object); the place names the line, and the file if there are several, for `bad`.
 
-        Raises FarmwatchError when a file cannot be read.
+        Raises FarmwatchError if a file cannot be read.
         """
         is_shown = self._bar and not sys.stdout.isatty()
-        is_known = all(file.is_file() for file in self._files)  # the end of a pipe is not
+        is_known = all(file.is_file() for file in self._files)  # the end of a pipe is unknown
         size = sum(file.stat().st_size for file in self._files) if is_known else None
         with counting(size, "of the input") if is_shown else nullcontext(lambda _: None) as advance:
             for file in self._files:
@@ -89,7 +89,7 @@ class JsonLines(Generic[T]):
                     yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)
 
     def bad(self, place: str, reason: object, kind: str = "") -> None:
-        """Report a line that could not be used; lines of one `kind` are bad alike, by default those of one reason."""
+        """Report an unusable line; lines of one `kind`, by default of one reason, are counted together."""
         said = " ".join(str(reason).split())
         kind = kind or said
         count, first = self._bad.get(kind, (0, said))
@@ -99,11 +99,11 @@ class JsonLines(Generic[T]):
 
     @property
     def skipped(self) -> int:
-        """How many lines could not be used so far."""
+        """Number of lines skipped so far."""
         return sum(count for count, _ in self._bad.values())
 
     def end(self) -> Exit:
-        """Report the lines that were only counted; PROBLEM when any was skipped."""
+        """Report the lines that were only counted; PROBLEM if any was skipped."""
         for count, first in self._bad.values():
             if count > ALIKE_SHOWN:
                 self._on_bad(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
@@ -134,7 +134,7 @@ class JsonLines(Generic[T]):
 
 
 def write_line(value: object) -> None:
-    """One object as a line of JSON on standard output; numbers that JSON cannot say become null."""
+    """Write one object as a line of JSON to standard output; numbers that JSON cannot represent become null."""
     write_bytes(msgspec.json.encode(value) + b"\n")
 
 
@@ -157,9 +157,9 @@ def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[s
 
 @contextmanager
 def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
-    """The file's bytes, inflated where its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
+    """The file's bytes, inflated if its name ends in .zst or .gz unless `packed` is False; `-` is standard input.
 
-    Raises FarmwatchError when it cannot be read, also while it is.
+    Raises FarmwatchError if it cannot be read, also during the read.
     """
     if str(file) in STDIN:
         yield sys.stdin.buffer
@@ -184,7 +184,7 @@ def of_another_stage(line: bytes, command: str) -> str:
         names = _names.decode(line).keys()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    wanted = READS.get(command, "")  # other commands read what no pipe carries
+    wanted = READS.get(command, "")  # other commands read lines that no pipe has
     found, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
     if found == wanted or not wanted:
         return ""

@@ -19,17 +19,17 @@ Advance = Callable[[int], None]
 
 
 def message(text: str) -> None:
-    """A sentence to the operator, on stderr: broken at words to the width of a terminal, one line elsewhere."""
+    """Print a sentence to the operator on stderr: wrapped at words on a terminal, otherwise as one line."""
     print(_broken(text, sys.stderr), file=sys.stderr)  # noqa: T201 - this is the CLI's mouth
 
 
 def put(text: str) -> None:
-    """One line of data, on stdout."""
+    """Print one line of data on stdout."""
     print(text)  # noqa: T201 - this is the CLI's mouth
 
 
 def put_json(value: Any) -> None:
-    """One JSON document on one line of stdout, see `json_line`."""
+    """Print one JSON document on one line of stdout, see `json_line`."""
     put(json_line(value))
 
 
@@ -49,9 +49,9 @@ def put_table(
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> Sequence[str]:
-    """A table on stdout: fitted to the width of a terminal (`tables.fit`), else tab-separated and whole.
+    """Print a table on stdout: fitted to the width of a terminal (`tables.fit`), otherwise tab-separated and whole.
 
-    `styles` are rich's, one a row; nothing may be told by them alone. Returns the shown headings.
+    `styles` are rich's, one per row; they must not be the only sign of anything. Returns the shown headings.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -82,13 +82,16 @@ def put_columns(
     same: Sequence[str] = (),
     below: int = 0,
 ) -> Sequence[str]:
-    """A table of records, see `put_table`: each heading with the attribute that its cells show, or a function."""
+    """Print a table of records, see `put_table`: each heading has an attribute or a function for its cells."""
     cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
     return put_table(tuple(columns), cells, title, less=less, same=same, below=below)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:
-    """A paragraph on stdout: broken at words on a terminal, with `indent` from the second line on; else one line."""
+    """Print a paragraph on stdout: wrapped at words on a terminal, with `indent` from the second line on.
+
+    Otherwise one line.
+    """
     put(_broken(text, sys.stdout, indent))
 
 
@@ -111,7 +114,7 @@ def error_console() -> Console:
 
 @contextmanager
 def counting(total: int | None, what: str) -> Iterator[Advance]:
-    """A bar on stderr, if it is a terminal, over `total` things; `advance` gets how many were dealt with since."""
+    """A bar on stderr, if it is a terminal, over `total` things; `advance` gets the number of those processed since."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -151,7 +154,7 @@ def start_logging(level: str = "info", **bound: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    # several lines a second while a broker is away; our own events say the same once
+    # several lines a second while a broker is unavailable; our own events report the same once
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
@@ -164,7 +167,7 @@ def _broken(text: str, stream: TextIO, indent: str = "") -> str:
 
     width = (
         max(20, shutil.get_terminal_size().columns) - 1
-    )  # some terminals go to the next line already when the last column is filled
+    )  # some terminals move to the next line when the last column is filled
     fill = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
     ).fill

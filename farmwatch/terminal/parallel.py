@@ -1,4 +1,4 @@
-"""Work spread over processes, results in the order in which the work came."""
+"""Spreads work over processes, with results in the order of the work."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ B = TypeVar("B")
 def ordered_map(
     work: Callable[[A], B], items: Iterable[A], jobs: int, prepare: Callable[..., None], *told: Any
 ) -> Iterator[B]:
-    """`work` of each item, in `jobs` processes that are spawned when the first item is there, each after `prepare`.
+    """`work` of each item, in `jobs` processes that start with the first item, each after `prepare`.
 
-    At most two items a process are read ahead. Raises what `work` raises, and FarmwatchError where a process was
+    At most two items per process are read ahead. Raises the errors of `work`, and FarmwatchError if a process was
     killed.
     """
     pool = ProcessPoolExecutor(
@@ -44,7 +44,7 @@ def ordered_map(
 
 
 def _start(prepare: Callable[..., None], *told: Any) -> None:
-    """In a new process: end with the one that started it, which alone answers to Ctrl-C."""
+    """In a new process: end with the parent, which alone handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="follow-parent", daemon=True).start()
     prepare(*told)

@@ -38,10 +38,9 @@ def fit(
 ) -> Fitted:
     """A table for the width of `console`.
 
-    Empty columns are left out; a column of `same` becomes a note where all its cells
-    with text agree. Columns of `less` are left out
-    in this order until the table fits, with a note. A table that is still too wide is folded; with `below`, the last so
-    many cells of each row go to lines of their own, and none is left out. `styles` are one a row.
+    Empty columns are left out; a column of `same` becomes a note if all its cells with text agree. Columns of `less`
+    are left out in this order until the table fits, with a note. A table that is still too wide is folded; with
+    `below`, the last this many cells of each row go to separate lines, and none is left out. `styles` are one per row.
     """
     columns = [place for place in range(len(headings)) if not rows or any(row[place] for row in rows)]
     notes = []
@@ -69,13 +68,13 @@ def fit(
 
 
 def _excess(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int]) -> int:
-    """How much wider than the console the table is."""
+    """The excess of the table's width over the console's."""
     table = _table(headings, rows, columns, "", ())
     return console.measure(table, options=console.options.update(width=_WIDE)).maximum - console.width
 
 
 def _widths(columns: Sequence[Sequence[str]], excess: int) -> Sequence[int]:
-    """Widths of columns, narrower by `excess` in all: the widest first, words whole as long as possible."""
+    """Widths of columns, narrower by `excess` in total: the widest first, with whole words as long as possible."""
     widths = [max(map(cell_len, cells), default=0) for cells in columns]
     words = [max((cell_len(word) for cell in cells for word in cell.split()), default=1) for cells in columns]
     for least in (words, [1] * len(columns)):

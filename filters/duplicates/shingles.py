@@ -1,22 +1,22 @@
 """Outlines of texts, to find near-duplicates without a common chunk: 5-word shingles, a MinHash sketch, a simhash.
 
-Two pages of one template with a different slot every eight words share no chunk of 94 bytes, but three of eight
-shingles: every run of five words without a slot.
+Two pages of one template with a different word in every eight share no chunk of 94 bytes, but three of eight shingles:
+every run of five words without a slot.
 
 Words are whitespace-separated and lower-cased, each hashed once (xxh3-64); the hash of five words in a row is a linear
 combination of their hashes with odd factors (the primes of xxHash), mixed by MurmurHash3's finalizer.
 
-*Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each;
-a foreign shingle matches one of 20,000 by chance once in 200,000 times. A text of fewer than five words is one shingle.
+*Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each; a
+foreign shingle matches one of 20,000 by chance once in 200,000 times. A text of fewer than five words is one shingle.
 
 *Sketch* (Broder, same): the smallest value of each of 64 seeded permutations of the shingles, by `rensa`. The share of
 equal places in two sketches estimates the Jaccard similarity J of the sets with standard error sqrt(J(1 - J) / 64).
 
 *Simhash* (M. S. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; for web pages G. S.
-Manku, A. Jain, A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007): bit k is 1 where the weights of
-the features whose hash has bit k outweigh those whose has not. Features are the words of at least five characters, as
-short words are common to all texts and slots leave few longer n-grams; a word weighs 1 + floor(log2(occurrences)), so
-a word that a page is stuffed with does not decide. Near-duplicates lie below 20 bits.
+Manku, A. Jain, A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007): bit k is 1 if the features whose
+hash has bit k outweigh the others. Features are the words of at least five characters, because short words are common
+to all texts and slots leave few longer n-grams; a word weighs 1 + floor(log2(occurrences)), so that a word that a page
+is stuffed with does not decide. Near-duplicates lie below 20 bits.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ import xxhash
 
 WORDS = 5  # of a shingle
 PERMUTATIONS = 64  # places of a sketch
-SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, where there is one
+SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, if there is one
 _SEED = 5
 _FACTORS = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _PIECE = 16 * 1024  # shingles sketched at a time
-_ROWS = 4096  # features at a time: their 64 bits take 2 MiB as weights are summed
+_ROWS = 4096  # features at a time: their 64 bits take 2 MiB while weights are summed
 
 Hashes = npt.NDArray[np.uint64]
 

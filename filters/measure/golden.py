@@ -1,4 +1,4 @@
-"""Pages whose measures tell whether a version of a library changes what features mean.
+"""Pages whose measures show whether a version of a library changes the meaning of features.
 
 The pages are written for this purpose: an article in a frame of navigation, a tutorial with code, list and table, a
 thread of comments, unclosed tags, other languages and charsets, a page of links, a page with little text.
@@ -28,7 +28,7 @@ VERIFIED: Mapping[str, str] = {
 OUTPUTS: Mapping[str, str] = {"trafilatura": "9ef7d73ee775a599", "resiliparse": "51176630b1375af7"}
 """Extractor -> digest of the measures of all golden pages."""
 
-_DIGITS = 6  # of a float: the last ones depend on the processor
+_DIGITS = 6  # of a float: further digits depend on the processor
 
 _EN = (
     "The old ferry leaves the northern quay at a quarter past six, long before the market opens. Two deckhands"

@@ -1,4 +1,4 @@
-"""A text as arrays over its tokens: lengths, kinds of character, and 64-bit hashes in place of the tokens themselves.
+"""A text as arrays over its tokens: lengths, kinds of character, and 64-bit hashes instead of the tokens.
 
 The hash of a token of characters c0 c1 … is the sum of number(ci) * BASE^i modulo 2^64 (numbers of
 `filters.quality.characters`). Such hashes add up: with H(i) the sum of all tokens' hashes before token i, each times

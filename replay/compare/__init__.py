@@ -1,1 +1,1 @@
-"""What two runs say of the same pages and sites."""
+"""Compares two runs over the same pages and sites."""

@@ -36,7 +36,7 @@ CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_
 
 
 class ComparisonRequest(NamedTuple):
-    """The parameters of a comparison beside the two runs."""
+    """The parameters of a comparison besides the two runs."""
 
     sample: int
     seed: int

@@ -289,7 +289,7 @@ def _counts(row: SiteState) -> tuple[int, ...]:
 
 
 def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confidence: float) -> NDArray[np.float64]:
-    """What each row does to the share; a row without a scored article nothing."""
+    """The effect of each row on the share; a row without a scored article has none."""
     is_scored = np.array([row.scored > 0 for row in rows])
     found = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
     moves = np.zeros(len(rows))

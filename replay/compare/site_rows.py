@@ -37,8 +37,8 @@ class _Method(NamedTuple):
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
     """The sites of a run that are judged by the ruleset of this digest and scored by this detector.
 
-    Where `detector` is "" it is the one of most sites. Of several site methods that of most sites counts: one changes
-    by a setting, and rows change over one by one. Sites without a page count with any method. Raises as `Log.read`.
+    If `detector` is "", it is the one of most sites. Of several site methods, that of most sites counts: a setting
+    changes it, and rows change one by one. Sites without a page count with any method. Raises as `Log.read`.
     """
     rows: dict[str, SiteState] = {}
     canaries: dict[str, SiteState] = {}

@@ -51,7 +51,7 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
-        log.create(topics_of(run, log.topics()[FEATURES]))  # an older farmwatch made fewer
+        log.create(topics_of(run, log.topics()[FEATURES]))  # an older farmwatch created fewer topics
         run = with_later_end(log, run, plan.later_window)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(

@@ -12,7 +12,7 @@ from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE, RunProgress
 from stream.text.wording import lasting
 
-_EVERY_S = 10.0  # between lines where there is no terminal
+_EVERY_S = 10.0  # between lines without a terminal
 
 
 class ProgressLine:

@@ -1,4 +1,4 @@
-"""The result of a replay: pages, articles, sites by verdict, its share beside the live share, and the next step."""
+"""The result of a replay: pages, articles, sites by verdict, its share and the live share, and the next step."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Moves the live run to another feature epoch: MEASURE takes all retained pages again, in order, before new ones.
+"""Moves the live run to another feature epoch: MEASURE processes all retained pages again, before new ones.
 
-Pages are compared with earlier ones of their site, so a site's memory is of one epoch. `change_epoch` sets the offsets
-of MEASURE back to the first retained page, removes the memory of the former epoch, and then writes the new epoch into
-the run. A crash in between repeats all. A site's row drops the pages of the former epoch with the first verdict of the
-new one (`scoring.site_tally`).
+Pages are compared with earlier ones of their site, so that a site's memory has one epoch. `change_epoch` sets the
+offsets of MEASURE back to the first retained page, removes the memory of the old epoch, and then writes the new epoch
+into the run. After a crash in between, all of it is repeated. A site's row drops the pages of the old epoch with the
+first verdict of the new one (`scoring.site_tally`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stream.text.wording import moment
 
 
 class EpochChange(NamedTuple):
-    """The live run's feature epoch, that of the configuration, and the records of `pages` that are to be measured."""
+    """The live run's feature epoch, the configured one, and the records of `pages` to measure."""
 
     before: str
     after: str
@@ -33,7 +33,7 @@ class EpochChange(NamedTuple):
 
 
 def epoch_change(log: Log, measure: MeasureSettings) -> EpochChange | None:
-    """The change that this installation needs; None where the live run has its epoch, and before the first run."""
+    """The change that this installation needs; None if the live run has its epoch, or before the first run."""
     live, after = Control(log).live, feature_epoch(measure)
     if live is None or live.epoch in ("", after):
         return None
@@ -62,14 +62,14 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
 
 
 def seams_of(log: Log, run: str = "") -> list[str]:
-    """As `seams`, of a run by name; default: the live run. Raises NotFound."""
+    """As `seams`, for a run by name; default: the live run. Raises NotFound."""
     control = Control(log)
     found = find_run(control, run) if run else control.live
     return [] if found is None else list(seams(found))
 
 
 def seams(run: Run) -> Iterator[str]:
-    """The changes of a run's feature epoch, a sentence each, oldest first."""
+    """The changes of a run's feature epoch, one sentence each, oldest first."""
     changes = sorted(run.earlier_epochs.items(), key=lambda item: item[1])
     following = [*(epoch for epoch, _ in changes), run.epoch][1:]
     for (epoch, until_ms), after in zip(changes, following, strict=True):

@@ -142,7 +142,7 @@ def last_canary_round(state: StateReader | KeyedState) -> int:
 
 
 def _cutover_commands(wanted: Run, run: Run, config: ReplaySettings, control: Control) -> str:
-    """The commands that make the configured run live in place of `run`."""
+    """The commands that make the configured run live instead of `run`."""
     if ready := _finished_run(wanted, control):
         if ready == control.alias.before:
             return f"the run {shown_run(ready)}, which was live before, matches: `farmwatch cutover --back`"

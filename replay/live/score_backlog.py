@@ -13,7 +13,7 @@ from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
-# TALLY keeps 256 scores per site that wait for their verdicts. With more of them, some may be dropped.
+# TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
 SURELY_KEPT = 200
 
 

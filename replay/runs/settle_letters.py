@@ -14,7 +14,7 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import shown_run
 from stream.schema.topics import DEAD_LETTERS, RETRIES, all_topics
 
-MAX_RETRIES = 3  # of a record; more only with `again`
+MAX_RETRIES = 3  # of a record; further ones only with `again`
 _AT_ONCE, _AT_ONCE_BYTES = 500, 16 * 1024 * 1024  # letters and bytes of one commit
 
 Wanted = Callable[[StoredLetter], bool]
@@ -47,7 +47,7 @@ def settle(
     if dry_run:
         _settle(log, wanted, found, lambda _: None, retry=retry, again=again, on_bad=on_bad)
         return found
-    if RETRIES not in log.topics():  # of a log from before there were retries
+    if RETRIES not in log.topics():  # in a log from before retries existed
         log.create([topic for topic in all_topics(log.topics()[DEAD_LETTERS], "") if topic.name == RETRIES])
     with exclusive(log) as writer:
         _settle(log, wanted, found, writer.append, retry=retry, again=again, on_bad=on_bad)
@@ -106,7 +106,7 @@ def _obstacle(control: Control, stored: StoredLetter, content: Message | None, *
 
 
 def _content(log: Log, message: Message, stored: StoredLetter) -> Message | None:
-    """The record of a letter: of a damaged one, as it can be read now from its topic; None if it cannot."""
+    """The record of a letter; for a damaged one, as its topic has it now; None if it is still damaged."""
     letter = stored.letter
     if message.value:
         return message

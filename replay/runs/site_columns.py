@@ -1,7 +1,7 @@
-"""The newest row of every site of a run in a tenth of the memory of `SiteTable`, for a process that runs for months.
+"""The newest row of every site of a run, in a tenth of `SiteTable`'s memory, for a process that runs for months.
 
-The rows of a partition lie in columns: numbers in arrays, each different text, list or table once. A partition is read
-again when it has grown, so no index by site is needed. `rows` returns views that read like `SiteState`.
+The rows of a partition are stored in columns: numbers in arrays, each different text, list or table once. A partition
+is read again when it has grown, so that no index by site is needed. `rows` returns views that read like `SiteState`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState, decode
 from stream.schema.topics import SITES
 
-_AT_ONCE = 20_000  # records of several partitions that are read together: all rows of them are held once
+_AT_ONCE = 20_000  # records of several partitions that are read together: all their rows are held once
 _NAMES = ("id", "site")
 _FIELDS = [field for field in msgspec.structs.fields(SiteState) if field.name not in _NAMES]
 
 
 class _Numbers:
-    """A column of whole numbers, 4 bytes each as long as all of them fit."""
+    """A column of whole numbers, of 4 bytes each while all of them fit."""
 
     def __init__(self) -> None:
         self._values = array("i")
@@ -50,14 +50,14 @@ class _Texts:
 
     def __init__(self) -> None:
         self._places = array("I")
-        self._known: dict[str, int] = {}  # in the order of their numbers
+        self._known: dict[str, int] = {}  # in order of their numbers
         self._different: list[str] = []
 
     def append(self, value: str) -> None:
         self._places.append(self._known.setdefault(value, len(self._known)))
 
     def close(self) -> None:
-        """No value follows."""
+        """End the column: no value follows."""
         self._different, self._known = list(self._known), {}
 
     def __getitem__(self, place: int) -> str:
@@ -78,7 +78,7 @@ class _Packed:
         self._places.append(self._known.setdefault(msgspec.msgpack.encode(value), len(self._known)))
 
     def close(self) -> None:
-        """No value follows."""
+        """End the column: no value follows."""
         self._bytes = b"".join(self._known)
         self._ends = array("I", accumulate(map(len, self._known), initial=0))
         self._known = {}
@@ -195,7 +195,7 @@ def _batches(spans: dict[int, tuple[int, int]]) -> Iterator[dict[int, tuple[int,
 
 
 def _report_new(before: list[int], message: Message, error: BadRecord) -> None:
-    """Report an unreadable record at the first refresh that reads it only."""
+    """Report an unreadable record only at the first refresh that reads it."""
     if message.offset >= before[message.partition]:
         report(message, error)
 

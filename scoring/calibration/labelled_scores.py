@@ -1,6 +1,6 @@
 """Scored texts of known origin, of one detector, and how well the scores separate them.
 
-**AUROC** is the probability that an LLM text looks more like llm than a human one, ties counting half: Mann and
+**AUROC** is the probability that an LLM text looks more like llm than a human one, with ties counting half: Mann and
 Whitney's statistic. Its variance is that of the texts' placements (DeLong, Biometrics 44, 1988), summed by site
 (Obuchowski, Biometrics 53, 1997); its interval is on the logit scale.
 """
@@ -40,9 +40,9 @@ class ScoredLabel(NamedTuple):
     identity: str  # the detector's
     llm: bool  # True: written by a language model
     number: float | None  # that of `compared`; None = the detector abstained
-    words: int = -1  # -1 = not known
-    site: str = ""  # "" = not known
-    genre: str = ""  # "" = not known
+    words: int = -1  # -1 = unknown
+    site: str = ""  # "" = unknown
+    genre: str = ""  # "" = unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ class LabelledScores:
     """Columns of texts on which the detector did not abstain; arrays and lists are of one length."""
 
     detector: str  # identity without its threshold set
-    number: Number  # what `value` is
+    number: Number  # the kind of `value`
     llm_below: bool
     value: Numbers  # the numbers that are compared with the threshold
     llm: Labels
     words: Codes
-    sites: list[str]  # "" = not known: a site of its own
+    sites: list[str]  # "" = unknown: a site of its own
     genres: list[str]
     abstained_human: int = 0
     abstained_llm: int = 0
@@ -139,12 +139,12 @@ _KNOWN = (BUILT_IN, "binoculars", "fast-detectgpt")
 
 
 def auroc(human: Numbers, llm: Numbers) -> float | None:
-    """Area under the ROC curve of numbers of which larger look more like llm. None without both."""
+    """Area under the ROC curve of numbers, of which larger look more like llm. None without both labels."""
     return float(_share_below(llm, human).mean()) if len(human) and len(llm) else None
 
 
 def _share_below(values: Numbers, others: Numbers) -> Numbers:
-    """Of each value, the share of `others` below it, equal ones counting half; there is at least one other."""
+    """For each value, the share of `others` below it, with equal ones counting half; there is at least one other."""
     ordered = np.sort(others)
     ranks = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
     return np.asarray(ranks / (2 * len(ordered)))
@@ -154,13 +154,13 @@ def separation(scores: LabelledScores) -> Auroc:
     """AUROC with its interval; there is a text of each label."""
     x, llm, clusters = scores.toward_llm, scores.llm, scores.clusters
     h, m = x[~llm], x[llm]
-    placement = np.empty(len(x))  # of an LLM text: share of human texts below it; of a human one: of LLM texts above
+    placement = np.empty(len(x))  # for an LLM text: share of human texts below it; for a human one: of LLM texts above
     placement[llm], placement[~llm] = _share_below(m, h), 1 - _share_below(h, m)
     value = float(placement[llm].mean())
     parts = cluster_sums((placement - value) / np.where(llm, len(m), len(h)), clusters)
     variance = float((parts**2).sum()) * len(parts) / max(1, len(parts) - 1)
     fewest = min(len(np.unique(clusters[llm])), len(np.unique(clusters[~llm])))
-    if variance < 1e-18 or not 0 < value < 1:  # no overlap: as a share of so many texts, all or none of them
+    if variance < 1e-18 or not 0 < value < 1:  # no overlap: as a share in which all or none of as many texts count
         low, high = exact_interval(value * fewest, fewest)
         return Auroc(value=value, low=low, high=high)
     logit, half = math.log(value / (1 - value)), Z95 * math.sqrt(variance) / (value * (1 - value))

@@ -1,13 +1,13 @@
 r"""Fits a curve from score to probability, and measures its reliability.
 
 Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
-so p is the probability "were half of all texts llm", whatever the mixture of the labels; targets are Platt's
-(N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0: else two separate heaps of scores would make a step. The
-log-likelihood is concave: Newton's method finds its maximum. The curve is rounded, since it is part of an identity.
+so p is the probability if half of all texts were llm, whatever the mixture of the labels. The targets are Platt's
+(N + 1)/(N + 2) and 1/(N + 2) instead of 1 and 0, because two separate heaps of scores would otherwise make a step. The
+log-likelihood is concave: Newton's method finds its maximum. The curve is rounded, because it is part of an identity.
 
-A curve looks better on its own texts, so reliability rests on curves fitted to the other folds, with all texts of a
-site in one fold: ten groups of rising p, with the mean p beside the share that was llm. The expected calibration error
-is the mean distance of the two, the Brier score the mean squared distance of p from the label.
+A curve looks better on its own texts, so reliability uses curves fitted to the other folds, with all texts of a site in
+one fold: ten groups of rising p, each with its mean p and its share of llm. The expected calibration error is the mean
+distance of the two, the Brier score the mean squared distance of p from the label.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from scoring.thresholds.threshold_set import Curve
 FOLDS = 5
 GROUPS = 10
 BARS = 20  # of the histogram of p
-_P_PLACES = 9  # after the point: nearer ones lie in one group
+_P_PLACES = 9  # digits after the point: closer values are in one group
 _FLAT = 1e-12  # differences of the loss below this are rounding errors
-_SEED = 5  # of the deal of sites to folds: any; fixed, so that a report is the same twice
+_SEED = 5  # of the assignment of sites to folds: any number, fixed for reproducible reports
 
 Labels = NDArray[np.bool_]
 
@@ -80,7 +80,7 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
         if float(np.abs(step).max()) < 1e-10:
             break
         while (new := _loss(beta - step, design, target, weights)) > loss + _FLAT and float(np.abs(step).max()) > 1e-12:
-            step /= 2  # a full step of Newton's may overshoot far from the maximum
+            step /= 2  # a full step of Newton's method may overshoot far from the maximum
         beta, loss = beta - step, min(loss, new)
     slope = significant(float(beta[0]) / width, SCORE_DIGITS)
     return Curve(slope=slope, offset=round(float(beta[1]) - slope * centre, OFFSET_PLACES))
@@ -103,7 +103,7 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
     weights = equal_weights(llm)
     order = np.argsort(p, kind="stable")
     cumulated = np.cumsum(weights[order])
-    # a group ends where a tenth of the weight is full; texts of equal p stay together
+    # a group ends when it has a tenth of the weight; texts of equal p stay together
     ends = p[order][np.searchsorted(cumulated, np.arange(1, GROUPS) / GROUPS * cumulated[-1]).clip(max=len(p) - 1)]
     group_of = np.searchsorted(np.unique(ends), p, side="left")
     groups, error = [], 0.0
@@ -131,7 +131,7 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
 
 
 def _folds(llm: Labels, clusters: Codes) -> Codes:
-    """Fold of each text: clusters dealt in turn, those that are mostly llm by themselves."""
+    """Fold of each text: clusters are assigned in turn, mostly-llm ones separately."""
     names, codes = np.unique(clusters, return_inverse=True)
     mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
     shuffled = np.random.default_rng(_SEED).permutation(len(names))

@@ -13,26 +13,26 @@ from scoring.calibration.platt import BARS
 from scoring.calibration.report import CalibrationReport
 from scoring.errors import MissingExtra
 
-_HUMAN, _LLM, _INK, _FAINT = "#0072B2", "#D55E00", "#222222", "#8a8a8a"  # Okabe and Ito's: told apart by all eyes
+_HUMAN, _LLM, _INK, _FAINT = "#0072B2", "#D55E00", "#222222", "#8a8a8a"  # Okabe and Ito's colours
 _STYLE: Any = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so the same everywhere
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that it is the same everywhere
     "font.size": 9,
     "axes.edgecolor": _FAINT,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "svg.hashsalt": "farmwatch",  # else the ids in the file are drawn at random
+    "svg.hashsalt": "farmwatch",  # otherwise the ids in the file are random
     "svg.fonttype": "path",
 }
 
 
 def has_matplotlib() -> bool:
-    """Whether a plot can be drawn here."""
+    """Whether this machine can draw a plot."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def require_matplotlib() -> None:
-    """Raises MissingExtra where matplotlib is not installed."""
+    """Raises MissingExtra if matplotlib is not installed."""
     if not has_matplotlib():
         raise MissingExtra("the reliability plot needs matplotlib: pip install 'farmwatch[plots]', or pass --no-plot")
 
@@ -49,7 +49,7 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         _draw_reliability(above, report)
         _draw_histogram(below, report)
         title = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
-        title.set_parse_math(False)  # dollar signs in a name are no formula
+        title.set_parse_math(False)  # dollar signs in a name are not a formula
         files = {"png": io.BytesIO(), "svg": io.BytesIO()}
         figure.savefig(files["png"], format="png", metadata={"Software": None})
         figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})
@@ -82,7 +82,7 @@ def _draw_reliability(axes: Any, report: CalibrationReport) -> None:
 
 def _draw_histogram(axes: Any, report: CalibrationReport) -> None:
     measured, width = report.reliability, 1 / BARS
-    # The llm bars are hatched, so that grey tells them apart, too.
+    # The llm bars are hatched, so that they differ in grey too.
     for label, bars, colour, hatch, shift in (
         ("human", measured.human_bars, _HUMAN, None, 0.08),
         ("llm", measured.llm_bars, _LLM, "////", 0.5),

@@ -27,7 +27,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     """A threshold set and its errors on the labelled texts."""
 
     thresholds: ThresholdSet
-    identity: str  # under which scores with this set are kept
+    identity: str  # for scores with this set
     fpr: float  # requested
     threshold_low: float
     threshold_high: float
@@ -40,7 +40,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     published: list[Slice]  # the detector's published thresholds on the same texts
     lengths: list[Slice]
     genres: list[Slice]
-    reliability: Reliability  # of p_llm: cross-fitted where this set has a curve
+    reliability: Reliability  # of p_llm: cross-fitted if this set has a curve
     about_sites: str
 
     def rounded(self) -> CalibrationReport:
@@ -55,7 +55,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportTable(NamedTuple):
-    """A table as strings."""
+    """A table of strings."""
 
     title: str
     headings: list[str]

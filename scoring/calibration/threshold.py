@@ -8,8 +8,8 @@ among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <=
 `scoring.statistics.shares`, clustered by site. The threshold's own interval is that of the scores at its two ends
 (Woodruff, JASA 47, 1952).
 
-**How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
-takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
+**The number of texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n;
+showing f with 95% confidence takes n >= ln .05 / ln(1 - f), about 3/f ("rule of three": Hanley and Lippman-Hand,
 JAMA 249, 1983).
 
 **The site test.** `scoring.sites.sprt` needs p0, the share of pages of a human site that are flagged, and p1 for an
@@ -37,13 +37,13 @@ from scoring.statistics.shares import share
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import ThresholdSet
 
-LLM_TEXTS = 100  # needed at least: a share of 50 to 80% of them is then known to 8 to 10 points
-SITES = 10  # of each label, needed at least where sites are known
-SITE_TEXTS = 5  # a site of fewer says nothing of the share of its pages that is flagged
+LLM_TEXTS = 100  # needed at least; a share of 50 to 80% then has a half interval of 8 to 10 points
+SITES = 10  # of each label, needed at least if sites are known
+SITE_TEXTS = 5  # a smaller site shows little of its share of flagged pages
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
 GENRES = 20  # shown; the rest is one row
 _READ = TallySettings().enough_articles  # usable scores of a site, unless set
-_TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
+_TOWARD = 0.9  # sites on the right side of p0, and of p1
 
 
 def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
@@ -136,7 +136,7 @@ def choose_threshold(scores: LabelledScores, fpr: float) -> float:
 
 
 def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float, float]:
-    """95% interval of the threshold: the scores beyond which the ends of the false-positive rate's interval lie."""
+    """95% interval of the threshold: the scores at the ends of the interval of the false-positive rate."""
     chosen = ~scores.llm
     x = scores.toward_llm[chosen]
     beyond = share(scores.flagged(threshold)[chosen], scores.clusters[chosen])

@@ -37,7 +37,7 @@ class DetectorSet:
         """Per detector: the function from a score to the number compared with its threshold."""
         self._detectors = detectors
         engines = {id(found.engine): found.engine for found in detectors if isinstance(found, PairDetector)}
-        if len(engines) > 1:  # or the scores of one would stand under the other's identity
+        if len(engines) > 1:  # otherwise the scores of one would be stored under the other's identity
             raise BadParameters("the pair detectors of a panel share one engine")
         self._engine = next(iter(engines.values()), None)
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class DetectorSet:
         return list(zip(*columns, strict=True))
 
     def warm_up(self) -> None:
-        """Score a sample text with each detector, which compiles kernels and does other work of a first use."""
+        """Score a sample text with each detector, to compile kernels and do other work of a first use."""
         if self._engine:
             self._engine.warm_up()
         for detector in self._detectors:

@@ -61,9 +61,9 @@ def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
 
 
 def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | None:
-    """The set of `score.thresholds` for the detector `identity`; None where it has its own, or none.
+    """The set of `score.thresholds` for the detector `identity`; None if it has its own, or none.
 
-    Raises BadThresholds where the set is not the one that the identity names.
+    Raises BadThresholds if the set is not the one that the identity names.
     """
     chosen = _thresholds(name_of(identity), settings, base_of(identity))
     if chosen is not None and f"{base_of(identity)}/{chosen.tag}" != identity:
@@ -92,7 +92,7 @@ def _refuse_unknown(settings: ScoreSettings) -> None:
 
 
 def _load_built_in(settings: ScoreSettings) -> LiteNgram:
-    from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights: not before they are wanted
+    from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights, only when needed
 
     detector = LiteNgram.load(settings.weights)
     thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))

@@ -1,4 +1,4 @@
-"""A detector for tests of the code around detectors: no weights, and a verdict that the test chooses."""
+"""A detector for tests of other code: no weights, and scores that the test chooses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FakeDetector:
     warning = "a fake for tests; says nothing about texts"
 
     def __init__(self, mark: str = "LLM", identity: str = "fake/1") -> None:
-        """Flag by `mark`."""
+        """Flag texts with `mark`."""
         self.identity = identity
         self.given: list[list[str]] = []  # the batches
         self._mark = mark

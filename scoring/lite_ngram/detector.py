@@ -26,13 +26,13 @@ from scoring.thresholds.threshold_set import ThresholdSet
 
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
-MAX_WORDS = 700  # of a longer text the first 700 words are read: the calibration knows no longer ones
+MAX_WORDS = 700  # only the first 700 words of a text are read, as in the calibration
 CALIBRATED_WORDS = (60, 700)
-_BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
+_BATCH = 64  # texts hashed at a time: few enough for the cache, enough for numpy
 
 
 class ErrorRates(msgspec.Struct, frozen=True):
-    """Measured by the training; the JSON beside the weights."""
+    """Error rates measured in the training; stored as JSON with the weights."""
 
     digest: str  # of the weights file
     warning: str
@@ -89,7 +89,7 @@ class LiteNgram:
         self.warning = warning
         base, threshold = f"{BUILT_IN}/{weights.digest[:8]}", weights.header.threshold
         self.thresholds = thresholds or ThresholdSet(
-            name=f"p{threshold:g}",  # measured when the weights were trained, whose digest is in the base
+            name=f"p{threshold:g}",  # measured in the training of the weights, whose digest is in the base
             detector=base,
             number="p_llm",
             threshold=threshold,
@@ -100,7 +100,7 @@ class LiteNgram:
 
     @classmethod
     def load(cls, path: Path | None = None) -> LiteNgram:
-        """Load the weights at `path`, or those that ship with farmwatch, with the numbers beside them.
+        """Load the weights at `path`, or those that ship with farmwatch, with their numbers.
 
         Raises BadWeights for a missing, truncated or altered file, or numbers of other weights.
         """

@@ -19,12 +19,12 @@ _TYPOGRAPHY = {
 }
 _TYPOGRAPHIC = re.compile(f"[{''.join(_TYPOGRAPHY)}]")
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
-_TURN = re.compile(r"\[ ?(?:assistant|user|system) ?\] ?:?", re.IGNORECASE)  # left between the turns of a dialogue
+_TURN = re.compile(r"\[ ?(?:assistant|user|system) ?\] ?:?", re.IGNORECASE)  # remains between the turns of a dialogue
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,300})?\)")
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]+")
 _LINE_START = re.compile(r"^[ \t]*+(?:[#>*+=|•‣◦▪●■·—-]++[ \t]*+)*+(?:\(?\d{1,3}[.)](?=[ \t]))?", re.MULTILINE)
 _DASHES = re.compile(r" -{1,3}(?=\s)|--+")
-_SPACED_NOT = re.compile(r" ?n ?' ?t\b")  # "do n' t", as tokenised corpora have it
+_SPACED_NOT = re.compile(r" ?n ?' ?t\b")  # "do n' t", as in tokenised corpora
 _SPACED_CLITIC = re.compile(r" ?' ?(?=(?:s|m|re|ve|ll|d)\b)")
 _PREAMBLES = tuple(
     re.compile(pattern, re.IGNORECASE)

@@ -24,7 +24,7 @@ from scoring.lite_ngram.ngrams import BUCKETS
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 
 MAGIC = b"FWNGRAM1"
-RECIPE = "ngram-2"  # names normalising + tokens + hash; another recipe reads these weights wrongly
+RECIPE = "ngram-2"  # names normalising + tokens + hash; these weights are wrong with another recipe
 _DIGEST_BYTES = 32
 _MEND = "install farmwatch again, or run `farmwatch train-detector`"
 

@@ -33,5 +33,5 @@ def tokens(normalised: str) -> list[bytes]:
 
 
 def has_few_function_words(tokens: Iterable[bytes], words: int) -> bool:
-    """Whether lower-case `tokens` of a text with so many words are too few English function words for prose."""
+    """Whether lower-case `tokens` of a text with this many words have too few English function words for prose."""
     return not words or 100 * sum(map(FUNCTION_WORDS.__contains__, tokens)) < MIN_FUNCTION_WORDS_PER_100 * words

@@ -34,7 +34,7 @@ _FALCON_ASSUMES = {
 
 
 def fast_body(body: Any, *, compiled: bool = False) -> Callable[..., Any]:
-    """A body to call in place of `body`, on the same weights: (input_ids [B, T]) -> .last_hidden_state [B, T, H].
+    """A body that replaces `body`, on the same weights: (input_ids [B, T]) -> .last_hidden_state [B, T, H].
 
     Padding must be on the right. On a CPU the linear layers of `body` itself are changed. Fast is a FalconModel of the
     7B kind: one key and value head, attention and MLP side by side behind one norm. `compiled` is torch.compile of its
@@ -76,7 +76,7 @@ def _falcon_layer(states: Tensor, cos: Tensor, sin: Tensor, block: Any) -> Tenso
 
 
 def widen_linears(body: nn.Module) -> int:
-    """Replace the fp32 linear layers of `body` on an x86 CPU by WideLinear; how many. Elsewhere nothing happens."""
+    """Replace the fp32 linear layers of `body` on an x86 CPU by WideLinear; returns their number, elsewhere 0."""
     if not onednn_multiplies():
         return 0
     count = 0

@@ -1,8 +1,8 @@
 """Checks, in a separate process and before loading, whether this machine can run the configured pair.
 
-`python -m scoring.pair.check SETTINGS`, the settings as JSON, prints a `PairCheck` as JSON. It looks at the libraries,
-both tokenizers, the device and its free memory; no weights are loaded. A process of its own, because importing torch
-takes half a gigabyte, and `farmwatch up` lives for months.
+`python -m scoring.pair.check SETTINGS`, with the settings as JSON, prints a `PairCheck` as JSON. It checks the
+libraries, both tokenizers, the device and its free memory, without loading weights. It is a separate process because
+importing torch takes half a gigabyte, and `farmwatch up` runs for months.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PairCheck(msgspec.Struct, frozen=True):
 
     libraries: str = ""  # with their versions
     device: str = ""  # name of the card, or "cpu"
-    free_bytes: int = 0  # of a card's memory, as it is now; 0 for a CPU
-    weight_bytes: int = 0  # of both models, as they are stored
+    free_bytes: int = 0  # of a GPU's memory at present; 0 for a CPU
+    weight_bytes: int = 0  # of both models, as stored
     error: str = ""
     message: str = ""
 

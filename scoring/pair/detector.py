@@ -26,7 +26,7 @@ shorter human pages: 69 real sites of 2025, labelled by site."""
 
 
 class PairDetector:
-    """One measure of a pair of language models, with its thresholds if there are any."""
+    """One measure of a pair of language models, with its thresholds if it has any."""
 
     def __init__(self, engine: PairEngine, base: str, measure: Measure, thresholds: ThresholdSet | None = None) -> None:
         """Judge the readings of `engine` by `measure`; `base` is the identity without the threshold set.
@@ -79,7 +79,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
     """
     from scoring.pair.models import libraries, load_models
 
-    libraries()  # says what to install where torch is missing; the engine imports it
+    libraries()  # names the install command if torch is missing; the engine imports it
     from scoring.pair.engine import PairEngine
     from scoring.pair.suspects import default_file
 
@@ -96,7 +96,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
 
 
 def pair_warning(identity: str) -> str:
-    """The warning beside every score of the pair detector `identity`."""
+    """The warning shown with every score of the pair detector `identity`."""
     measure, pair, number_format, tokens, tag = identity.split("/")
     said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
     if tag == UNCALIBRATED:

@@ -44,7 +44,7 @@ class DeviceBatch:
             try:
                 with device_errors(on_card=True):
                     self._event.synchronize()
-            except OutOfDeviceMemory as error:  # nothing is asked for here: the card's state is unknown
+            except OutOfDeviceMemory as error:  # no more requests to the GPU: its state is unknown
                 raise DeviceLost(f"the device failed while it worked: {error}") from error
         passed = PerToken(*self._numbers.numpy())
         is_pad = np.concatenate([np.asarray(ids) for ids in self._texts]) == self._pad_id
@@ -83,13 +83,13 @@ class PairDevice:
             return DeviceBatch(texts, pinned, event, models.pad_id)
 
     def free(self) -> None:
-        """Give cached memory back to the card. Raises DeviceLost."""
+        """Return cached memory to the GPU. Raises DeviceLost."""
         if self._on_card:
             with device_errors(on_card=True):
                 torch.cuda.empty_cache()
 
     def memory_bytes(self) -> tuple[int, int, int]:
-        """Of a card's memory: held by tensors of this process, the most ever held, all of it; zeros for a CPU."""
+        """Memory of a GPU: held by tensors of this process, the most ever held, total; zeros for a CPU."""
         device = self._models.device
         if not self._on_card:
             return 0, 0, 0
@@ -102,7 +102,7 @@ class PairDevice:
 
 
 def try_triton(device: torch.device) -> None:
-    """Run Triton's kernel once; it has many errors for no Triton, no C compiler, and no permission to write."""
+    """Run Triton's kernel once; it has different errors without Triton, a C compiler or write permission."""
     with torch.inference_mode(), _current(device):
         hidden = torch.zeros(2, 8, device=device)
         head = Head(torch.zeros(16, 8, device=device))
@@ -111,9 +111,9 @@ def try_triton(device: torch.device) -> None:
 
 
 def choose_kernel(wished: Wish, device: torch.device, run_once: Callable[[torch.device], None] = try_triton) -> Kernel:
-    """Triton's kernel on a card where it compiles, which needs a C compiler at first use; torch's elsewhere.
+    """Triton's kernel on a GPU if it compiles, which needs a C compiler at first use; otherwise torch's.
 
-    Raises BadParameters where "triton" is wished for and does not run.
+    Raises BadParameters if "triton" is requested and does not run.
     """
     if wished == "torch" or (wished == "auto" and device.type != "cuda"):
         return "torch"
@@ -132,7 +132,7 @@ def choose_kernel(wished: Wish, device: torch.device, run_once: Callable[[torch.
 
 
 def _current(device: torch.device) -> AbstractContextManager[object]:
-    """Kernels that torch does not launch itself go to the thread's current card, so that must be the models'."""
+    """Make the models' GPU current: kernels that torch does not launch use the thread's current GPU."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 

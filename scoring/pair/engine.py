@@ -48,7 +48,7 @@ Ids = Sequence[int]
 _IN_FLIGHT = 2
 _LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
 _GROWS_AFTER = 100  # batches that fitted
-_SLICE_BATCHES = 8  # tokenised at a time: enough texts to find some of one length, few enough to start soon
+_SLICE_BATCHES = 8  # tokenised at a time: enough to find texts of one length, few enough to start soon
 
 
 class _Flight(NamedTuple):
@@ -75,12 +75,12 @@ class PairEngine:
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
         self._device: PairDevice | None = self._on(models)
-        self._turn = threading.Lock()  # one thread at the device
+        self._turn = threading.Lock()  # one thread on the device
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="pair-tokens")
         self._budget = settings.token_budget
         self._fitting = 0  # batches since memory was short
-        self._fitted = 0  # tokens of the longest text that was read
-        self._losses = self._losses_to_suspects = 0  # with no text scored in between
+        self._fitted = 0  # tokens of the longest text read
+        self._losses = self._losses_to_suspects = 0  # without a scored text in between
         self._suspects = Suspects(suspects)
         self._closed = False
         self._tokens = self._padding = self._out_of_memory = self._all_losses = 0
@@ -105,10 +105,10 @@ class PairEngine:
         return self._read(texts, self._all_losses)
 
     def _read(self, texts: Sequence[Ids], losses: int, *, blames: bool = True) -> list[Result]:
-        """As `read_ids`, for a call that began after so many losses.
+        """As `read_ids`, for a call that began after this many losses.
 
         A call that waited while another lost the device fails with it and loads nothing: both are rolled back. Without
-        `blames` a loss is no fault of the texts.
+        `blames`, a loss is not blamed on the texts.
         """
         cut = [ids[: self._settings.max_tokens] for ids in texts]
         results: list[Result] = [TextScore(abstain="one_token", tokens=len(ids)) for ids in cut]
@@ -123,9 +123,9 @@ class PairEngine:
         return results
 
     def warm_up(self) -> None:
-        """Run a small batch, and on a card the largest: this compiles kernels and shows that the memory is enough.
+        """Run a small batch, and on a GPU the largest: this compiles kernels and shows that the memory is enough.
 
-        Raises NoDevice where a text of max_tokens does not fit, UnsupportedModel for models that give no numbers.
+        Raises NoDevice if a text of max_tokens does not fit, UnsupportedModel for models without finite numbers.
         """
         self._warm_up(8, 1)
         if self._settings.device != "cpu":
@@ -205,7 +205,7 @@ class PairEngine:
         waiting = self._plan(texts, indices, self._budget)
         flying: deque[_Flight] = deque()
         batch: list[int] = []  # about to be launched
-        retried = -1  # a text that did not fit, and is read with nothing else on the device
+        retried = -1  # a text that did not fit, and is read alone on the device
         device = self._working_device()
         try:
             while waiting or flying:
@@ -264,7 +264,10 @@ class PairEngine:
     def _make_room(
         self, device: PairDevice, texts: Sequence[Ids], batch: Sequence[int], error: OutOfDeviceMemory
     ) -> int:
-        """After `batch` did not fit: the budget for the rest of this call. Later ones have max_tokens at least."""
+        """Reduce the budget for the rest of this call, because `batch` did not fit.
+
+        Later calls have max_tokens at least.
+        """
         _forget_frames(error)
         device.free()
         self._out_of_memory += 1
@@ -276,7 +279,10 @@ class PairEngine:
         return half
 
     def _refuse_too_large(self, length: int, error: OutOfDeviceMemory) -> PoisonText:
-        """The error of a text that does not fit alone. Raises OutOfDeviceMemory where one as long has fitted before."""
+        """The error of a text that does not fit alone.
+
+        Raises OutOfDeviceMemory if one of its length has fitted before.
+        """
         if length <= self._fitted:
             raise OutOfDeviceMemory(
                 f"texts of {self._fitted} tokens have fitted into the device's memory, one of {length} does not"
@@ -285,7 +291,7 @@ class PairEngine:
         return PoisonText(f"a text of {length} tokens does not fit into the device's memory: {error}")
 
     def _working_device(self) -> PairDevice:
-        """The device; after a loss it is loaded again, and tried. Raises DeviceLost or DeviceGone."""
+        """The device; after a loss it is loaded and tried again. Raises DeviceLost or DeviceGone."""
         if self._device is not None:
             return self._device
         device: PairDevice | None = None
@@ -302,7 +308,7 @@ class PairEngine:
         self._lose([], lost)
 
     def _lose(self, blamed: Sequence[Ids], error: DeviceLost) -> NoReturn:
-        """Remember the loss and which texts were in flight. Raises DeviceLost, or DeviceGone for one too many."""
+        """Remember the loss and the texts in flight. Raises DeviceLost, or DeviceGone after too many losses."""
         self._device = None
         _forget_frames(error)
         self._all_losses += 1
@@ -321,5 +327,5 @@ class PairEngine:
 
 
 def _forget_frames(error: Exception) -> None:
-    """Drop the traceback of `error`: its frames hold the batch's tensors, or the models that are to be loaded anew."""
+    """Drop the traceback of `error`: its frames hold the batch's tensors, or the models to be reloaded."""
     error.__traceback__ = error.__cause__ = error.__context__ = None

@@ -32,21 +32,21 @@ _TOKENIZER_FILES = (
 )
 _ADAPTER = "adapter_config.json"
 _BLOCKS, _BLOCK_BYTES = 64, 4096
-_SMALL_FILE_BYTES = 64 * 1024 * 1024  # a configuration or tokenizer beyond this is not one
+_SMALL_FILE_BYTES = 64 * 1024 * 1024  # a larger file is not a configuration or tokenizer
 
 
 def find_model(name: str, revision: str = "") -> Path:
-    """The folder of a model: `name` itself where it is one, or else the place of a hub id in the hub's cache.
+    """The folder of a model: `name` itself if it is one, otherwise the place of a hub id in the hub's cache.
 
-    Nothing is downloaded. Raises MissingModel with the model, the searched place and the remedy; MissingExtra
-    where a hub id is asked for and huggingface_hub is not installed.
+    Nothing is downloaded. Raises MissingModel with the model, the searched place and the remedy; MissingExtra for a hub
+    id without huggingface_hub.
     """
     try:
         folder = Path(name).expanduser()
         if (folder / CONFIG).is_file():
             return folder
         is_folder = folder.is_dir()
-    except (OSError, RuntimeError) as error:  # too long a name, a folder that may not be looked into, an unknown ~user
+    except (OSError, RuntimeError) as error:  # too long a name, an unreadable folder, an unknown ~user
         raise MissingModel(f"the model {name[:200]!r} cannot be looked for: {error}; correct the setting") from error
     if is_folder or not _is_hub_id(name):
         raise MissingModel(
@@ -78,10 +78,10 @@ def find_model(name: str, revision: str = "") -> Path:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of a model's folder, by name, with those that an index has in folders below.
+    """The safetensors files of a model's folder, by name, including files in subfolders that an index names.
 
-    Raises MissingModel where the configuration, or a file that an index names, is missing; UnsupportedModel for a
-    folder without weights, for an index that points elsewhere, and for an adapter, which would change other weights.
+    Raises MissingModel if the configuration, or a file that an index names, is missing; UnsupportedModel for a folder
+    without weights, for an index that points elsewhere, and for an adapter, which would change other weights.
     """
     if (folder / _ADAPTER).is_file():
         raise UnsupportedModel(f"{folder} holds an adapter ({_ADAPTER}): merge it into the model's weights")
@@ -148,7 +148,7 @@ def _head(path: Path, size_bytes: int) -> bytes:
 
 
 def _sample(path: Path) -> bytes:
-    """Size, header and evenly spread blocks of a safetensors file; a small file wholly."""
+    """Size, header and evenly spread blocks of a safetensors file, or all of a small file."""
     size = path.stat().st_size
     if size <= _BLOCKS * _BLOCK_BYTES:
         return path.read_bytes()

@@ -34,7 +34,7 @@ _PROBES = (
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 
 
-# What configurations call a factor or a cap of the logits; a weak cap would pass the probe.
+# Names of a factor or a cap of the logits in configurations; a weak cap would pass the probe.
 _SCALES = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
 
 
@@ -57,7 +57,7 @@ class PairModels(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Width of both heads: ids below it may be read."""
+        """Width of both heads, the limit of readable ids."""
         return int(self.observer.head.weight.shape[0])
 
 
@@ -77,7 +77,7 @@ def libraries() -> tuple[Any, Any]:
 def load_models(settings: PairSettings) -> PairModels:
     """Load the pair of `settings` from this machine's disk.
 
-    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, and DeviceLost where it fails.
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, and DeviceLost if the device fails.
     """
     torch, transformers = libraries()
     device = device_named(settings.device, torch)
@@ -99,7 +99,7 @@ def load_models(settings: PairSettings) -> PairModels:
 
 
 def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenizer) -> None:
-    """Raises UnsupportedModel, naming both models and what differs, unless they cut texts in the same way."""
+    """Raises UnsupportedModel, with both models and the difference, unless they split texts in the same way."""
     both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
     ids, others = first.get_vocab(), second.get_vocab()
     if ids != others:
@@ -180,7 +180,7 @@ def _load(name: str, folder: Path, device: torch.device, settings: PairSettings,
         )
     except Exception as error:  # many types for broken, absent and foreign files
         raise UnsupportedModel(f"{name} in {folder} cannot be loaded: {_line(error)}") from error
-    if absent := sorted(loading["missing_keys"]):  # transformers would put random numbers in their place
+    if absent := sorted(loading["missing_keys"]):  # transformers would use random numbers instead
         raise UnsupportedModel(
             f"the weights of {name} in {folder} lack {absent[0]} ({len(absent)} tensors): copy it anew"
         )
@@ -212,14 +212,14 @@ def _check(name: str, model: Any, settings: PairSettings, largest_id: int) -> No
     output, kind = model.get_output_embeddings(), type(model).__name__
     if not isinstance(output, torch.nn.Linear) or model.base_model is model:
         raise UnsupportedModel(f"{name} ({kind}) has no linear head over a body: take another model")
-    # Every id of the tokenizer must be a row of the embedding and of the head: on a card another id is fatal.
+    # Every id of the tokenizer must be a row of the embedding and of the head: on a GPU another id is fatal.
     rows = min(model.get_input_embeddings().weight.shape[0], output.weight.shape[0])
     if largest_id >= rows:
         raise UnsupportedModel(
             f"the tokenizer of {name} gives ids up to {largest_id} and the model has rows for {rows}: take the"
             " tokenizer that belongs to it, or resize the model's embeddings"
         )
-    # The logits of a short probe must be hidden @ weight.T + bias, without a scale or a cap behind the head.
+    # The logits of a short probe must be hidden @ weight.T + bias, without a scale or a cap after the head.
     ids = (torch.arange(16, device=output.weight.device) * 7 % output.weight.shape[0]).unsqueeze(0)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits.float()

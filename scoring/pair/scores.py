@@ -37,20 +37,20 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
 class PairReading(msgspec.Struct, frozen=True):
-    """Both scores of a text, and the means that they come from (nats per token)."""
+    """Both scores of a text, and the means from which they are computed (nats per token)."""
 
     binoculars: float
     fast_detectgpt: float
     ppl: float  # mean surprise of the performer at the text
     x_ppl: float  # mean surprise of the performer at the observer's predictions
-    tokens: int  # read, special ones included
+    tokens: int  # read, including special ones
 
 
 class PerToken(NamedTuple):
     """The sums of a pass, for the positions of several texts one after another; arrays of one length."""
 
     lse_q: Floats
-    z_q_target: Floats  # of no meaning at the last position of a text
+    z_q_target: Floats  # meaningless at the last position of a text
     mean_q: Floats
     var_q: Floats
 

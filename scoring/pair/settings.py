@@ -98,5 +98,5 @@ def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RU
 
 
 def _short(name: str) -> str:
-    """Last path component of a folder or hub id, without what separates the parts of an identity."""
+    """Last path component of a folder or hub id, without separators of an identity."""
     return _NOT_IN_A_NAME.sub("-", re.split(r"[/\\]", name.rstrip("/\\"))[-1]) or "model"

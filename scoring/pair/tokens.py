@@ -33,8 +33,8 @@ from scoring.pair.settings import PairSettings
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-_LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
-_LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
+_LOOKED_AT_CHARS = 4_000  # of a text, to find its script
+_LITTLE_PADDING = 0.9  # at least this share of the longest text's length
 _LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
 _WORD_BEFORE_SPACE = re.compile(r"\S(?= \S)")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -49,7 +49,7 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) ->
     read: list[list[int] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
     kept = [index for index, found in enumerate(read) if found == TextScore()]
     heads = [head(texts[index], rules.max_tokens) for index in kept]
-    # The fast way gives no places of tokens; with them it takes a tenth longer.
+    # The fast way gives no offsets of tokens; with them it takes a tenth longer.
     encode = tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
     for index, text, encoding in zip(kept, heads, encode(heads), strict=True):
         if len(encoding) < rules.max_tokens and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
@@ -95,7 +95,7 @@ def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
         return "too_short"
     if rules.english_only:
         spans = (encoding.token_to_chars(index) for index in reversed(range(len(encoding))))
-        end = next((span[1] for span in spans if span), 0)  # text behind the last token is not read
+        end = next((span[1] for span in spans if span), 0)  # text after the last token is not read
         read = text[:end].lower().replace("’", "'")
         if has_few_function_words(word_tokens(read), len(read.split())):
             return "few_function_words"

@@ -1,7 +1,7 @@
-"""One tiled pass over the vocabulary for both heads of a pair: what Binoculars and Fast-DetectGPT need of each token.
+"""One tiled pass over the vocabulary for both heads of a pair: the sums that Binoculars and Fast-DetectGPT need.
 
-**What is computed.** At one token position the observer p has logits z_p[v] and the performer q has z_q[v] over the
-same V words. With w_v = softmax(z_p)_v, five numbers are enough:
+**The sums.** At one token position the observer p has logits z_p[v] and the performer q has z_q[v] over the same V
+words. With w_v = softmax(z_p)_v, five numbers are enough:
 
     lse_p = log sum_v exp z_p[v]        lse_q = log sum_v exp z_q[v]        z_q[y], y = the token that followed
     mean_q = sum_v w_v z_q[v]           var_q = sum_v w_v (z_q[v] - mean_q)^2
@@ -9,7 +9,7 @@ same V words. With w_v = softmax(z_p)_v, five numbers are enough:
 because log q(v) = z_q[v] - lse_q, and the constant lse_q leaves a mean and drops out of a variance. Both detectors'
 scores follow from them: scoring/pair/scores.py.
 
-**How, without two full logit tensors.** The vocabulary is cut into tiles and the positions into blocks; only one
+**Without two full logit tensors.** The vocabulary is cut into tiles and the positions into blocks; only one
 [block, tile] piece of each head's logits exists at a time, made by a matrix product and folded at once. A tile b of
 one row gives m_b = max z_p, W_b = sum exp(z_p - m_b) >= 1, and, with the weights exp(z_p - m_b), the mean a_b of z_q
 and the sum of squares about it, M_b. Two such summaries of disjoint sets merge exactly:
@@ -19,11 +19,11 @@ and the sum of squares about it, M_b. Two such summaries of disjoint sets merge 
     M    = M_a exp(m_a - m) + M_b exp(m_b - m) + (mean_b - mean_a)^2 A B / W
 
 The last two lines are the pairwise update of Chan, Golub and LeVeque (Am. Stat. 37, 1983), weighted. The sum of squares
-is never sum w z^2 - mean^2, which loses all digits where z_q is large and nearly constant. Inside a tile it comes from
+is never sum w z^2 - mean^2, which loses all digits if z_q is large and nearly constant. Inside a tile it comes from
 their corrected two-pass rule: with d = z_q - a for a rounded mean a, M = sum w d^2 - (sum w d)^2 / W, and the mean
 becomes a + (sum w d) / W. The running maximum starts at -inf, so the first tile is no special case.
 
-**Costs.** Per logit pair, two exponentials and some ten cheap passes over a piece in the cache, beside 2 (H_p + H_q)
+**Costs.** Per logit pair, two exponentials and some ten cheap passes over a piece in the cache, besides 2 (H_p + H_q)
 floating-point operations of the products. On CUDA a Triton kernel folds in one read (scoring/pair/kernel.py).
 """
 
@@ -59,7 +59,7 @@ class TokenSums(NamedTuple):
 
     lse_p: Tensor  # log sum exp of the observer's logits
     lse_q: Tensor  # the same of the performer's
-    z_q_target: Tensor  # the performer's logit of the target; 0 where there is none
+    z_q_target: Tensor  # the performer's logit of the target; 0 without a target
     mean_q: Tensor  # mean of the performer's logits under the observer's softmax
     var_q: Tensor  # their variance under it
 
@@ -113,7 +113,7 @@ def vocab_pass(
 
 @torch.no_grad()
 def head_products(hidden_p: Tensor, hidden_q: Tensor, head_p: Head, head_q: Head) -> None:
-    """The matrix products of `vocab_pass` and nothing else: the floor of its time, for benchmarks."""
+    """Only the matrix products of `vocab_pass`: the lower bound of its time, for benchmarks."""
     nothing = torch.empty(len(RunningSums._fields), len(hidden_p), device=hidden_p.device)
     _walk((hidden_p, hidden_q), (head_p, head_q), nothing[0], nothing, None, None, lambda *_: None)
 
@@ -127,7 +127,7 @@ def _walk(
     block: int | None,
     fold: Fold,
 ) -> None:
-    """Make each piece of both heads' logits and hand it to `fold`, with the part of `state` for its rows."""
+    """Make each piece of both heads' logits and pass it to `fold`, with the part of `state` for its rows."""
     usual_block, usual_tile = CUDA_PIECE if state.device.type == "cuda" else CPU_PIECE
     tile, block = tile or usual_tile, block or usual_block
     _keep_freed_pages(block * tile, state.device)
@@ -204,8 +204,8 @@ def onednn_multiplies() -> bool:
 def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """states @ weight.T + bias by oneDNN; fp32, contiguous, on a CPU: [N, in], [out, in], [out] -> [N, out].
 
-    Measured on an AMD EPYC (Zen 5): 190 GFLOP/s a core, where torch.mm makes 90: it is MKL, which uses half of the
-    vector width of AMD's CPUs.
+    Measured on an AMD EPYC (Zen 5): 190 GFLOP/s a core, against 90 of torch.mm, whose MKL uses half of the vector width
+    of AMD's CPUs.
     """
     assert _POINTWISE is not None
     fused: Tensor = _POINTWISE(states, weight, bias, "none", [], "")
@@ -213,7 +213,7 @@ def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor
 
 
 def _pointwise() -> Any:
-    """The operator that torch.compile uses for linear layers on an x86 CPU; None where torch does not have it."""
+    """The operator that torch.compile uses for linear layers on an x86 CPU; None if torch does not have it."""
     mkldnn: Any = torch.backends.mkldnn
     if not mkldnn.is_available() or platform.machine() not in {"x86_64", "AMD64"}:
         return None
@@ -231,9 +231,9 @@ _POINTWISE = _pointwise()
 def _keep_freed_pages(piece: int, device: torch.device) -> None:
     """Let the C allocator reuse the pieces' pages.
 
-    glibc hands freed memory back to the kernel above a limit, twice the largest mapping it has seen freed; below it,
-    each piece would be faulted in anew, which takes as long as the products. To free one mapping of six pieces, never
-    touched, sets the limit high enough.
+    glibc returns freed memory to the kernel above a limit, twice the largest mapping it has seen freed; below it, each
+    piece would be faulted in again, which takes as long as the products. Freeing one untouched mapping of six pieces
+    sets the limit high enough.
     """
     if device.type == "cpu":
         torch.empty(6 * piece, dtype=torch.float32)

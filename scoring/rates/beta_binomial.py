@@ -21,7 +21,7 @@ class LogTerm(NamedTuple):
 
 
 def log_beta_binomial(n: Ints, k: Ints, log_a: float, log_b: float) -> LogTerm:
-    """Log of BB(k | n, a, b) for cells (c,). Sums of logarithms, since lgamma loses digits where a is large."""
+    """Log of BB(k | n, a, b) for cells (c,). Sums of logarithms, because lgamma loses digits if a is large."""
     a, b, m = math.exp(log_a), math.exp(log_b), n - k
     of_a, of_b, of_both, of_one = _sums(np.array([a, b, a + b, 1.0]), int(n.max(initial=0)))
     ways = of_one[_LOG][n] - of_one[_LOG][k] - of_one[_LOG][m]

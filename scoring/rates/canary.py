@@ -1,12 +1,12 @@
-"""Canary sites: pages of known truth that travel the live path, under names that no real site can have.
+"""Canary sites: pages of known truth that pass through the live stages, under names that no real site can have.
 
 The last label of their name is `invalid`, which RFC 2606 reserves and no resolver answers. The name holds everything
-about the site, so its row alone shows whether its verdict is right:
+about the site, so that its row alone shows whether its verdict is right:
 
     label.digest.pages.round.truth.canary.invalid        such as novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid
 
-`label` is the operator's name of the site, `digest` that of its content, `pages` how many were sent, `round` the number
-of times that the interval between two rounds has passed since 1970, and `truth` who wrote it: `human` or `llm`.
+`label` is the operator's name of the site, `digest` that of its content, `pages` the number of sent pages, `round` the
+number of intervals between rounds since 1970, and `truth` its author: `human` or `llm`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_canary(site: str) -> bool:
 
 
 def truth_of(site: str) -> str | None:
-    """`human` or `llm`, who wrote the canary site's pages; None for every other site."""
+    """`human` or `llm`, the author of the canary site's pages; None for every other site."""
     if not site.endswith(_SUFFIX):
         return None
     label, _, truth = site.removesuffix(_SUFFIX).rpartition(".")
@@ -69,5 +69,5 @@ def canary_name(site: str) -> CanaryName | None:
 
 
 def is_label(text: str) -> bool:
-    """Whether a canary site may be called so: lower-case ASCII letters, digits and dashes, at most LABEL_CAP."""
+    """Whether this is a valid label: lower-case ASCII letters, digits and dashes, at most LABEL_CAP."""
     return _LABEL.fullmatch(text) is not None

@@ -1,15 +1,15 @@
-"""Verdicts and page flags of canary sites, whose truth is known: the errors of both, and the correction of a rate.
+"""Verdicts and page flags of canary sites, whose truth is known: their errors, and the correction of a rate.
 
 A canary site is sent again every round under a new name, with the same texts, to which a detector gives the same
 scores. So the rounds of one content count as one site. So do the rounds of one label, whose texts may be edited between
-rounds without becoming a new site. Of each label, and of each content, the newest round counts. While it is on its way,
-the round before it counts in its place; a round that a newer one follows counts, however it ended. As in rates,
-unclassifiable sites are left out, and the undecided count as not llm.
+rounds without becoming a new site. For each label, and for each content, the newest round counts. While it is
+incomplete, the round before it counts instead; a round that a newer one follows counts, however it ended. As in rates,
+unclassifiable sites are left out, and undecided ones count as not llm.
 
-Canaries have more articles than most sites, and a site with few articles is seldom called llm. `counts_as_long_as`
-cuts them to the lengths of the sites that they correct: a canary that was called llm after n articles counts as found
-in the share of these sites that have n. The articles of a decided site are a lower bound of what it has, so these
-shares are Kaplan and Meier's (Nonparametric Estimation from Incomplete Observations, JASA 53, 1958).
+Canaries have more articles than most sites, and a site with few articles is rarely called llm. `counts_as_long_as` cuts
+them to the lengths of the sites that they correct: a canary that was called llm after n articles counts as found for
+the share of these sites with n articles. The articles of a decided site are a lower bound of its total, so these shares
+are Kaplan and Meier's (Nonparametric Estimation from Incomplete Observations, JASA 53, 1958).
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
     measured: int  # with features
     kept: int  # articles by the ruleset
     scored: int  # articles with a usable score
-    flagged: int  # of them taken for LLM text
+    flagged: int  # those flagged as LLM text
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Canary sites of one detector, ruleset and site method; keys are `human` and `llm`, who wrote them."""
+    """Canary sites of one detector, ruleset and site method; the keys are their authors, `human` and `llm`."""
 
     sites: Mapping[str, Mapping[str, int]]  # truth -> verdict -> sites
-    rounds: Mapping[str, Sequence[SiteState]]  # truth -> the row of each site of which no page is on its way
-    last_at: int  # when the newest page of a canary site was sent that came through, ms; 0 = none did
+    rounds: Mapping[str, Sequence[SiteState]]  # truth -> the row of each complete site
+    last_at: int  # when the newest page of a complete canary site was sent, ms; 0 = there is none
 
     @property
     def pages(self) -> dict[str, CanaryPages]:
@@ -81,7 +81,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def counts_as_long_as(self, sites: Iterable[Measured]) -> CanaryCounts:
-        """The errors of the site verdict, had the canaries as many articles as these sites."""
+        """The errors of the site verdict if the canaries had as many articles as these sites."""
         counts, share_of_length = self.counts, _shares_of_lengths(sites)
         kept = {}
         for truth, rows in self.rounds.items():
@@ -98,8 +98,8 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         """The shares that the canaries measure, by name; those without a denominator are left out.
 
         site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
-        kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
-        are those of `scoring.statistics.shares`, in which whole sites vary.
+        kept_human and kept_llm: sent pages that the ruleset keeps. Pages of a site agree, so that the intervals of page
+        shares are those of `scoring.statistics.shares`, in which whole sites vary.
         """
         shares: dict[str, Interval] = {}
         for truth, name in ((HUMAN_TRUTH, "fpr"), (LLM_TRUTH, "tpr")):
@@ -117,7 +117,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummary:
-    """Count the canary sites among rows that were sent since then (ms), one round of each label and content.
+    """Count the canary sites in rows that were sent since then (ms), one round of each label and content.
 
     Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """
@@ -134,7 +134,7 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The error counts that correct a rate, None for none, and a remark where canaries have a part in it."""
+    """The error counts that correct a rate, or None, and a remark if canaries are part of it."""
 
     errors: ErrorCounts | None = None
     remark: str = ""
@@ -145,8 +145,8 @@ def errors_in_force(
 ) -> Correction:
     """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
 
-    The configuration's own come first. The canaries of the last `rate.canary_days`, as long as the sites, take their
-    place where at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
+    Configured counts come first. Otherwise the canaries of the last `rate.canary_days`, cut to the sites' lengths,
+    count if at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
     """
     if settings.errors is not None:
         return Correction(settings.errors)
@@ -162,7 +162,7 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 
 
 def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:
-    """The canaries' error counts, if they suffice to correct the sites; if not, why not, where there are any."""
+    """The canaries' error counts, if they suffice to correct the sites; otherwise the reason, if there are canaries."""
     counts = found.counts_as_long_as(sites)
     if not any(found.sites.values()):
         return Correction()
@@ -187,7 +187,7 @@ class _Round(NamedTuple):
 
 
 def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
-    """One round of each label and of each content, see above."""
+    """One round of each label and of each content, see the module."""
     chosen: list[_Round] = []
     taken: set[str] = set()
     under_way: list[SiteState] = []
@@ -201,7 +201,7 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
         else:
             chosen.append(_Round(row, True))
             taken |= _same(row)
-    # Where there is no round before it, one under way counts as it is.
+    # Without an earlier round, an incomplete one counts as it is.
     return chosen + [_Round(row, False) for row in under_way if taken.isdisjoint(_same(row))]
 
 
@@ -218,16 +218,16 @@ def _is_under_way(row: SiteState) -> bool:
 
 
 def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:
-    """Number of articles -> the share of the classifiable sites that have so many; 1 where none is known."""
-    ended: Counter[int] = Counter()  # undecided: they have no more
-    decided: Counter[int] = Counter()  # more would not have been asked for
+    """Number of articles -> the share of classifiable sites with as many; 1 if none is known."""
+    ended: Counter[int] = Counter()  # undecided: they have no more articles
+    decided: Counter[int] = Counter()  # further articles would not have been crawled
     for row in sites:
         if row.verdict != UNCLASSIFIABLE:
             length = row.scored if row.verdict == UNDECIDED else max(row.articles - row.abstained, row.scored)
             (ended if row.verdict == UNDECIDED else decided)[length] += 1
     shares, share, left = {}, 1.0, ended.total() + decided.total()
     for length in sorted(ended | decided):
-        shares[length] = share  # of sites that are at least as long
+        shares[length] = share  # of sites of at least that length
         left -= decided[length]
         if ended[length]:
             share *= 1 - ended[length] / left
@@ -261,12 +261,12 @@ def _together(sites: Sequence[CanaryPages]) -> CanaryPages:
 
 
 def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
-    """The share of pages in its interval; `counted` are (part, whole) of each site, any whole > 0."""
+    """The share of pages in its interval; `counted` are (part, whole) of each site, with any whole > 0."""
     import numpy as np
 
-    from scoring.statistics.shares import share  # it loads numpy, which most rates do without
+    from scoring.statistics.shares import share  # it loads numpy, which most rates do not need
 
     hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
     found = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
-    assert found.share is not None and found.low is not None and found.high is not None  # there are pages
+    assert found.share is not None and found.low is not None and found.high is not None  # pages exist
     return Interval(found.share, found.low, found.high)

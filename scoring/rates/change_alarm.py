@@ -1,16 +1,16 @@
-"""Has the share changed? An alarm over the sites by the day on which search results first named them.
+"""An alarm for a changed share, from the sites by the day of their first hit.
 
-Looking every hour and acting on the first surprise finds changes that are none. So the evidence for a change is an
-e-process: without a change its mean never exceeds 1, so it ever exceeds 1 / .05 with probability .05 at most, however
-often it is looked at (Ville's inequality; Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023). For a
-change at the start of day d it is
+Looking every hour and acting on the first surprise finds false changes. So the evidence for a change is an e-process:
+without a change its mean never exceeds 1, so it ever exceeds 1 / .05 with probability .05 at most, however often it is
+looked at (Ville's inequality; Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023). For a change at the
+start of day d it is
 
     (likelihood of the sites before d, averaged over shares) * (the same of d and later) / highest likelihood of all
 
 where all sites have one share in the denominator (universal inference: Wasserman, Ramdas and Balakrishnan, PNAS 117,
 2020). Each day of a year has the weight 1 / 365. So without a change at most 5% of years have an alarm. The kinds of
-sites are those that all sites show, which makes this approximate (docs/explanation/rates.md has a simulation); the
-share moves as a shift of the log odds of each bucket of lengths.
+sites are fitted to all sites, which makes this approximate (docs/explanation/rates.md has a simulation); the share
+moves as a shift of the log odds of each bucket of lengths.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from scoring.rates.direct_share import ShareChanged
 from scoring.rates.mixture import CellCounts, Fit
 
 FALSE_ALARMS = 0.05  # a year
-DAYS = 365  # of possible changes: of those before, all sites are one block
+DAYS = 365  # of possible changes; earlier days are one block
 _SHIFTS = np.linspace(-3.0, 3.0, 121)  # of log odds
-_SHIFT_SD = 0.5  # of the prior that shares are averaged over
+_SHIFT_SD = 0.5  # of the prior over which shares are averaged
 
 
 def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect: float = 1.0) -> ShareChanged | None:
-    """The day of the last year since which new sites have another share; None where chance explains all.
+    """The day of the last year since which new sites have another share; None if chance explains the difference.
 
     `fit` is of all these sites together. Days are numbers since 1970. Likelihoods are taken to the power of one over
     the design effect, so that many sites of one operator count as fewer; an e-process stays one (Jensen).
@@ -65,7 +65,7 @@ def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect:
 
 
 def likelihoods(fit: Fit, cells: Sequence[tuple[int, int]]) -> Floats:
-    """Of a site of each cell the log likelihood under each shift, less that without one (cells, shifts)."""
+    """For a site of each cell, the log likelihood under each shift, less that without one (cells, shifts)."""
     posterior = np.array([fit.posterior[cell] for cell in cells])
     chance = np.array([fit.chance[n] for n, _ in cells])
     shifted = _shifted(chance)
@@ -74,7 +74,7 @@ def likelihoods(fit: Fit, cells: Sequence[tuple[int, int]]) -> Floats:
 
 
 def log_evidence(of_block: Floats) -> Floats:
-    """For a change after each block but the last, by the likelihoods of the blocks (blocks, shifts)."""
+    """Evidence for a change after each block but the last, by the likelihoods of the blocks (blocks, shifts)."""
     before = np.cumsum(of_block, axis=0)[:-1]
     whole = of_block.sum(axis=0)
     weight = -0.5 * (_SHIFTS / _SHIFT_SD) ** 2

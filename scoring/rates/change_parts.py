@@ -1,15 +1,15 @@
-"""Why a share changed: new sites, other sources, left sites, known sites flagged otherwise, another instrument.
+"""Splits a change of the share: new sites, other sources, expired sites, known sites, another instrument.
 
-The parts add up to the change from a kept point of the series to the share now:
+The parts add up to the change from a stored point of the series to the present share:
 
-- instrument: the steps between points of which ruleset, detector, site method, run or method of the estimate differ;
-- new sites and sources: the mean probability (of being an LLM site) of all sites now, less that of the sites known
-  then. The sources' part is what it were if only their weights had changed, not their means (Kitagawa, Components of a
+- instrument: the steps between points that differ in ruleset, detector, site method, run or method of the estimate;
+- new sites and sources: the mean probability (of being an LLM site) of all present sites, less that of the sites known
+  then. The sources' part is the change if only their weights had changed, not their means (Kitagawa, Components of a
   difference between two rates, Journal of the American Statistical Association 50, 1955);
-- left sites: the same of the sites known then that still count, less that of all known then. The others' verdicts have
-  become too old;
-- known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted otherwise. Without a
-  known site the rest is of new ones.
+- left sites: the same for the sites known then that still count, less that of all known then. The verdicts of the
+  others have expired;
+- known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted differently. Without
+  a known site, the rest belongs to new ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PLACES = 9
 class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the share, as differences of shares: the parts add up to `after` - `before`."""
 
-    since: int  # ms, of the point that it is counted from
+    since: int  # ms, of the point from which it is counted
     before: float
     before_low: float | None  # valid at one look; older points have none
     before_high: float | None
@@ -43,10 +43,10 @@ class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
     left_sites: float
     known_sites: float
     instrument: float
-    new: int  # sites with a scored article that search results first named on the day of `since` or later
-    known: int  # the others that count now
-    left: int  # the others whose verdict has become too old since
-    seams: list[int]  # ms, of the points from which on another instrument measured
+    new: int  # sites with a scored article and their first hit on the day of `since` or later
+    known: int  # the other present sites
+    left: int  # the other sites whose verdict has expired since
+    seams: list[int]  # ms, of the points with a new instrument
 
 
 def change_parts(
@@ -54,9 +54,9 @@ def change_parts(
 ) -> ChangeParts:
     """Split the change from the first point with a share of all sites to `now`.
 
-    `rows` are the sites of `now`; `likely` maps those with a scored article to their probability, also those whose
-    verdict is too old at `now_ms`. Where points of one
-    time are of several instruments, that with the most sites counts. Raises BadParameters for no share then or now.
+    `rows` are the sites of `now`; `likely` maps those with a scored article to their probability, even if their verdict
+    has expired at `now_ms`. If points of one time have several instruments, that with the most sites counts. Raises
+    BadParameters without a share then or now.
     """
     if now.share is None:
         raise BadParameters(f"there is no share now: {now.text}")
@@ -113,7 +113,7 @@ def _instrument(found: RatePoint | RateLine, method: str) -> tuple[str, ...]:
 
 
 def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapping[str, float]) -> tuple[float, float]:
-    """The parts of the sources' weights and means in the difference of the mean of all sites from that of `known`."""
+    """The parts of the sources' weights and means in the difference between the means of all and of `known` sites."""
     of_known, of_all = _by_sources(known, likely), _by_sources(sites, likely)
     weights = means = 0.0
     for sources, (weight, mean) in of_all.items():
@@ -128,7 +128,7 @@ def _mean(rows: Sequence[SiteState], likely: Mapping[str, float]) -> float:
 
 
 def _by_sources(rows: Sequence[SiteState], likely: Mapping[str, float]) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Sources of a site -> part of the sites that have just these, and their mean probability."""
+    """Set of sources -> share of the sites with exactly these sources, and their mean probability."""
     found: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         found.setdefault(tuple(row.sources), []).append(likely[row.site])

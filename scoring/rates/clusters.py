@@ -28,13 +28,13 @@ from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
 _Codes = npt.NDArray[np.int64]
-_UNRANKED = 100  # of a site whose rank is not known
-FEW_CLUSTERS = 30  # with fewer the text names their number
-_LARGEST = 1e6  # design effect: nothing is known
+_UNRANKED = 100  # of a site of unknown rank
+FEW_CLUSTERS = 30  # with fewer, the text has their number
+_LARGEST = 1e6  # design effect of an unknown variance
 
 
 class WeightedSites(NamedTuple):
-    """The sites with a scored article, and what each counts for; the weights add up to as many draws as they are."""
+    """The sites with a scored article and their weights, whose sum is the number of sites."""
 
     rows: Sequence[SiteState]
     weights: npt.NDArray[np.float64]
@@ -68,12 +68,12 @@ class WeightedSites(NamedTuple):
 
 
 def domains_of(sites: Sequence[str]) -> list[str]:
-    """The registrable domain of each site; where no other ends with the same two labels, just these."""
+    """The registrable domain of each site; the last two labels if no other site shares them."""
     return list(_domains(lambda: iter(sites)))
 
 
 def _domains(sites: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """As `domains_of`, one at a time: a list of a million names is large. `sites` begins anew at each call."""
+    """As `domains_of`, one at a time, because a list of a million names is large. `sites` restarts at each call."""
     count = Counter(map(_end, sites()))
     return (registrable_domain(site) if count[_end(site)] > 1 else _end(site) for site in sites())
 
@@ -83,14 +83,14 @@ def _end(site: str) -> str:
 
 
 class Agreement(NamedTuple):
-    """How much wider an interval must be since sites of an operator, or of a query, agree."""
+    """The factor by which an interval is wider because sites of an operator, or of a query, agree."""
 
     effect: float  # factor of the variance, 1 or more
-    few: str = ""  # the clusters that it rests on where there are few: "5 queries"
+    few: str = ""  # the few clusters that limit it, such as "5 queries"
 
 
 def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:
-    """Of an estimate that each of these sites moves by so much, for its weight of 1."""
+    """The agreement for an estimate that each of these sites moves by this much at weight 1."""
     rows, weights = sites.rows, sites.weights
     moves = weights * (moves - np.average(moves, weights=weights))
     alone = float(moves @ moves)
@@ -113,30 +113,30 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
 
 
 def _numbered(clusters: Iterable[Hashable]) -> _Codes:
-    """The number of each site's cluster, in the order in which they come first."""
+    """The number of each site's cluster, in order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return np.fromiter((numbers.setdefault(cluster, len(numbers)) for cluster in clusters), np.int64)
 
 
 def _numbered_pairs(some: _Codes, others: _Codes) -> _Codes:
-    """As `_numbered`, of pairs of clusters."""
+    """As `_numbered`, for pairs of clusters."""
     _, first, codes = np.unique(some * (others.max() + 1) + others, return_index=True, return_inverse=True)
     return first.argsort().argsort()[codes]
 
 
 def _first(queries: Sequence[str], domain: int) -> Hashable:
-    """The query that found a site first by name; without one, its domain."""
+    """The first query by name that found a site; without one, its domain."""
     return queries[0] if queries else domain
 
 
 def of_one_query(rows: Sequence[SiteState]) -> bool:
-    """Whether one query found them all."""
+    """Whether a single query found all sites."""
     common = set(rows[0].queries) if rows else set()
     return all(common := common.intersection(row.queries) for row in rows) and bool(common)
 
 
 class _Spread(NamedTuple):
-    """The variance of an estimate over whole clusters, and what it takes since few clusters say little of it."""
+    """The variance of an estimate over whole clusters, with the factor for few clusters."""
 
     variance: float
     tails: float  # (t / z)^2

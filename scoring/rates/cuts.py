@@ -19,7 +19,7 @@ _RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Conditions on a site; "" and None are none. `ranks` are the first and the last, both included."""
+    """Conditions on a site; "" and None are no condition. `ranks` are the first and the last, both included."""
 
     source: str = ""
     group: str = ""
@@ -28,12 +28,12 @@ class Cut:
     until: date | None = None
 
     def __post_init__(self) -> None:
-        """Raises UsageError for days that run backwards: no site could be asked for."""
+        """Raises UsageError for days in reverse order, which no site could meet."""
         if self.since and self.until and self.since > self.until:
             raise UsageError(f"--from {self.since} is after --to {self.until}")
 
     def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
-        """The sites that meet it; canaries pass, since they belong to no search result and are left out later."""
+        """The sites that meet it; canaries pass, because they have no search result, and are left out later."""
         group_of = query_groups(settings.groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
 
@@ -47,7 +47,7 @@ class Cut:
 
     @property
     def text(self) -> str:
-        """The cut in words, "" where nothing is cut."""
+        """The cut in words, "" without one."""
         ranks = self.ranks and ("rank " + "-".join(map(str, dict.fromkeys(self.ranks))))
         said = (
             self.source and f"source {self.source}",
@@ -82,7 +82,7 @@ def read_ranks(text: str) -> tuple[int, int] | None:
 def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
     """The days of --from and --to; None for "". Raises UsageError.
 
-    A cut may end on a day to come, which is as good as none; nothing is found where it begins on one.
+    A cut may end on a future day, but not begin on one.
     """
     return _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
 

@@ -1,4 +1,4 @@
-"""The published share of LLM sites: the direct estimate of `scoring.rates.mixture`, or why there is none."""
+"""The published share of LLM sites: the direct estimate of `scoring.rates.mixture`, or the reason for none."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from scoring.rates.mixture import CellCounts, Fit, KnownSites
     from scoring.rates.reviewed_share import Review
 
-FEWEST_SITES = 5  # with a scored article: of fewer no share is named
-FEW_SITES = 30  # with fewer, a change cannot be seen
-WIDEST = 0.6  # of an interval, beyond which no share is named
+FEWEST_SITES = 5  # with a scored article; with fewer no share is published
+FEW_SITES = 30  # with fewer, a change cannot be detected
+WIDEST = 0.6  # width of an interval above which no share is published
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
 TOO_FEW_LABELS, UNTOLD = "too few labels", "kinds not told apart"
-LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, where no LLM site is known: by simulation, see docs
-TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
+LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, if no LLM site is known: by simulation, see docs
+TIGHTEST_AT = 500  # sites at which the interval of every look is relatively narrowest
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
     EVERY_ARTICLE: " have only articles by language models",
@@ -49,25 +49,28 @@ _PLACES = 9  # the last digits depend on the processor
 
 
 class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share with its interval. `share` is None unless the method is direct or ppi, all are without scored sites."""
+    """The share with its interval.
+
+    `share` is None unless the method is direct or ppi; without scored sites all are None.
+    """
 
     share: float | None = None
     low: float | None = None  # valid at one look
     high: float | None = None
-    look_low: float | None = None  # valid at every look, however many there are
+    look_low: float | None = None  # valid at every look
     look_high: float | None = None
-    method: str = NO_SCORES  # direct, ppi, or why there is no share
-    scored_sites: int = 0  # with at least one scored article: what the share is of
-    design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
-    labelled: int = 0  # of these sites those with a label of the review in force
+    method: str = NO_SCORES  # direct, ppi, or the reason for no share
+    scored_sites: int = 0  # with at least one scored article: the base of the share
+    design_effect: float = 1.0  # factor of the variance, because sites of a domain or a query agree
+    labelled: int = 0  # of these sites, those with a label of the current review
     drawn: int = 0  # sites of that review, labelled or not
-    text: str = "no share yet: no site has a scored article"  # then remarks after "; ", the weightiest first
+    text: str = "no share yet: no site has a scored article"  # then remarks after "; ", the most important first
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the share that chance does not explain: `scoring.rates.change_alarm`."""
 
-    day: int  # since 1970, UTC: sites that search results first named on this day or later have another share
+    day: int  # since 1970, UTC: sites with their first hit on this day or later have another share
     before: float
     after: float
     evidence: float  # against no change
@@ -118,10 +121,10 @@ def direct_share(
     sites: WeightedSites | None = None,
     noun: str = "",
 ) -> tuple[DirectShare, Fit | None]:
-    """The share of LLM sites among those of `cells`, and the fit that it is of; None without a scored site.
+    """The share of LLM sites among those of `cells`, and its fit; None without a scored site.
 
-    `whole` is of more sites, of which these are a part, and has seen the `known` ones; without it nothing but a wide
-    prior is known, and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
+    `whole` is the fit of more sites, which include these, and has used the `known` ones; without it there are only a
+    wide prior and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
     from scoring.rates.clusters import Agreement, agreement
     from scoring.rates.mixture import WIDE, KnownSites, estimate_share
@@ -161,7 +164,7 @@ def direct_share(
 
 
 def _remarks(fit: Fit) -> list[str]:
-    """Where the sites are not like the known ones, and not of two kinds."""
+    """Remarks if the sites are unlike the known ones, or not of two kinds."""
     remarks = []
     if unlike := fit.unlike():
         flagged = f"{unlike.kind} sites are flagged in {unlike.here:.0%} of articles"
@@ -172,7 +175,7 @@ def _remarks(fit: Fit) -> list[str]:
 
 
 def _untold(fit: Fit) -> str:
-    """Why flags do not tell the kinds of sites apart; "" where they may."""
+    """The reason why flags do not separate the kinds of sites; "" if they may."""
     if (apart := fit.known.apart()) is not None and apart[2] <= 0:
         human, llm, _ = apart
         return (
@@ -195,7 +198,7 @@ def _untold(fit: Fit) -> str:
 
 
 def why_wide(fit: Fit, agree: Agreement, known: KnownSites) -> str:
-    """What is missing where an interval is too wide, and what may be done."""
+    """The missing data if an interval is too wide, and a remedy."""
     why = []
     if agree.few and agree.effect > 2:
         why.append(f"the sites are of {agree.few}: more of these are needed")
@@ -214,9 +217,9 @@ def _unknown(known: KnownSites) -> str:
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
-    """The share of these sites by the labels of a random sample of them; `direct`, which says why, with too few.
+    """The share of these sites by the labels of a random sample; with too few labels, `direct` with a remark.
 
-    Drawn sites that nobody labelled may be of either kind.
+    Drawn sites without a label may be of either kind.
     """
     import numpy as np
 
@@ -273,13 +276,13 @@ def _remarked(text: str, *remarks: str) -> str:
 
 
 def without_labels(direct: DirectShare) -> DirectShare:
-    """The line of a share that only labels can give, where there are too few labels."""
+    """The line of a share that needs labels, if there are too few."""
     text = "no share: only labelled sites tell any from every article (`farmwatch review`)"
     return DirectShare(method=TOO_FEW_LABELS, scored_sites=direct.scored_sites, text=text)
 
 
 def every_look(sites: int, confidence: float) -> float:
-    """How many times as wide an interval must be to hold at every look while sites come in.
+    """The factor for an interval that is valid at every look while sites come in.
 
     The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
     theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at TIGHTEST_AT sites.
@@ -303,7 +306,7 @@ def _ends(share: float, low: float, high: float, times: float, every: float) -> 
 
 
 def _stretched(share: float, end: float, times: float) -> float:
-    """The end of an interval that is so many times as wide on the scale on which the variance of a share is even."""
+    """The end of an interval widened by a factor on the scale on which the variance of a share is constant."""
     if times == 1.0:
         return end
     at, at_end = (math.asin(math.sqrt(value)) for value in (share, end))

@@ -1,10 +1,10 @@
-"""Counts of right site verdicts on sites of known truth, by which a rate is corrected.
+"""Counts of right site verdicts on sites of known truth, which correct a rate.
 
 A correction divides by Youden's index J = Se + Sp - 1. Counts that do not show J to be above 0 correct nothing: found 0
-of 20 and cleared 22 of 22 is what a verdict does that never says llm, and divided by the little that smoothing leaves
-of J any share becomes 0 or 1. J is a difference of two shares, Se and 1 - Sp; its interval is Newcombe's (Interval
-estimation for the difference between independent proportions, Statistics in Medicine 17, 1998, method 11), put
-together from Wilson's intervals [l, u] of the two:
+of 20 and cleared 22 of 22 is the result of a verdict that never says llm, and divided by the small J that smoothing
+leaves, any share becomes 0 or 1. J is a difference of two shares, Se and 1 - Sp; its interval is Newcombe's (Interval
+estimation for the difference between independent proportions, Statistics in Medicine 17, 1998, method 11), combined
+from Wilson's intervals [l, u] of the two:
 
     lower bound of J = Se - (1 - Sp) - sqrt((Se - l_Se)^2 + (u_FPR - FPR)^2),    FPR = 1 - Sp.
 """
@@ -20,7 +20,7 @@ from scoring.errors import BadParameters
 from scoring.rates.intervals import Z95, wilson
 from stream.text.ranges import Count
 
-FEWEST_KNOWN = 5  # sites of either truth: with fewer even a verdict without a mistake is hardly known
+FEWEST_KNOWN = 5  # sites of each truth: with fewer, even a verdict without an error is uncertain
 
 
 class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +39,7 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def youden_low(self) -> float:
-        """Lower bound of the 95% interval of Se + Sp - 1; -1 where there are no sites of one kind."""
+        """Lower bound of the 95% interval of Se + Sp - 1; -1 without sites of one kind."""
         if not (self.llm_sites and self.human_sites):
             return -1.0
         called = self.human_sites - self.human_cleared
@@ -48,7 +48,7 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def unusable(self) -> str:
-        """Why no rate can be corrected by these counts; "" where one can."""
+        """The reason why these counts cannot correct a rate; "" if they can."""
         found = f"{self.llm_found} of {self.llm_sites} LLM and {self.human_sites - self.human_cleared} of"
         found += f" {self.human_sites} human ones called llm"
         if min(self.llm_sites, self.human_sites) < FEWEST_KNOWN:
@@ -61,6 +61,6 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CanaryCounts(ErrorCounts, frozen=True, forbid_unknown_fields=True):
-    """Error counts of canary sites; an estimate that is corrected by them says so."""
+    """Error counts of canary sites; an estimate corrected by them says so."""
 
     METHOD: ClassVar[str] = "corrected by canaries"

@@ -9,18 +9,18 @@ from scoring.rates.site_rates import SiteRate
 
 
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `estimate`: the share, and beside it the share by site verdicts alone (`judged_...`)."""
+    """Output of `estimate`: the share, and the share by site verdicts alone (`judged_...`)."""
 
     share: float | None  # null where `method` is neither "direct" nor "ppi"
-    low: float | None  # null without a site that has a scored article
+    low: float | None  # null without a site with a scored article
     high: float | None
     look_low: float | None  # an interval that is valid at every look while sites come in
     look_high: float | None
     method: str  # direct, ppi (by a review), or why `share` is null
-    scored_sites: int  # what the share is of
-    labelled: int  # of these those with a label of the review in force
+    scored_sites: int  # the definition of the share
+    labelled: int  # of these, those with a label of the current review
     drawn: int  # sites of that review, labelled or not
-    judged_share: float | None  # llm of classifiable; null where no site could be classified
+    judged_share: float | None  # llm of classifiable; null without a classifiable site
     judged_low: float | None
     judged_high: float | None
     judged_method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
@@ -33,12 +33,12 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     text: str
     judged_text: str
-    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number would do
-    more_known_sites: int = 0  # sites of known truth missing, where more_sites is null
+    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number suffices
+    more_known_sites: int = 0  # sites of known truth missing, if more_sites is null
 
     @property
     def judged_short(self) -> str:
-        """The judged share with its interval, and of how many sites."""
+        """The judged share with its interval and its number of sites."""
         counts = f"{self.llm:,} llm of {self.classifiable:,} classifiable"
         if self.judged_share is None or self.judged_low is None or self.judged_high is None:
             return f"no share, {counts}"

@@ -48,7 +48,7 @@ Z95 = 1.959963984540054  # the normal quantile of a 95% interval
 
 
 class Known(NamedTuple):
-    """Error counts as real numbers, so that more can be supposed: n1, a of them found; n0, b of them cleared."""
+    """Error counts as real numbers, so that pseudo-counts can be added: n1, a of them found; n0, b of them cleared."""
 
     llm_sites: float
     llm_found: float
@@ -57,7 +57,7 @@ class Known(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """An estimated share and its bounds, low <= point <= high; in [0, 1] unless said otherwise."""
+    """An estimated share and its bounds, low <= point <= high, usually in [0, 1]."""
 
     point: float
     low: float
@@ -87,13 +87,13 @@ def lang_reiczigel(x: float, n: float, known: Known, z: float) -> Interval:
 
 
 def fits(x: float, n: float, known: Known, z: float) -> bool:
-    """Whether the corrected interval has any of [0, 1], before it is clipped."""
+    """Whether the corrected interval overlaps [0, 1] before it is clipped."""
     _, low, high = _unclipped(x, n, known, z)
     return low < 1 and high > 0
 
 
 def corrected_interval(x: float, n: float, known: Known, z: float) -> Interval:
-    """Lang and Reiczigel's interval, joined with Wilson's where counts and errors do not fit; n > 0."""
+    """Lang and Reiczigel's interval, joined with Wilson's if counts and errors do not fit; n > 0."""
     found = lang_reiczigel(x, n, known, z)
     if fits(x, n, known, z):
         return found
@@ -115,5 +115,5 @@ def _unclipped(x: float, n: float, known: Known, z: float) -> Interval:
 
 
 def clipped(value: float) -> float:
-    """The value, or the end of [0, 1] that it lies beyond."""
+    """The value, clipped to [0, 1]."""
     return min(max(value, 0.0), 1.0)

@@ -46,7 +46,7 @@ _ITERATIONS, _LONGEST_STEP = 100, 1.5
 _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
 _LEAST_EXPECTED = 3.0  # sites of a group
-_MISFIT_Z = 2.326  # 1% of samples that fit are said not to
+_MISFIT_Z = 2.326  # 1% of samples that fit are reported as misfits
 _UNLIKE_Z, _FEWEST_KNOWN = 2.576, 5
 
 
@@ -64,7 +64,7 @@ class Components(NamedTuple):
 
     @property
     def flagged(self) -> tuple[float, float]:
-        """Of the articles of a human and of an LLM site, the share that is flagged."""
+        """The expected flagged share of the articles of a human and of an LLM site."""
         a, b, c, d = np.exp(self.mean).tolist()
         return a / (a + b), c / (c + d)
 
@@ -92,7 +92,7 @@ _NOTHING_KNOWN = KnownSites({}, {})
 
 
 class Unlike(NamedTuple):
-    """Sites of known truth that the others are unlike: mean flagged shares, further apart than chance explains."""
+    """Sites of known truth that differ from the others: mean flagged shares, further apart than chance explains."""
 
     kind: str  # human | LLM
     here: float
@@ -100,22 +100,22 @@ class Unlike(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A share of LLM sites with its interval, and the mixture that it comes from."""
+    """A share of LLM sites with its interval, and its mixture."""
 
     share: float
     low: float
     high: float
     sites: int  # with at least one usable score
-    components: Components  # as the sites leave them: the prior of a part of these sites
+    components: Components  # from these sites: the prior for a part of them
     posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
     chance: dict[int, float]  # n -> share of LLM sites among those of its bucket
-    misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
-    influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
-    known_influence: KnownSites  # the same of one more site of known truth
-    known: KnownSites  # that it rests on
+    misfit: float  # factor by which the sites scatter more than the mixture; 1 = they fit
+    influence: dict[tuple[int, int], float]  # (n, k) -> first-order effect of one more such site on the share
+    known_influence: KnownSites  # the same for one more site of known truth
+    known: KnownSites  # the sites of known truth it uses
 
     def moves(self, rows: Sequence[SiteState]) -> Floats:
-        """What each of these sites does to the share."""
+        """The effect of each of these sites on the share."""
         return np.array([self.influence.get((row.scored, row.flagged), 0.0) for row in rows])
 
     def unlike(self) -> Unlike | None:
@@ -134,7 +134,7 @@ class Fit(NamedTuple):
 
 
 def _flagged(cells: CellCounts) -> Floats:
-    """Of each site the share of its articles that is flagged."""
+    """For each site, the share of its articles that is flagged."""
     return np.repeat([k / n for n, k in cells], np.array(list(cells.values()), np.int64))
 
 
@@ -209,20 +209,20 @@ class _Mixture:
         self._holding = from_mean.T @ from_mean / _BUCKET_SD**2
 
     def best(self) -> _Point:
-        """The maximum, from several starts: the likelihood of a mixture may have more than one."""
+        """The maximum, from several starts, because the likelihood of a mixture may have more than one."""
         starts = [np.concatenate([self._prior.mean, np.full(self._buckets, odds)]) for odds in _STARTS]
         return max((self._climb(start, 0.0) for start in starts), key=lambda point: point.value)
 
     def posterior(self, point: _Point) -> Floats:
-        """Of each cell, the probability that a site of it is an LLM site."""
+        """For each cell, the probability that its sites are LLM sites."""
         return _logistic(self._branches(point.theta)[2])
 
     def chance(self, point: _Point) -> dict[int, float]:
-        """Of each number of pages, the share of LLM sites."""
+        """For each number of pages, the share of LLM sites."""
         return dict(zip(self._cells.n.tolist(), _logistic(point.theta[_BETAS:])[self._bucket].tolist(), strict=True))
 
     def components(self, point: _Point) -> Components:
-        """The betas as the sites leave them; the log odds are integrated out (Schur complement)."""
+        """The betas given the sites; the log odds are integrated out (Schur complement)."""
         curvature, mixed = point.curvature, point.curvature[:_BETAS, _BETAS:]
         precision = curvature[:_BETAS, :_BETAS] - mixed @ np.linalg.solve(curvature[_BETAS:, _BETAS:], mixed.T)
         values, vectors = np.linalg.eigh(precision)
@@ -265,8 +265,9 @@ class _Mixture:
         return math.sqrt(statistic / freedom) if z > _MISFIT_Z else 1.0
 
     def influence(self, point: _Point) -> list[Floats]:
-        """Of a site of each cell, then of a known human and of a known LLM site of each cell, by how much it moves the
-        share (infinitesimal jackknife: van der Vaart, Asymptotic Statistics, 1998, 5.3).
+        """The effect of a site of each cell on the share, then of a known human and of a known LLM site of each cell.
+
+        (Infinitesimal jackknife: van der Vaart, Asymptotic Statistics, 1998, 5.3).
         """
         theta, (_, way) = point.theta, self._way(point)
         human, llm, odds = self._branches(theta)
@@ -281,14 +282,14 @@ class _Mixture:
         return [of_sites, *known]
 
     def _way(self, point: _Point) -> tuple[Floats, Floats]:
-        """The gradient of the share, and the way on which the share costs the least likelihood."""
+        """The gradient of the share, and the direction in which the share costs the least likelihood."""
         slope = np.zeros(len(point.theta))
         chance = _logistic(point.theta[_BETAS:])
         slope[_BETAS:] = self._of_bucket * chance * (1 - chance)
         return slope, np.asarray(np.linalg.lstsq(point.curvature, slope, rcond=None)[0], np.float64)
 
     def end(self, best: _Point, root: float, sign: int) -> float:
-        """The share at which the deviance of the profile is root²; 0 or 1 where it never is."""
+        """The share at which the deviance of the profile is root²; 0 or 1 if it never is."""
         slope, way = self._way(best)
         variance = max(float(slope @ way), 1e-10)
         tilt, inside, outside = sign * root / math.sqrt(variance), (0.0, 0.0, best.share), None

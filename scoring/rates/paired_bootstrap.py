@@ -10,7 +10,7 @@ pages of a site stay together: the paired bootstrap by clusters (Efron and Tibsh
 1993, chapters 8 and 13; Field and Welsh, Bootstrapping clustered data, JRSS B 69, 2007, who show it consistent where
 clusters are drawn). The plain percentile interval fails where few sites flip: of 40 sites of which each flips with
 probability .01, most samples have no flip, no resample of them has one, and the interval is the point 0 (coverage .32).
-Two things mend that:
+Two things correct that:
 
 - *Smoothing.* The sites are drawn from among the observed ones and four supposed ones of weight 1/2 each: of mean size,
   all or nothing of it part under A, and all or nothing under B. So do Agresti and Min (Simple improved confidence
@@ -42,14 +42,14 @@ from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
 RESAMPLES = 2000
 FEWEST_RESAMPLES = 50
-FEWEST_SITES = 20  # below this many sites an interval is not to be trusted
-_CELLS = 100_000  # weights held at a time: what a core's cache holds
-_WORTH_CELLS = 16  # sites per distinct row from which on counts are drawn for rows, and not for sites
+FEWEST_SITES = 20  # with fewer sites an interval is not reliable
+_CELLS = 100_000  # weights held at a time: the size of a core's cache
+_WORTH_CELLS = 16  # sites per distinct row above which counts are drawn per row, and not per site
 
 Numbers = NDArray[np.float64]
 
 _SUPPOSED = np.array([[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 1]], np.float64)  # part, whole; A, then B
-_WEIGHT = 0.5  # of each supposed site; `_resampled` draws halves of sites
+_WEIGHT = 0.5  # of each pseudo-site; `_resampled` draws halves of sites
 
 
 class PairedChange(NamedTuple):
@@ -63,7 +63,7 @@ class PairedChange(NamedTuple):
 
 
 class RunErrors(NamedTuple):
-    """The error counts of the two runs; `shared`: both are one measurement, not two that agree."""
+    """The error counts of the two runs; `shared`: both are one measurement, not two equal ones."""
 
     a: ErrorCounts
     b: ErrorCounts
@@ -118,7 +118,7 @@ def _shares(sums: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _with_supposed(rows: Numbers, total: Numbers, sites: int) -> Numbers:
-    """The rows, then the supposed sites, of mean size."""
+    """The rows, then the pseudo-sites, of mean size."""
     return np.concatenate([rows, _SUPPOSED * (total / sites)[[1, 1, 3, 3]]])
 
 
@@ -143,13 +143,13 @@ def _resampled(sums: Numbers, total: Numbers, resamples: int, rng: np.random.Gen
 
 
 def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
-    """Sums of rows that were drawn so many times. Not by BLAS: its threads wait for each other on a busy machine."""
+    """Sums of rows with these counts. Not by BLAS, whose threads wait for each other on a busy machine."""
     weights = times.astype(np.float64)
     return np.stack([np.einsum("ij,j->i", weights, np.ascontiguousarray(column)) for column in rows.T], axis=1)
 
 
 def _degrees(sums: Numbers, total: Numbers) -> float:
-    """Degrees of freedom of the variance of d, between 1 and S - 1; S - 1 where no site moves it."""
+    """Degrees of freedom of the variance of d, between 1 and S - 1; S - 1 if no site moves it."""
     part_a, whole_a, part_b, whole_b = total
     influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
     influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
@@ -159,7 +159,7 @@ def _degrees(sums: Numbers, total: Numbers) -> float:
 def _corrected(
     sums: Numbers, errors: RunErrors, z: float, rng: np.random.Generator | None = None
 ) -> tuple[Numbers, Numbers]:
-    """Corrected rates of each row of sums; with `rng` the error counts are drawn anew for each of them."""
+    """Corrected rates of each row of sums; with `rng` the error counts are drawn again for each of them."""
     number = len(sums)
     of_a = _error_shares(errors.a, number, rng)
     of_b = of_a if errors.shared else _error_shares(errors.b, number, rng)
@@ -178,9 +178,9 @@ def _error_shares(errors: ErrorCounts, number: int, rng: np.random.Generator | N
 
 
 def _without_errors(part: Numbers, whole: Numbers, shares: tuple[Numbers, Numbers], z: float) -> Numbers:
-    """The point estimate of `intervals`; where errors are drawn that correct nothing, any rate is as good.
+    """The point estimate of `intervals`; if the drawn errors correct nothing, any rate is possible.
 
-    Such draws are given 0 or 1, whichever side the share lies on, so that they widen the interval.
+    Such draws get 0 or 1, depending on the side of the share, so that they widen the interval.
     """
     sensitivity, specificity = shares
     p = (part + z * z / 2) / (whole + z * z)

@@ -18,13 +18,13 @@ from scoring.rates.intervals import Interval, Known, corrected_interval, fits, w
 from scoring.rates.sites_needed import SitesNeeded, sites_needed
 
 CORRECTED, UNCORRECTED, NO_SITES = ErrorCounts.METHOD, "uncorrected", "no classifiable sites"
-FEWEST_SITES = 5  # below this many sites a share is no estimate: the text says so first, and gives the interval only
-FEW_SITES = 30  # below this many sites an interval is wider than any change that is looked for
+FEWEST_SITES = 5  # with fewer sites a share is no estimate: the text says so first, and gives the interval only
+FEW_SITES = 30  # with fewer sites an interval is wider than any expected change
 HALF_WIDTH = 0.10  # of an interval that is narrow enough, unless set
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """A share with its interval; None where there is nothing to divide by. `text` says it with its denominators."""
+    """A share with its interval; None without a denominator. `text` states it with its denominators."""
 
     rate: float | None
     low: float | None
@@ -34,8 +34,8 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
     text: str
-    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number would do
-    more_known_sites: int = 0  # sites of known truth missing, where more_sites is None
+    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
+    more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
 
 
 def estimate(
@@ -77,7 +77,7 @@ def estimate(
         found = _interval(llm, classifiable, known, z)
         method = UNCORRECTED if errors is None else errors.METHOD
         most = _interval(llm + undecided, classifiable, known, z)
-        if errors is None:  # measured errors count the undecided as not llm, as is done here
+        if errors is None:  # measured errors count undecided sites as not llm, as here
             found = found._replace(high=most.high)
         said = [_share(found, llm, classifiable, f"{confidence:.0%} interval", method)]
         said += _remarks(classifiable, undecided, most.point)
@@ -104,7 +104,10 @@ def _interval(x: int, n: int, known: Known | None, z: float) -> Interval:
 
 
 def _share(found: Interval, llm: int, n: int, interval: str, method: str) -> str:
-    """The estimate in words. A corrected one is not llm/n, so it says what that was; of too few sites there is none."""
+    """The estimate in words.
+
+    A corrected one differs from llm/n, so that both are stated; for too few sites there is none.
+    """
     said = f"{interval} {found.low:.1%} to {found.high:.1%}, {method}"
     if n < FEWEST_SITES:
         return f"too few sites for a rate: {llm} of {n} classifiable {_sites(n)} called llm ({said})"
@@ -146,8 +149,8 @@ def _missing(n: int, needed: SitesNeeded, errors: ErrorCounts | None, half_width
     wanted = f"an interval of ±{half_width * 100:g}%"
     if needed.more_sites is None:
         if not n:
-            return []  # without any site it is too early for what even endless ones would not do
-        assert errors is not None  # without a correction there is a number of sites that will do
+            return []  # without any site it is too early to say that no number suffices
+        assert errors is not None  # without a correction some number of sites suffices
         return [
             f"{wanted} takes more sites of known truth, whatever the number of classifiable ones: the errors of the"
             f" verdict were measured on {errors.llm_sites} LLM and {errors.human_sites} human sites,"

@@ -27,22 +27,22 @@ from scoring.rates.intervals import Z95, Interval
 from scoring.statistics.shares import degrees_of_freedom, t_quantile
 from stream.schema.records import SiteState
 
-FEWEST_LABELS = 50  # of sites, for a share by them: by simulation, see docs
+FEWEST_LABELS = 50  # of sites, for a share: by simulation, see docs
 Floats = npt.NDArray[np.float64]
 
 
 class Review(NamedTuple):
     """Labels of a random sample of sites."""
 
-    llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
+    llm_shares: Mapping[str, float]  # site -> for each labelled article, whether it is by a language model
     drawn: int  # sites of the sample
     at_ms: int  # when it was drawn
-    until_ms: int  # the labels are too old from then on
-    too_old: int = 0  # sites of labels that are
+    until_ms: int  # the labels expire then
+    too_old: int = 0  # number of sites with expired labels
 
     @property
     def unlabelled(self) -> float:
-        """The part of the drawn sites of which nobody said what they are."""
+        """The share of the drawn sites without a label."""
         return 1 - len(self.llm_shares) / max(self.drawn, len(self.llm_shares), 1)
 
     def is_llm(self, definition: str) -> dict[str, bool]:
@@ -52,7 +52,7 @@ class Review(NamedTuple):
 
 
 class ReviewedShare(NamedTuple):
-    """A share in the interval of independent sites, and what each site does to it for its weight of 1."""
+    """A share in the interval of independent sites, and the effect of each site on it at weight 1."""
 
     interval: Interval
     moves: Floats
@@ -89,7 +89,7 @@ def reviewed_share(
 def moves_by_review(
     posterior: Mapping[tuple[int, int], float], rows: Sequence[SiteState], review: Review, confidence: float
 ) -> Floats | None:
-    """What each of these sites with a scored article does to the share by the review; None with too few labels."""
+    """The effect of each of these sites with a scored article on the reviewed share; None with too few labels."""
     is_llm = review.is_llm(SITES)
     likely = np.array([posterior[row.scored, row.flagged] for row in rows])
     labels = np.array([is_llm.get(row.site, np.nan) for row in rows], dtype=float)
@@ -98,7 +98,7 @@ def moves_by_review(
 
 
 def _power(y: Floats, likely: Floats, f: Floats, v: Floats, w: Floats, of_others: float) -> float:
-    """l above: how far the probabilities are believed. `of_others` is 1 / m where sites weigh the same."""
+    """l above: the weight of the probabilities. `of_others` is 1 / m if sites have equal weights."""
     n, squares = len(y), float(v @ v)
     spread = float(np.average((f - np.average(f, weights=w)) ** 2, weights=w**2)) * len(f) / (len(f) - 1)
     if spread <= 1e-12 or not of_others:

@@ -17,7 +17,7 @@ import xxhash
 from scoring.rates.split_rates import RateLine
 from stream.schema.records import RatePoint
 
-SERIES = ("", "source", "rank", "query-group")  # the splits of which series are kept; "" = all sites
+SERIES = ("", "source", "rank", "query-group")  # the splits with series; "" = all sites
 GROUPS_CAP = 200  # series of one split
 THIN_AFTER_DAYS = 90
 
@@ -25,7 +25,7 @@ _DAY_MS = 86_400_000
 
 
 def interval_start(now_s: float, interval_s: int) -> int:
-    """Start (ms) of the interval that holds `now_s`."""
+    """Start (ms) of the interval that contains `now_s`."""
     return int(now_s // interval_s) * interval_s * 1000
 
 
@@ -46,12 +46,12 @@ def series_of(point: RatePoint | RateLine) -> tuple[str, ...]:
 
 
 def largest(sites: Mapping[str, int], cap: int = GROUPS_CAP) -> list[str]:
-    """The groups with the most sites, `cap` of them at most, by name."""
+    """The groups with the most sites, at most `cap`, by name."""
     return sorted(sorted(sites, key=lambda group: (-sites[group], group))[:cap])
 
 
 def thinned(points: Iterable[RatePoint]) -> Iterator[RatePoint]:
-    """The points to take away, so that of each series one point a day (UTC) stays: the first."""
+    """The points to remove, so that each series keeps one point a day (UTC), the first."""
     kept: set[tuple[object, ...]] = set()
     for point in sorted(points, key=lambda point: point.at):
         day = (*series_of(point), point.at // _DAY_MS)

@@ -18,24 +18,23 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the rate is estimated, split and kept."""
 
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
-    # half width of an interval that is narrow enough: a wider one says how many more sites it needs
+    # half width of a narrow enough interval: a wider one says how many more sites it needs
     half_width: Annotated[float, msgspec.Meta(gt=0, lt=1)] = HALF_WIDTH
-    # how the site verdict did on sites of known truth, as a table of llm_sites, llm_found, human_sites, human_cleared;
-    # without it the canaries take its place, and without those the rate is not corrected, and says so
+    # the site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
+    # human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so
     errors: ErrorCounts | None = None
-    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days after which a canary site counts no more
-    # classifiable canary sites of each truth (human, llm) from which on the rate is corrected by them
+    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days for which a canary site counts
+    # classifiable canary sites of each truth (human, llm) needed to correct the rate
     canary_least: PositiveCount = 20
-    # labels that `farmwatch label` wrote of a sample of `farmwatch review`: with 50 sites or more the share rests on
-    # them
+    # labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses them
     review: str = ""
     # days after the draw of its sample for which a label counts
     review_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 180.0
     # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
-    # that matches counts, and what matches none is in the group `other`
+    # that matches counts, and other queries are in the group `other`
     groups: dict[str, list[str]] = {}
     series_s: Annotated[int, msgspec.Meta(ge=60, le=TEN_YEARS_S)] = (
-        3600  # seconds between two points of the series that are kept
+        3600  # seconds between two points of the stored series
     )
 
     def __post_init__(self) -> None:

@@ -24,13 +24,13 @@ Cell = tuple[int, int]  # scored and flagged articles of a site
 NO_CELL: Cell = (0, 0)  # the run has no scored article of the site
 PairedCells = Mapping[tuple[Cell, Cell], int]  # the cell of a site under A and under B -> sites
 
-_SUPPOSED = 0.5  # weight of each supposed site
+_SUPPOSED = 0.5  # weight of each pseudo-site
 
 
 def reviewed_change(moves: Floats, labelled: int, confidence: float, design_effect: float) -> float:
-    """Half the width of the interval of a difference of two shares by one review, which each site `moves` by so much.
+    """Half the width of the interval of a difference of two shares by one review; each site `moves` it by this much.
 
-    Supposed are two labels that contradict the flags of one run only.
+    Two pseudo-labels contradict the flags of one run only.
     """
     squares = design_effect * float(moves @ moves) + 2 * _SUPPOSED / labelled**2
     fourths = design_effect**2 * float((moves**4).sum()) + 2 * _SUPPOSED / labelled**4
@@ -49,7 +49,7 @@ def share_change(
 ) -> Interval:
     """The difference of the shares b - a, and its interval; `human` and `llm` are the sites of known truth.
 
-    `design_effect`: factor of the variance over `sites`, which agree where they are of one domain or query.
+    `design_effect`: factor of the variance over `sites`, which agree if they share a domain or query.
     """
     squares, fourths, count = 0.0, 0.0, 0
     for pairs, of_a, of_b, effect in (

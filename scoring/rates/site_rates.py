@@ -2,7 +2,7 @@
 
 Each rate has all its denominators. Canary sites never count. Rows of two detectors, rulesets, site methods or runs are
 refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
-and with any site method. A row of before methods had digests is of none that has one.
+and with any site method. A row from before methods had digests matches no digest.
 
 A window counts the sites that search results have returned in it, each with the verdict that held then, see
 `scoring.rates.terms`. A site that was returned in several windows counts in each of them.
@@ -25,8 +25,8 @@ from scoring.rates.rate import HALF_WIDTH, Rate, estimate
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 
-GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belongs to: none, one or several
-WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows that a site belongs to, each with a day
+GroupKey = Callable[[SiteState], Sequence[str]]  # the groups of a site: none, one or several
+WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows of a site, each with a day
 
 RANK_BANDS = ((1, 3), (4, 10), (11, 20), (21, 50))  # first to last rank, both included; beyond: "51+"
 
@@ -38,7 +38,7 @@ class SiteRate(Rate, frozen=True, kw_only=True):
     undecided: int
     unclassifiable: int
     sites: int
-    without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages are not known
+    without_pages: int | None = None  # of the unclassifiable: without a page so far; None if pages are not known
 
 
 def site_rate(
@@ -95,7 +95,7 @@ def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteStat
 
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:
-    """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
+    """Raise PooledDetectors, naming both, for rows of two detectors, rulesets, site methods or runs."""
     found = dict.fromkeys((row.detector, row.ruleset, row.digest, *method_of(row), row.run) for row in rows)
     seen: dict[str, str] = {}
     for detector, ruleset, digest, method, method_digest, run in found:
@@ -105,12 +105,12 @@ def refuse_pooled(rows: Iterable[SiteState]) -> None:
 
 
 def method_of(row: SiteState) -> tuple[str, str]:
-    """Name and digest of the site method that judged a page of the site; empty where none was judged."""
+    """Name and digest of the site method that judged a page of the site; empty if none was judged."""
     return (row.method, row.method_digest) if has_verdict(row) else ("", "")
 
 
 def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
-    """Raise PooledDetectors, naming both, where a detector and so on has another name than in `seen`; else add it."""
+    """Raise PooledDetectors, naming both, if a detector and so on has another name than in `seen`; else add it."""
     for what, name in names.items():
         if seen.setdefault(what, name) != name:
             one, other = (each or f"a {what} that is not named" for each in sorted((seen[what], name)))
@@ -118,7 +118,7 @@ def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
 
 
 def has_verdict(row: SiteState) -> bool:
-    """Whether any page of the site was judged: where none was, ruleset and site method had no part in the row."""
+    """Whether any page of the site was judged; otherwise ruleset and site method had no part in the row."""
     return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
 
 
@@ -127,7 +127,7 @@ def by_query_group(group_of: Callable[[str], str]) -> GroupKey:
     return lambda row: sorted({group_of(query) for query in row.queries})
 
 
-OTHER = "other"  # the group of queries that no pattern matches
+OTHER = "other"  # the group of queries that match no pattern
 
 
 def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
@@ -193,5 +193,5 @@ _LAST_DAY = (date.max - _EPOCH).days
 
 
 def day_of(days: int) -> date:
-    """The day so many days after the first of 1970; days beyond the calendar are its last."""
+    """The day this many days after the first of 1970; days beyond the calendar are its last day."""
     return _EPOCH + timedelta(days=min(max(days, 0), _LAST_DAY))

@@ -1,18 +1,18 @@
-"""How many more sites an interval of a wanted half width takes, by the present estimate.
+"""The number of additional sites for an interval of a wanted half width, by the present estimate.
 
-The share of sites called llm is supposed to stay as it is while n grows, and the interval is computed anew: it narrows
-with n, so the least n is found by doubling and halving. A corrected interval cannot become narrower than what the
-measured errors leave: as n grows without end, half goes to
+The share of sites called llm is assumed to stay while n grows, and the interval is computed again: it narrows with n,
+so the least n is found by doubling and halving. A corrected interval cannot become narrower than the measured errors
+allow: as n grows without end, half goes to
 
     z sqrt(point^2 Se'(1 - Se')/n1' + (1 - point)^2 Sp'(1 - Sp')/n0') / (Se' + Sp' - 1).
 
-Where that floor is above the wanted half width, no number of sites suffices: sites of known truth are missing. A good
-plan gives each source of error half of the variance. So the number of known sites to add, in the present proportion of
-both kinds, is that which brings the floor to 1/sqrt(2) of the wanted half width.
+If that floor is above the wanted half width, no number of sites suffices: sites of known truth are missing. A good plan
+gives each source of error half of the variance. So the number of known sites to add, in the present proportion of both
+kinds, is the one that brings the floor to 1/sqrt(2) of the wanted half width.
 
-Where counts and errors do not fit (`scoring.rates.intervals.fits`), more sites only make that plainer. The errors must
-then be measured on sites like those that are counted: on as many known sites as above, by the half width before it is
-clipped, and on FEW_KNOWN at least, since the known sites so far may be many and of another kind.
+If counts and errors do not fit (`scoring.rates.intervals.fits`), more sites only make that clearer. The errors must
+then be measured on sites like the counted ones: on as many known sites as above, by the half width before it is
+clipped, and on FEW_KNOWN at least, because the present known sites may be many and of another kind.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import NamedTuple
 
 from scoring.rates.intervals import Interval, Known, clipped, fits, lang_reiczigel, wilson
 
-FEW_KNOWN = 30  # sites of known truth to ask for where those of before do not fit
-_WITHOUT_END = 1e12  # sites: as good as infinitely many
-_WORST_SHARE = 0.5  # widest interval: supposed where there is no site yet
+FEW_KNOWN = 30  # sites of known truth to ask for if the present ones do not fit
+_WITHOUT_END = 1e12  # sites: practically infinitely many
+_WORST_SHARE = 0.5  # the widest interval, assumed without any site
 
 
 class SitesNeeded(NamedTuple):
-    """The sites to add for the wanted half width; both 0 where none are needed."""
+    """The sites to add for the wanted half width; both 0 if none are needed."""
 
-    more_sites: int | None  # classifiable sites; None: no number of them would do
-    more_known_sites: int  # sites of known truth, where `more_sites` is None
+    more_sites: int | None  # classifiable sites; None: no number suffices
+    more_known_sites: int  # sites of known truth, if `more_sites` is None
 
 
 def sites_needed(llm: int, n: int, known: Known | None, z: float, half_width: float) -> SitesNeeded:
@@ -51,7 +51,7 @@ def _at(share: float, n: float, known: Known | None, z: float) -> Interval:
 
 
 def _known_needed(share: float, known: Known, z: float, floor: float) -> int:
-    """Known sites to add, of both kinds together, in the proportion of those that there are; Se' and Sp' stay."""
+    """Known sites to add, of both kinds together, in the present proportion; Se' and Sp' stay."""
     n1, a, n0, b = known.llm_sites + 2, known.llm_found + 1, known.human_sites + 2, known.human_cleared + 1
 
     def enough(sites: int) -> bool:
@@ -72,7 +72,7 @@ def _known_for_a_fit(share: float, known: Known, z: float, floor: float) -> int:
 
 
 def _least(enough: Callable[[int], bool]) -> int:
-    """The least number from 1 on that is enough, where every greater one is."""
+    """The least sufficient number from 1 on, if every greater one is sufficient."""
     high = 1
     while not enough(high):
         high *= 2

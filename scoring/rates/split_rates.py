@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scoring.rates.mixture import Fit
     from scoring.rates.reviewed_share import Review
 
-UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
+UNKNOWN = "unknown"  # the group of sites without a source, query, rank or day in their hits
 WINDOWS = ("day", "week", "month")
 SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
@@ -55,7 +55,7 @@ class Versions(NamedTuple):
     digest: str  # of the ruleset
     detector: str  # identity
     site_method: str
-    site_method_digest: str  # "" = rows that are older than it
+    site_method_digest: str  # "" = older rows
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -70,16 +70,16 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     site_method: str
     site_method_digest: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few scored articles
-    open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
-    undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
+    open_sites: int | None = None  # of the whole crawl: sites with pages still to come; None if unknown
+    undated: int = 0  # of all sites: left out by a cut of days because their day is unknown
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
-    definition: str = SITES  # what the share is of: sites | domains | results | ranked-results | …
+    definition: str = SITES  # definition of the share: sites | domains | results | ranked-results | …
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
-    not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
-    correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
-    expired: int = 0  # of all sites, those whose verdict is too old to count
+    not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # reason for no scored article -> sites
+    correction: str = ""  # a remark of the canaries on the correction; part of the judged text of all sites
+    expired: int = 0  # of all sites, those with an expired verdict
 
     def short(self, *, at_every_look: bool = False) -> str:
         """The share with its interval, its sites and its versions, for a line among others."""
@@ -113,7 +113,7 @@ def rate_lines(
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
     line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
-    in any case. `no_page` says of sites without a page why that is. A verdict that is too old at `now_ms` does not
+    in any case. `no_page` has the reasons of sites without a page. A verdict that is too old at `now_ms` does not
     count. Windows take the verdicts that held in them, from rows of `earlier` terms too.
     """
     settings = settings or RateSettings()
@@ -137,7 +137,7 @@ def rate_lines(
         for group, group_rows in groups.items():
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
             share, fit_of_group = of_all, fit
-            if group_rows != wanted:  # the sites of all groups say how often a kind of site is flagged
+            if group_rows != wanted:  # all groups together show how often a kind of site is flagged
                 share, fit_of_group = share_of_rows(group_rows, None, confidence, fit, definition)
             if review is not None and fit_of_group is not None:
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
@@ -189,7 +189,7 @@ def llm_probabilities(
 
 
 def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[str, int]:
-    """Why sites have no scored article, and how many."""
+    """The reasons why sites have no scored article, with their numbers."""
     why: Counter[str] = Counter()
     for row in rows:
         if is_too_old(row):
@@ -213,7 +213,7 @@ def _bounds(line: EstimateLine) -> dict[str, float | None]:
 
 
 def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareChanged | None:
-    """Of sites by the day on which search results first named them."""
+    """The alarm over sites by the day of their first hit."""
     from scoring.rates.change_alarm import find_change  # it loads numpy
 
     cells_of_day: dict[int, Counter[tuple[int, int]]] = {}
@@ -237,7 +237,7 @@ def _key(by: str, settings: RateSettings) -> GroupKey:
 def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:
     """Rows that may be counted together; without rows there is one set of versions, of `run`.
 
-    A site of which no page was judged yet counts with each of its detector.
+    A site without a judged page counts with each of its detector.
     """
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:

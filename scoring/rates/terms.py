@@ -1,14 +1,14 @@
 """Which verdict of a site counts at a time: that of its term, as long as the term has not run out too long ago.
 
-A site is measured again when its term ends. Until that is done, for GRACE of a term, the verdict still counts. After
-that the site counts as not judged: its verdict is too old. A site that is not crawled has a term without an end.
+A site is measured again when its term ends. Until the new term has a verdict, for GRACE of a term, that of the term
+before still counts. After that the site counts as its new term stands, and without one as not judged: its verdict is
+too old. A site that is not crawled has a term without an end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-
-import msgspec
+from typing import cast
 
 from scoring.rates.canary import is_canary
 from scoring.rates.site_rates import WindowDays, method_of
@@ -20,19 +20,39 @@ TOO_OLD = "verdict too old"
 
 _DAY_MS = 86_400_000
 _NO_TERM = -1  # of a row whose verdict is too old
+_NOTHING = SiteState(id="", site="", term=_NO_TERM)
+_OF_VERDICT = frozenset(
+    ("verdict", "articles", "scored", "abstained", "flagged", "pages_used", "llr", "dropped_by", "mixed", "decided_at")
+) | {"term"}
+_OF_SEARCH = frozenset(("sources", "queries", "best_rank", "hits", "days"))
 
 Earlier = Mapping[str, Sequence[SiteState]]  # site -> rows of its terms before the newest, in their order
 
 
+class _Joined:
+    """A row that reads like `SiteState`, with these fields of `one` and all others of `other`: no copy of a row."""
+
+    __slots__ = ("_names", "_one", "_other")
+
+    def __init__(self, names: frozenset[str], one: SiteState, other: SiteState) -> None:
+        self._names, self._one, self._other = names, one, other
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._one if name in self._names else self._other, name)
+
+
 def counted_at(row: SiteState, at_ms: int) -> SiteState:
-    """The row as it counts at a time: without verdict and articles where its verdict is too old."""
-    ends = row.term_end + GRACE * (row.term_end - row.term_start)
-    if not row.term_end or at_ms <= ends or is_canary(row.site):
+    """The row as it counts at a time: that of the term before while it holds, none where the verdict is too old."""
+    former = row.former if row.term else None
+    if former is not None and at_ms <= _holds_until(former):
+        return cast("SiteState", _Joined(_OF_SEARCH, row, former))
+    if not row.term_end or at_ms <= _holds_until(row) or is_canary(row.site):
         return row
-    fields = {name: getattr(row, name) for name in SiteState.__struct_fields__}  # a row in columns is no struct
-    fields |= dict.fromkeys(("articles", "scored", "abstained", "flagged", "pages_used", "decided_at"), 0)
-    fields |= {"verdict": UNCLASSIFIABLE, "llr": 0.0, "dropped_by": {}, "mixed": False, "term": _NO_TERM}
-    return SiteState(**fields)
+    return cast("SiteState", _Joined(_OF_VERDICT, _NOTHING, row))
+
+
+def _holds_until(row: SiteState) -> float:
+    return row.term_end + GRACE * (row.term_end - row.term_start)
 
 
 def is_too_old(row: SiteState) -> bool:
@@ -65,11 +85,13 @@ def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteStat
     """The row of the term that held at the end of a day; before the first term the row of that."""
     at_ms = (day + 1) * _DAY_MS - 1
     terms = [term for term in earlier if same_versions(term, row)] + [row]
-    held = counted_at(row_at(terms, at_ms), at_ms)
-    if held is row:
-        return row
-    found = {name: getattr(row, name) for name in ("sources", "queries", "best_rank", "hits", "days")}
-    return msgspec.structs.replace(held, **found)
+    *before, held = [term for term in terms if term.term_start <= at_ms] or terms[:1]
+    former = before[-1] if before and held.verdict == UNCLASSIFIABLE else None
+    if former is not None and former.verdict != UNCLASSIFIABLE and at_ms <= _holds_until(former):
+        held = former
+    else:
+        held = counted_at(held, at_ms)
+    return row if held is row else cast("SiteState", _Joined(_OF_SEARCH, row, held))
 
 
 def row_at(terms: Sequence[SiteState], at_ms: int) -> SiteState:

@@ -111,7 +111,7 @@ def read_numbers(data: bytes, name: str) -> DecileNumbers:
 
 
 class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
-    """The method `deciles`. Pages without a score are passed over; the site closes by the 15th page's fetch time."""
+    """The method `deciles`. Pages without a score are skipped; the site closes by the 15th page's fetch time."""
 
     name: ClassVar[MethodName] = "deciles"
     numbers: DecileNumbers

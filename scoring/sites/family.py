@@ -6,7 +6,7 @@ Numbers learned from scores (bell curves, decile weights) hold for a family, fla
 from __future__ import annotations
 
 BINOCULARS_FALCON = "binoculars/falcon-7b+falcon-7b-instruct"
-_DTYPE, _TOKENS = "bfloat16", 512  # in which its numbers were measured; longer texts were cut to so many tokens
+_DTYPE, _TOKENS = "bfloat16", 512  # with which its numbers were measured; longer texts were cut to this many tokens
 
 
 def family(detector: str) -> str:
@@ -20,7 +20,7 @@ def family(detector: str) -> str:
 
 
 def same_family(detector: str, other: str) -> bool:
-    """True where both are of one family; a bare name such as "binoculars" is of every family of that name."""
+    """True if both are of one family; a bare name such as "binoculars" is of every family of that name."""
     one, two = family(detector), family(other)
     return one == two or one == two.partition("/")[0]
 

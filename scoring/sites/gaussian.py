@@ -39,7 +39,7 @@ DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
 class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the test. The defaults are for Binoculars with Falcon-7B: `fit_gaussian` on 69 real sites, 2025.
 
-    Raises BadParameters where they make no test.
+    Raises BadParameters if they make no test.
     """
 
     mu0: float = 0.985  # mean score of human sites' pages
@@ -56,7 +56,7 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name in ("mu0", "sd0", "mu1", "sd1", "low", "high", "clip"):
-            if not abs(number := getattr(self, name)) <= MOST:  # not a number, too
+            if not abs(number := getattr(self, name)) <= MOST:  # including NaN
                 raise BadParameters(f"gaussian needs finite numbers, not {name}={number}: at most {MOST:,} from 0")
         if self.mu0 == self.mu1 or min(self.sd0, self.sd1) <= 0:
             raise BadParameters("gaussian needs mu0 other than mu1, and sd0 and sd1 above 0")
@@ -66,7 +66,7 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def gaussian_params_for(detector: str) -> GaussianParams:
-    """The parameters that were measured for scores of this detector. Raises NoSiteTest where none were."""
+    """The parameters that were measured for scores of this detector. Raises NoSiteTest if there are none."""
     if reason := not_as_measured(detector):
         raise NoSiteTest(
             f"the method gaussian has no numbers for {detector}, only for {BINOCULARS_FALCON} ({reason}): run"
@@ -77,7 +77,7 @@ def gaussian_params_for(detector: str) -> GaussianParams:
 
 
 class GaussianTest(SequentialMethod, frozen=True, tag="gaussian"):
-    """The method `gaussian`. Pages without a score are passed over."""
+    """The method `gaussian`. Pages without a score are skipped."""
 
     name: ClassVar[MethodName] = "gaussian"
     params: GaussianParams = msgspec.field(name="numbers")
@@ -93,7 +93,7 @@ class GaussianTest(SequentialMethod, frozen=True, tag="gaussian"):
 
 
 def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]]) -> GaussianParams:
-    """Parameters from the page scores of labelled sites, each site counted the same.
+    """Parameters from the page scores of labelled sites, with equal weights of sites.
 
     `low` and `high` lie 1.5 sd beyond the outer means. Raises BadTrainingData for fewer than two sites of a label with
     two pages each.

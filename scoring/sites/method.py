@@ -1,4 +1,4 @@
-"""The part that all site methods share: their digest, their place in JSON, and the end of their sentences."""
+"""The shared part of all site methods: their digest, their JSON, and the end of their sentences."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scoring.interface import MethodName, SiteVerdict
 
 
 class NumberedMethod(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True, tag_field="method"):
-    """A site method with its numbers. A run keeps it as JSON, whatever is configured later.
+    """A site method with its numbers. A run keeps it as JSON, independent of later settings.
 
-    The fields of a method are its numbers and then `close_after_ms`: the site closes so long after the page that
-    decided it; None = never.
+    The fields of a method are its numbers and then `close_after_ms`: the site closes this long after the deciding page;
+    None = never.
     """
 
     name: ClassVar[MethodName]

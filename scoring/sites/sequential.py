@@ -43,7 +43,7 @@ PLACES = 9  # after the point, of the sum and its bounds, nats
 
 
 class Bounds(NamedTuple):
-    """Where the running sum decides, nats."""
+    """The bounds of the running sum, nats."""
 
     lower: float
     upper: float
@@ -63,7 +63,7 @@ def check_errors(alpha: float, beta: float, min_pages: int, min_articles: int, m
 
 
 class SequentialMethod(NumberedMethod, frozen=True):
-    """A sequential test; a subclass says how much a page adds to the sum."""
+    """A sequential test; a subclass defines the step of a page."""
 
     params: Any = msgspec.field(name="numbers")
     close_after_ms: int | None = None
@@ -73,7 +73,7 @@ class SequentialMethod(NumberedMethod, frozen=True):
         return wald_bounds(self.params.alpha, self.params.beta)
 
     def step_of(self, page: PageScore) -> float | None:
-        """The nats that a page adds to the sum; None for a page that lacks what the method reads."""
+        """The nats that a page adds to the sum; None for a page without the number that the method reads."""
         raise NotImplementedError
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:

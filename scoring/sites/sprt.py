@@ -38,7 +38,7 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the sequential test. The defaults are for Binoculars at its accuracy threshold.
 
     Measured on 4,035 pages of 69 real sites, 2025 (docs/explanation/sites.md).
-    Raises BadParameters where they make no test.
+    Raises BadParameters if they make no test.
     """
 
     p0: float = 0.20  # share of a human site's pages that are flagged: of a bad one; the mean is .03
@@ -87,7 +87,7 @@ def fewest_pages(params: SprtParams) -> FewestPages:
 # docs/explanation/sites.md.
 LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)
 
-# Binoculars at its low-FPR threshold finds 42% of an LLM site's articles, and of some sites 13%: it takes 18 pages on
+# Binoculars at its low-FPR threshold finds 42% of an LLM site's articles, and of some sites 13%: it needs 18 pages on
 # average and leaves half of the LLM sites undecided at 20. Use the accuracy threshold for site verdicts.
 LOW_FPR_PARAMS = SprtParams(p0=0.08, p1=0.25, min_articles=7)
 
@@ -106,7 +106,7 @@ def params_for(detector: str) -> SprtParams:
     name, *parts = detector.split("/")
     if name not in _MEASURED:
         return SprtParams()
-    tag_place = 1 if name == "lite-ngram" else 3  # behind the weights, or behind pair, dtype and max_tokens
+    tag_place = 1 if name == "lite-ngram" else 3  # after the weights, or after pair, dtype and max_tokens
     params = _MEASURED[name].get("".join(parts[tag_place : tag_place + 1]))
     reason = not_as_measured(detector) if name == "binoculars" and params else "at this threshold"
     if params is None or (name == "binoculars" and reason):
@@ -118,19 +118,19 @@ def params_for(detector: str) -> SprtParams:
 
 
 def is_measured(detector: str) -> bool:
-    """Whether `params_for` rests on measured sites for this detector (a name or an identity)."""
+    """Whether `params_for` is based on measured sites for this detector (a name or an identity)."""
     return detector.partition("/")[0] in _MEASURED
 
 
 class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
-    """The method `sprt`. Pages without a flag are passed over."""
+    """The method `sprt`. Pages without a flag are skipped."""
 
     name: ClassVar[MethodName] = "sprt"
     params: SprtParams = msgspec.field(name="numbers")
 
     @cached_property
     def steps(self) -> Steps:
-        """The steps, shrunk by one factor where the larger one exceeds the clip."""
+        """The steps, shrunk by one factor if the larger one exceeds the clip."""
         p0, p1 = self.params.p0, self.params.p1
         flagged, clear = math.log(p1 / p0), math.log((1 - p1) / (1 - p0))
         shrink = min(1.0, self.params.clip / max(flagged, -clear))
@@ -141,5 +141,5 @@ class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
 
 
 def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:
-    """Pages of which only the flags are known, in page order; None = the detector abstained."""
+    """Pages with flags only, in page order; None = the detector abstained."""
     return [PageScore(flag) for flag in flags if flag is not None]

@@ -20,10 +20,10 @@ from scoring.sites.family import family
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from stream.schema.vocabulary import HUMAN, LLM
 
-C = 1.0  # of the support vector machine: one training site may pull a weight by no more
+C = 1.0  # of the support vector machine: the limit of one training site's effect on a weight
 MIN_SITES = 5  # of each label
-DRAWS = 20  # selections of PAGES pages a site is tested by
-_DIGITS = 9  # of the numbers written
+DRAWS = 20  # selections of PAGES pages with which a site is tested
+_DIGITS = 9  # of the written numbers
 
 
 class LabelledSite(NamedTuple):
@@ -41,7 +41,7 @@ class TrainingResult(NamedTuple):
     gaussian: GaussianParams
     gaussian_left_out: HeldOutErrors
     wrong: list[str]  # sites that `deciles` judged wrongly, by most of the draws
-    too_small: int  # sites with fewer than PAGES scores: not used
+    too_small: int  # unused sites with fewer than PAGES scores
     human_draws_wrong: float  # share of all the draws from human sites that `deciles` judged wrongly
     llm_draws_wrong: float
 

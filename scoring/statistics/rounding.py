@@ -22,7 +22,7 @@ OFFSET_PLACES = 6
 
 
 def significant(number: float, digits: int) -> float:
-    """The number to so many significant digits."""
+    """The number rounded to this many significant digits."""
     return float(f"{number:.{digits}g}")
 
 

@@ -36,7 +36,7 @@ Codes = NDArray[np.intp]
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` of `total` texts, their weighted share, and its 95% interval; all None where total is 0."""
+    """`count` of `total` texts, their weighted share, and its 95% interval; all None if total is 0."""
 
     count: int
     total: int
@@ -58,7 +58,7 @@ def share(hits: NDArray[np.bool_], clusters: Codes, weights: Numbers | None = No
 
 
 def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights: Numbers) -> float:
-    """The number of independent texts that would give the share p as precisely as these do."""
+    """The number of independent texts that would give the share p with the same precision."""
     n = len(hits)
     kish = float(weights.sum() ** 2 / (weights**2).sum())
     sums = cluster_sums(weights * (hits - p), clusters)
@@ -75,7 +75,7 @@ def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights
 
 
 def degrees_of_freedom(squares: float, fourths: float, number: int) -> float:
-    """Degrees of freedom of a variance, by the sums of squares and fourth powers of so many parts; 1 to number - 1."""
+    """Degrees of freedom of a variance, from the sums of squares and fourth powers of its parts; 1 to number - 1."""
     kurtosis = number * fourths / squares**2 if squares else 3.0
     return max(1.0, min(number - 1.0, 2 * number / max(kurtosis - 1, 1e-9)))
 
@@ -103,7 +103,7 @@ def t_quantile(degrees: float) -> float:
 
 
 def _beta_quantile(probability: float, a: float, b: float) -> float:
-    """Where the distribution function of Beta(a, b) reaches `probability`, by bisection."""
+    """The point at which the distribution function of Beta(a, b) reaches `probability`, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2

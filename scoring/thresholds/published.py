@@ -1,7 +1,7 @@
-"""Threshold sets that are published with a detector, and files of those that `farmwatch calibrate` wrote.
+"""Threshold sets that are published with a detector, and files written by `farmwatch calibrate`.
 
 The authors of Binoculars published two thresholds for one pair, Falcon-7B as observer and its instruct sibling as
-performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is best,
+performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` with the best F1,
 `low-fpr` at a false-positive rate of .01 %. docs/explanation/calibration.md has their errors on real pages.
 """
 
@@ -18,7 +18,7 @@ from scoring.thresholds.threshold_set import ThresholdSet
 
 _SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
 _PUBLISHED = {"accuracy": 0.9015310749276843, "low-fpr": 0.8536432310785527}
-_LARGEST_BYTES = 1 << 20  # a set has a few hundred; a larger file is something else
+_LARGEST_BYTES = 1 << 20  # a set has a few hundred bytes; a larger file is something else
 
 
 def published_for(base: str) -> list[ThresholdSet]:
@@ -55,7 +55,7 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
 
 
 def read_thresholds(path: Path) -> ThresholdSet:
-    """The set in a file, of whichever detector. Raises BadThresholds."""
+    """The set in a file, for any detector. Raises BadThresholds."""
     try:
         with path.open("rb") as file:
             found = msgspec.json.decode(file.read(_LARGEST_BYTES), type=ThresholdSet)

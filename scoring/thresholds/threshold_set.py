@@ -30,8 +30,8 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"slope and offset are numbers, not {self.slope} and {self.offset}")
 
     def p_llm(self, number: float) -> float:
-        """Probability that a text with this number is a model's, were half of all texts."""
-        from scoring.statistics.logistic import logistic  # numpy: not before a probability is wanted
+        """Probability that a text with this number is by a model, if half of all texts were."""
+        from scoring.statistics.logistic import logistic  # numpy, only when a probability is needed
 
         return float(logistic(self.slope * number + self.offset))
 
@@ -39,7 +39,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A detector's threshold, curve and site test. Raises ValueError for a bad name or number."""
 
-    name: str  # up to 32 of a-z 0-9 - . and no dash or dot in front: the operator's word for it
+    name: str  # up to 32 of a-z 0-9 - . without a leading dash or dot: the operator's name for it
     detector: str  # the identity without its threshold set, such as "binoculars/<pair>/bfloat16/512"
     number: Literal["score", "p_llm"] = "score"  # the compared number
     threshold: float
@@ -71,5 +71,5 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def valid_name(name: str) -> bool:
-    """Whether a threshold set may be called so: its name becomes a part of identities, and of file names."""
+    """Whether this is a valid name: it becomes a part of identities, and of file names."""
     return _NAME.fullmatch(name) is not None

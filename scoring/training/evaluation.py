@@ -27,7 +27,7 @@ _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
 class DomainRow(msgspec.Struct, frozen=True):
-    """A domain left out of training. AUROC of its human texts against …; None where there are no such texts."""
+    """A domain left out of training. AUROC of its human texts against each column; None without such texts."""
 
     domain: str
     human: int
@@ -74,7 +74,7 @@ class UnseenRow(msgspec.Struct, frozen=True):
     source: str
     generator: str  # "human" for human texts
     texts: int
-    new: bool  # the generator, or the set that the human source is of, is in no training file
+    new: bool  # the generator, or the set of the human source, is in no training file
     auroc: float | None  # against the other label of the unseen texts
     flagged: float
 
@@ -83,17 +83,17 @@ class Unseen(msgspec.Struct, frozen=True):
     """The detector on texts outside the training files."""
 
     rows: list[UnseenRow]
-    new_llm: int  # texts by generators that are new
-    new_human: int  # texts of human sources that are new
+    new_llm: int  # texts by new generators
+    new_human: int  # texts of new human sources
     new_generators: float | None  # AUROC of these two
 
 
 class PageCell(msgspec.Struct, frozen=True):
-    """Openings of so many words, of the pages that have them."""
+    """Openings of this many words, of pages at least that long."""
 
     words: int
     texts: int
-    flagged: float | None  # None: no page is so long
+    flagged: float | None  # None: no page is this long
 
 
 class PageRow(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ def evaluate(
 
 def _domain(trainer: Trainer, domain: str) -> DomainRow:
     model, dev = trainer.fit(lambda sample: sample.domain != domain), trainer.dev
-    # a domain without dev texts is all in the training file: unseen by this model all the same
+    # a domain without dev texts is completely in the training file, but unseen by this model
     inside = _where(dev, domain=domain) or _where(trainer.training, domain=domain)
     human, llm = (trainer.margins(model, _where(inside, llm=label)) for label in (False, True))
     chat = trainer.margins(model, _where(dev, domain=_CHAT, llm=True))

@@ -18,7 +18,7 @@ from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, c
 
 C = 3.0
 CROPS = 6  # of each text: six crops use more of a text than one
-WEB_WEIGHT = 6.0  # human web pages are the use case; unseen registers gain, too
+WEB_WEIGHT = 6.0  # human web pages are the use case; unseen registers benefit too
 RARITY = 0.25  # see `rarity`; 0 = no scaling, 0.5 = root of the inverse document frequency
 _RAREST = 1e-3  # n-grams rarer than one text in a thousand have one factor
 _NO_PENALTY = 1e6
@@ -68,7 +68,7 @@ class Crops(NamedTuple):
         return cls(sparse.vstack(parts, format="csr"), length, repeated)
 
     def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[TrainingText]]:
-        """Places and texts of the crops whose text `keep` takes."""
+        """Places and texts of the crops whose text `keep` accepts."""
         places = [place for place, sample in enumerate(self.samples) if keep(sample)]
         return np.array(places, np.int64), [self.samples[place] for place in places]
 
@@ -107,7 +107,7 @@ class Trainer:
         return Model(vector, float(regression.intercept_[0]), self._threshold)
 
     def calibrated(self, model: Model, keep: Keep = lambda _: True) -> Model:
-        """The model with length-aware Platt scaling on the dev crops that `keep` takes."""
+        """The model with length-aware Platt scaling on the dev crops that `keep` accepts."""
         rows, samples = self._dev.rows(keep)
         margin = np.asarray(self._dev.matrix[rows] @ model.vector + model.intercept)
         length = self._dev.length[rows]

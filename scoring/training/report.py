@@ -21,14 +21,14 @@ Table = Sequence[Mapping[str, Any]]  # rows of one set of columns
 
 
 class TrainingReport(msgspec.Struct, frozen=True):
-    """Everything measured in a training; the JSON beside the weights."""
+    """Everything measured in a training; stored as JSON with the weights."""
 
     digest: str  # SHA-256 of the weights file
-    warning: str  # beside every score of these weights
+    warning: str  # shown with every score of these weights
     threshold: float
     seed: int
     files: dict[str, FileReport]
-    licences: dict[str, int]  # as the texts' sources state them -> texts used
+    licences: dict[str, int]  # licence as stated by the texts' sources -> texts used
     registers: dict[str, int]  # "label/domain" -> texts used
     evaluation: DetectorEvaluation
 
@@ -43,7 +43,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
 
 def warning(evaluation: DetectorEvaluation) -> str:
-    """The warning beside every score of these weights."""
+    """The warning shown with every score of these weights."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
     found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
@@ -58,7 +58,7 @@ def warning(evaluation: DetectorEvaluation) -> str:
 
 
 def _web(evaluation: DetectorEvaluation) -> str:
-    """The share flagged of human web pages: of page sets that no training has seen, or else of sources left out."""
+    """The flagged share of human web pages: of page sets that no training has seen, or else of sources left out."""
     if not evaluation.pages:
         left_out = [row.flagged for row in evaluation.sources if row.web]
         return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"

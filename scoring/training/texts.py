@@ -21,11 +21,11 @@ from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, open_packed
 
 WEB = "web"  # the domain of web pages
-CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
+CROP_WORDS = (150, 500)  # the same for both labels, otherwise the classifier learns length
 _MIN_ASCII = 0.95
 _CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)
 _SAME_OPENING = 300  # normalised characters
-_ASSISTANTS = "2022-12"  # from this month on, an assistant may have written a page
+_ASSISTANTS = "2022-12"  # from this month on, a page may be by an assistant
 
 T = TypeVar("T")
 
@@ -93,12 +93,12 @@ class PageSet(NamedTuple):
     """Main texts of human pages, as words of the normalised text."""
 
     name: str
-    recent: bool  # published after assistants came into use, or at an unknown time: some pages may not be human
+    recent: bool  # published after assistants became common, or at an unknown time: some pages may not be human
     texts: list[list[str]]
 
 
 class PageFile(NamedTuple):
-    """A file of labelled pages: one set, or two where it has dates."""
+    """A file of labelled pages: one set, or two if it has dates."""
 
     name: str
     sets: list[PageSet]

@@ -93,7 +93,7 @@ def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: i
 
 
 def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:
-    """Check that all of them still exist. Raises UnknownTopic."""
+    """Check that all of these partitions still exist. Raises UnknownTopic."""
     marks = ", ".join("?" * len(ids))
     (found,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
     if found < len(ids):

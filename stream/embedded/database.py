@@ -93,7 +93,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
     """Create missing parts. Raises LogUnavailable, LogDamaged (segments without a database too), SchemaTooNew."""
     with translated_errors(folder):
         make_private(folder / SEGMENTS)
-        # In this order: another process may make the database, and then its first segment, meanwhile.
+        # In this order: meanwhile, another process may create the database and then its first segment.
         if _holds_segments(folder) and not _size(folder / DATABASE):
             raise _without_database(folder)
         os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -214,11 +214,11 @@ def row_checksum(content: int, id: int) -> int:
 
 def is_intact(checksum: object, content: int, id: int) -> bool:
     """Whether the checksum matches. Rows of farmwatch 0.1.0 have the checksum of the content only."""
-    return checksum == row_checksum(content, id) or checksum == row_checksum(content, 0)  # seldom both: it is slow
+    return checksum == row_checksum(content, id) or checksum == row_checksum(content, 0)  # rarely both: it is slow
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:
-    """A never used id for a row of `table`: other processes may remember the ids of removed rows."""
+    """An id for a row of `table` that was never used: other processes may remember the ids of removed rows."""
     (number,) = database.execute(
         f"SELECT max(coalesce(max(id), 0), coalesce((SELECT value FROM meta WHERE name = ?), 0)) + 1 FROM {table}",
         (f"last {table}",),

@@ -1,9 +1,9 @@
-"""Erases records of sites with their bytes: in segments, in the database, and in what earlier writes left of both.
+"""Erases records of sites with their bytes: in segments, in the database, and in leftovers of earlier writers.
 
 1. The bytes of large values are overwritten in the segments, then the rows become tombstones without a key. A crash in
-   between leaves rows that are found again.
+   between leaves rows that the next attempt finds.
 2. Bytes of segments that no record refers to are overwritten: an earlier commit may have failed after writing them.
-3. VACUUM builds the database anew, and a checkpoint empties the WAL: deleted and replaced rows leave no bytes.
+3. VACUUM rebuilds the database, and a checkpoint empties the WAL: deleted and replaced rows leave no bytes.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def _blank(partition: int, places: Sequence[Place], database: sqlite3.Connection
 def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
     """Overwrite all bytes of segments that no record refers to. Raises LogUnavailable.
 
-    Bytes behind the committed size may be those of a commit under way, unless no process writes the file.
+    Bytes behind the committed size may belong to an open transaction, unless no process writes the file.
     """
-    database.execute("BEGIN")  # sizes and places of one moment
+    database.execute("BEGIN")  # sizes and places at one moment
     try:
         sizes = database.execute("SELECT id, file, size FROM segments").fetchall()
         places = database.execute(
@@ -141,10 +141,10 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
 
 
 def rebuild(folder: Path, lock_timeout_s: float) -> None:
-    """Build the database file anew, and empty the WAL; readers and writers of other processes wait.
+    """Rebuild the database file and empty the WAL; readers and writers of other processes wait.
 
-    Raises LogUnavailable if that is not possible, for example for want of disk: a copy of the file goes to the
-    temporary folder, another one to the WAL.
+    Raises LogUnavailable if that is not possible, for example on a full disk: a copy of the file goes to the temporary
+    folder, another one to the WAL.
     """
     with translated_errors(folder), contextlib.closing(connect(folder, lock_timeout_s)) as database:
         database.execute("PRAGMA temp_store = FILE")

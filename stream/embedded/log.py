@@ -259,7 +259,7 @@ class EmbeddedLog:
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
-        """See `Log.erase`. Waits for readers; other processes wait while the database is built anew."""
+        """See `Log.erase`. Waits for readers; other processes wait while the database is rebuilt."""
         records = 0
         with self._reader() as reader:
             clear(reader.database, self._writer)  # finish an interrupted removal
@@ -270,13 +270,13 @@ class EmbeddedLog:
                 for partition, keys in of_partitions.items():
                     place = topic.partition_id(partition)
                     records += erase_keys(self._folder, reader.database, self._writer, place, keys)
-                if topic.partitions == 1 and rows:  # control, and others that have no such keys
+                if topic.partitions == 1 and rows:  # control, and others without such keys
                     place, keys = topic.partition_id(0), list(rows)
                     records += erase_keys(self._folder, reader.database, self._writer, place, keys, keep_values=True)
             clear_unnamed(self._folder, reader.database)
             self._retention.remove_segments(reader.database, self._clock())
         with self._lock:
-            self._close_idle()  # no reader of this process keeps the WAL from being emptied
+            self._close_idle()  # so that no reader of this process blocks the WAL from being emptied
         rebuild(self._folder, self._lock_timeout_s)
         return Erased(records)
 

@@ -115,8 +115,8 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
                 self._astray.update(error.args[0])
                 return []
             except kafka_errors.InconsistentGroupProtocolError as error:
-                # Raised if a heartbeat of the previous generation was refused meanwhile: kafka-python
-                # 3.0 then forgets the generation that it is joining, and the broker's answer does not match.
+                # Raised if a heartbeat of the previous generation was refused meanwhile: kafka-python 3.0 then forgets
+                # the generation that it is joining, and the broker's answer does not match.
                 if "SyncGroupResponse" not in str(error):
                     raise
                 return []  # the next poll joins again

@@ -20,12 +20,13 @@ _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
 _LIMITS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms")
 POLICY = "cleanup.policy"
 RETENTION_MS = "retention.ms"
+SEGMENT_MS = "segment.ms"
 _BASES = {RETENTION_MS: 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
 _COMPARED = (POLICY, *_BASES, *_AT_LEAST)
 
 
 def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
-    """All findings; stops at the first question without an answer."""
+    """All findings; stops at the first request without an answer."""
     findings = [("crc32c", True, "in C")]  # otherwise the log would not be open
     try:
         version = site.admin.broker_version()

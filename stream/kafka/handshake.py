@@ -1,8 +1,8 @@
-"""Why a broker that accepts connections does not talk to this client: TLS, SASL mechanism or password.
+"""The reason why a broker that accepts connections refuses this client: TLS, SASL mechanism or password.
 
-kafka-python retries a refused handshake until its time is over, and then says only that it could not bootstrap. So the
-address is asked once more, with two requests of the Kafka protocol: SaslHandshake, which every listener answers, and
-SaslAuthenticate for the mechanism PLAIN.
+kafka-python retries a refused handshake until its time is over, and then reports only that it could not bootstrap. So
+this module connects once more, with two requests of the Kafka protocol: SaslHandshake, which every listener answers,
+and SaslAuthenticate for the mechanism PLAIN.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 _WAIT_S = 3.0
-_ANSWER_BYTES = 65_536  # more is no answer to these requests
+_ANSWER_BYTES = 65_536  # a longer answer is not one to these requests
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
-_NO_SASL, _WRONG_PASSWORD = 34, 58  # error codes: the listener asks for no SASL; user or password are wrong
+_NO_SASL, _WRONG_PASSWORD = 34, 58  # error codes: the listener has no SASL; user or password are wrong
 _HOW = "set kafka.client.security_protocol"
 
 
@@ -24,13 +24,13 @@ class Listener(NamedTuple):
     """A broker's listener."""
 
     tls: bool
-    mechanisms: Sequence[str]  # of SASL; none = it asks for none
+    mechanisms: Sequence[str]  # of SASL; none = the listener has no SASL
 
 
 def refusal(servers: Sequence[str], client: Mapping[str, Any]) -> str:
-    """Why the first server that listens refuses these options of kafka-python, and the setting to change; "" = unknown.
+    """The reason why the first listener refuses these options of kafka-python, and the setting to change; "" = unknown.
 
-    The password is sent to a listener of that protocol alone, and over TLS only if its certificate is trusted.
+    The password is sent only to a listener of that protocol, and over TLS only if its certificate is trusted.
     """
     protocol = client.get("security_protocol", "PLAINTEXT")
     for server in servers:
@@ -58,7 +58,7 @@ def _look(address: tuple[str, int]) -> Listener | None:
     for tls in (None, _unchecked()):
         try:
             with _connect(address, tls) as connection:
-                code, mechanisms = _handshake(connection, "ANY")  # none of this name: all are listed
+                code, mechanisms = _handshake(connection, "ANY")  # an unknown name: all mechanisms are listed
         except (OSError, ValueError, struct.error):
             continue
         return Listener(tls is not None, () if code == _NO_SASL else mechanisms)
@@ -66,7 +66,7 @@ def _look(address: tuple[str, int]) -> Listener | None:
 
 
 def _distrust(address: tuple[str, int], client: Mapping[str, Any]) -> str:
-    """Why this client does not trust the certificate; "" = it does, or it has no answer."""
+    """Why this client does not trust the certificate; "" = it does, or the broker did not answer."""
     try:
         _connect(address, _trusting(client)).close()
     except ssl.SSLError as error:
@@ -98,14 +98,14 @@ def _connect(address: tuple[str, int], tls: ssl.SSLContext | None) -> socket.soc
 
 
 def _trusting(client: Mapping[str, Any]) -> ssl.SSLContext:
-    """Checks certificates as this client does."""
+    """A TLS context that checks certificates as this client does."""
     context = ssl.create_default_context(cafile=client.get("ssl_cafile"))
     context.check_hostname = bool(client.get("ssl_check_hostname", True))
     return context
 
 
 def _unchecked() -> ssl.SSLContext:
-    """Accepts any certificate: nothing secret is sent."""
+    """A TLS context that accepts any certificate; nothing secret is sent over it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -125,7 +125,7 @@ def _handshake(connection: socket.socket, mechanism: str) -> tuple[int, list[str
 
 
 def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    """Send a request; returns the body of the answer. Raises ValueError if it is none of the Kafka protocol."""
+    """Send a request; returns the body of the answer. Raises ValueError for an answer outside the Kafka protocol."""
     request = struct.pack(">hhih", key, version, 1, -1) + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     size, number = struct.unpack(">ii", _receive(connection, 8))

@@ -112,7 +112,7 @@ class KafkaLog:
                     self._producer.kill()
                     raise
                 except Exception:
-                    self._site.forget({record.topic for record in records})  # one may have been removed
+                    self._site.forget({record.topic for record in records})  # one topic may have been removed
                     raise
 
     def join(

@@ -18,7 +18,7 @@ import xxhash
 
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
 
-Clock = Callable[[], int]  # milliseconds since 1970 UTC; a parameter wherever time matters, so that tests can turn it
+Clock = Callable[[], int]  # milliseconds since 1970 UTC; a parameter wherever time matters, so that tests can set it
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
 RECORD_CAP_BYTES = 4 * 1024 * 1024  # spec: record <= 4 MiB
@@ -120,8 +120,8 @@ class Commit:
 class Erased(NamedTuple):
     """The outcome of `Log.erase`."""
 
-    records: int  # that were there
-    gone_at_ms: int = 0  # when the last of them leaves the log; 0 = now
+    records: int  # existing records
+    gone_at_ms: int = 0  # when the last leaves; 0 = all have left; a compacted topic on Kafka has no date
 
 
 class StateReader(Protocol):

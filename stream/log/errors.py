@@ -10,7 +10,7 @@ class StreamError(FarmwatchError):
 
 
 class Fenced(StreamError):
-    """Another member owns the partition now; nothing became visible. The loop joins anew, the operator does nothing."""
+    """Another member owns the partition now; nothing became visible. The loop rejoins, the operator does nothing."""
 
     retriable = True
 

@@ -28,6 +28,6 @@ def travelling(topic: str, partition: int, headers: Headers) -> Output:
 
 
 def started_at(message: Message) -> int | None:
-    """When the heartbeat started, ms; None where the header is no number."""
+    """When the heartbeat started, ms; None if the header is not a number."""
     value = message.headers[HEADER]
     return int(value) if value.isascii() and value.isdigit() else None

@@ -29,10 +29,10 @@ from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
 log = structlog.get_logger(__name__)
-# While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and
-# how long for that and for records where it reads ahead: a finished batch may have to wait so long.
+# Waits during slow work: for its end before the partitions are paused, and after that; and for its end and for records
+# while the loop reads ahead, which is how long a finished batch may wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
-_OBJECTS = 10_000  # new objects between two looks for cycles: more than a batch holds; Python's own number is 700
+_OBJECTS = 10_000  # new objects between two garbage collections: more than a batch holds; Python's own number is 700
 
 
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,12 +75,12 @@ class StageLoop:
         self._breaker = Breaker(window=s.breaker_window, share=s.breaker_share, least=s.breaker_least)
         self._worker = ThreadPoolExecutor(stage.ahead, thread_name_prefix=f"{stage.name}-prepare")
         self._prepares = type(stage).prepare is not Stage.prepare
-        self._ahead: deque[InFlightBatch] = deque()  # read behind the batch at hand, in order
+        self._ahead: deque[InFlightBatch] = deque()  # read after the current batch, in order
         self._drain_until: float | None = None
         self._owned: dict[int, int] = {}
         self._attempt = 1
         self._lag_at = -s.lag_every_s
-        self._waiting = 0  # records behind, when last measured
+        self._waiting = 0  # the last measured lag, in records
         self._advanced = 0  # last answer of `Stage.advanced`
         self._cpu = LogCpu(metrics)
         self._memory = StateMemory()
@@ -285,7 +285,7 @@ class StageLoop:
         self._member.resume()
 
     def _forget_lag(self) -> None:
-        """Partitions that moved away are shown by their new owner."""
+        """Remove the lag of partitions that moved away: their new owner shows it."""
         for gauge in ("log_lag_records", "log_lag_seconds"):
             self._metrics.clear(gauge)
         self._lag_at = -self._settings.lag_every_s

@@ -1,7 +1,7 @@
-"""All metrics of farmwatch in one table, the meter that holds a batch's counts back until its commit, the log's CPU.
+"""All metrics of farmwatch in one table; the meter that delays a batch's counts until its commit; the log's CPU.
 
 Labels are bounded: topics, stages, rules, outcomes; never a URL or a site. `run` is bounded by the number of runs; the
-series of one stay until the process ends.
+series of a run stay until the process ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Spec(NamedTuple):
 
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SHARE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-# Probabilities, the scale of Binoculars (.5 to 1.5, its two published thresholds among them), that of Fast-DetectGPT.
+# Probabilities, the scale of Binoculars (.5 to 1.5, with its two published thresholds), that of Fast-DetectGPT.
 _SCORES = (
     *(-5.0, -2.0, -1.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8),
     *(0.8536432310785527, 0.875, 0.9, 0.9015310749276843, 0.925, 0.95, 0.975, 1.0),
@@ -148,14 +148,14 @@ SPECS: tuple[Spec, ...] = (
 P = ParamSpec("P")
 T = TypeVar("T")
 _LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
-_TIMED = 17  # reads of state; a prime, for stages read in turns of two, four and more
+_TIMED = 17  # reads of state; a prime, for stages that read in turns of two, four and more
 _TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
 _Labelled = tuple[str, tuple[tuple[str, str], ...]]  # a metric's name, and one set of its labels
 _KINDS: dict[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
 
 class Metrics:
-    """The metrics of one process, on a registry of its own; no globals."""
+    """The metrics of one process, on its own registry; no globals."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
@@ -178,24 +178,24 @@ class Metrics:
         self._child(name, labels).observe(value)
 
     def clear(self, name: str) -> None:
-        """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""
+        """Remove all label sets of a gauge before it is set again; other threads may add label sets meanwhile."""
         self._metrics[name].clear()
         for key in list(self._children):
             if key[0] == name:
                 self._children.pop(key, None)
 
     def touch(self, name: str, **labels: str) -> None:
-        """Export a known label set as zero before anything happened."""
+        """Export a known label set as zero before its first event."""
         self._child(name, labels)
 
     def watch(self, name: str, value: Callable[[], float], **labels: str) -> None:
-        """Ask for a gauge's value whenever it is exposed; `value` must not raise."""
+        """Read a gauge's value whenever it is exposed; `value` must not raise."""
         self._child(name, labels).set_function(value)
 
     def _child(self, name: str, labels: dict[str, str]) -> Any:
         key = (name, tuple(labels.items()))
         child = self._children.get(key)
-        if child is None:  # the library looks it up, too, at several times the cost
+        if child is None:  # the library looks it up too, at several times the cost
             metric = self._metrics[name]
             if "run" in labels:
                 labels["run"] = shown_run(labels["run"])
@@ -236,16 +236,16 @@ class Meter:
 
 
 class LogCpu:
-    """Counts the CPU time that the log costs a process; used from the loop's thread only.
+    """Counts the log's CPU time in a process; used from the loop's thread only.
 
-    In that thread it is measured by operation, reads of state on a sample; the log's own threads are added.
-    The share of `process_cpu_seconds_total` is the cost of exactly-once.
+    In that thread it is measured by operation, and reads of state by a sample; the log's own threads are added. The
+    share of `process_cpu_seconds_total` is the cost of exactly-once.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._threads: dict[int, float] = {}
-        self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
+        self._state_s = 0.0  # time of reads of state that is not counted yet: a count costs as much as a read
         self._reads = 0
 
     @contextmanager
@@ -260,7 +260,7 @@ class LogCpu:
                 self._state_s = 0.0
 
     def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
-        """`read`, of which one call in _TIMED is timed and counts for all: the clock can cost as much as a read."""
+        """`read`, timed in one of _TIMED calls, which counts for all, because the clock can cost as much as a read."""
 
         def call(*args: P.args, **options: P.kwargs) -> T:
             self._reads += 1
@@ -275,7 +275,7 @@ class LogCpu:
         return call
 
     def look_at_threads(self) -> None:
-        """Count the time of the log's own threads since the last look (Linux; nothing elsewhere)."""
+        """Count the time of the log's own threads since the last call (on Linux; elsewhere nothing)."""
         for thread in threading.enumerate():
             number = thread.native_id
             if number is None or not any(part in thread.name for part in _LOG_THREADS):

@@ -71,11 +71,11 @@ class Stage:
     run: str = ""  # the stage's run; "" = none, the records name theirs
     inputs: Mapping[str, type[Record]]  # topic -> its records
     background: Collection[str] = ()  # inputs read only while no other input waits
-    forward: str | None = None  # the topic on which heartbeats travel on
+    forward: str | None = None  # the topic to which heartbeats are passed
     heartbeat_input: str | None = None  # the one input whose heartbeats count; None = any, "" = none
     store: str | None = None  # name of the keyed state
     poll_s: float = 0.5  # longest wait for input before the next tick
-    max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch
+    max_records: int = 1000  # of a batch; fewer for slow stages, because a crash repeats a batch
     ahead: int = 1  # batches with concurrent slow work: `prepare` is called from this many threads
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:

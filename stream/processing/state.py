@@ -51,7 +51,7 @@ class KeyedState:
         found = [(key, value) for key, value in staged if value is not None]
         read_past = min(len(staged) - len(found), _READ_PAST)
         found.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
-        found.sort()  # no key is there twice
+        found.sort()  # each key occurs once
         return found[:limit]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
@@ -61,7 +61,7 @@ class KeyedState:
             if change.due_at is not None and change.value is not None
         ]
         staged = sorted(row for row in timed if row[0] <= now_ms)
-        # what has a due time now, had one before: as many rows stand in the way
+        # rows that have a due time now had one before, and as many rows are in the way
         merged = heapq.merge(self._due_committed(now_ms, limit, len(timed)), staged)
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
@@ -104,7 +104,7 @@ class KeyedState:
             yield key, self._staged[key].value
 
     def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
-        """The first `limit` committed rows that are due and not staged; at first `spare` rows more are read."""
+        """The first `limit` committed rows that are due and not staged; at first, `spare` more rows are read."""
         wanted = limit + spare
         while True:
             rows = self._committed.due(now_ms, wanted)
@@ -114,7 +114,7 @@ class KeyedState:
             wanted += max(limit, len(rows))
 
     def _scan_committed(self, prefix: bytes, limit: int, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Committed rows without the staged keys, read on page by page where staged deletions thin them out."""
+        """Committed rows without the staged keys, read page by page if staged deletions leave too few."""
         while True:
             rows = self._committed.scan(prefix, limit, after)
             for key, value in rows:
@@ -125,7 +125,7 @@ class KeyedState:
             after = rows[-1][0]
 
 
-_Values = OrderedDict[bytes, bytes | None]  # None: the key is not there
+_Values = OrderedDict[bytes, bytes | None]  # None: the key does not exist
 
 
 def _keep(values: _Values, key: bytes, value: bytes | None) -> None:

@@ -41,23 +41,23 @@ class Forgotten:
         self._rows = ControlRows(log)
         self._secret = b""
         self._entries: dict[str, ForgottenHost] = {}
-        self.version = 0  # grows with each host
+        self.version = 0  # the number of hosts
         self.refresh()
 
     def refresh(self) -> bool:
         """Read new rows; True if they name a host for the first time. Raises BadRecord, SchemaTooNew."""
-        before, known = self.version, set(self._entries)
         for message in self._rows.new():
             if message.key.startswith(_KEY) and message.value is not None:
                 self._take(message)
-        self.version += len(self._entries.keys() - known)
-        if before != self.version:
-            self._covers = lru_cache(_HOSTS)(self._find)
-        return before != self.version
+        if self.version == len(self._entries):
+            return False
+        self._covers = lru_cache(_HOSTS)(self._find)  # before the version: who sees that asks about the new hosts
+        self.version = len(self._entries)
+        return True
 
     def covers(self, host: str) -> bool:
         """Whether a host is forgotten."""
-        return bool(self._entries) and self._covers(host)
+        return self.version > 0 and self._covers(host)
 
     @property
     def is_pending(self) -> bool:

@@ -54,7 +54,7 @@ class Page(Record, frozen=True, kw_only=True):
     status: int = 0  # HTTP; 0 = no answer
     headers: dict[str, str] = {}  # content-type, last-modified, etag, x-robots-tag, …
     content_type: str = ""
-    encoding: str = ""  # name of the charset that was decided
+    encoding: str = ""  # the decided charset
     body: bytes = b""  # zstd of the decoded (inflated) bytes as sent
     body_bytes: int = 0  # before zstd
     truncated: bool = False
@@ -63,8 +63,8 @@ class Page(Record, frozen=True, kw_only=True):
     found_by: str = "hit"  # hit | sitemap | link | import
     opt_out: list[str] = []  # opt-out signals seen on the page
     hits: list[str] = []  # ids of the hits with this URL
-    address: str = ""  # IP address that answered; "" = none, or not known
-    first_at: int = 0  # fetch time of the first page that was crawled of the site; 0 = it is not crawled
+    address: str = ""  # IP address that answered; "" = none, or unknown
+    first_at: int = 0  # fetch time of the first crawled page of the site; 0 = it is not crawled
 
 
 class Features(Record, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     digest: str = ""  # of the ruleset
     epoch: str = ""
     extract_path: str = ""
-    text_digest: str = ""  # of the text that is scored, see the ruleset's `scores`
+    text_digest: str = ""  # of the scored text, see the ruleset's `scores`
     fetched_at: int = 0
     judged_at: int = 0
     run: str = "live"
@@ -125,11 +125,11 @@ class ScoreRequest(Record, frozen=True, kw_only=True):
     text: str
     fetched_at: int = 0
     run: str = "live"
-    detector: str = ""  # identity that is wanted; "" = all that SCORE runs
+    detector: str = ""  # the wanted identity; "" = all detectors of SCORE
 
 
 class Score(Record, frozen=True, kw_only=True):
-    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
+    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None if it abstains."""
 
     page_id: str
     fetch_id: str
@@ -147,7 +147,7 @@ class Score(Record, frozen=True, kw_only=True):
 class SiteState(Record, frozen=True, kw_only=True):
     """The site verdict of a term and its evidence: the newest term on `sites`, earlier ones on `sites.terms`.
 
-    `id` is the site. Rows of earlier terms leave out what search results say of the site.
+    `id` is the site. Rows of earlier terms omit the data from search results.
     """
 
     verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
@@ -168,7 +168,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     hits: int = 0
     updated_at: int = 0
     run: str = "live"
-    method: str = "sprt"  # how the verdict was found: sprt | gaussian | deciles
+    method: str = "sprt"  # method of the verdict: sprt | gaussian | deciles
     mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
@@ -177,6 +177,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     term_start: int = 0  # ms; 0 = an older row, or a site that is not crawled: its term has no end
     term_end: int = 0
     epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
+    former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -207,7 +208,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
     answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
-    share_low_once: float | None = None  # valid at a time that was fixed before; older points have none
+    share_low_once: float | None = None  # valid at a time fixed in advance; older points have none
     share_high_once: float | None = None
     epoch: str = ""  # feature epoch of the live run at this time; older points have none
 
@@ -264,7 +265,7 @@ _KINDS: dict[str, type[Record]] = {
 
 
 def kind_of(topic: str) -> type[Record] | None:
-    """The records of a topic, also of a run's own (`verdicts.NAME`); None if it has none of these."""
+    """The record type of a topic, also of a run's own (`verdicts.NAME`); None if it has none of these."""
     return next((_KINDS[name] for name in (topic, topic.rpartition(".")[0]) if name in _KINDS), None)
 
 

@@ -34,7 +34,7 @@ ON_KAFKA = {name: limits._replace(size_bytes=0) for name, limits in ON_ONE_MACHI
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What topics keep: so many days, so many bytes in all partitions (0: no limit); null: see docs/how-to/disk.md."""
+    """Limits of topics, in days and in bytes of all partitions (0: no limit); null: see docs/how-to/disk.md."""
 
     hits_days: HitDays | None = None  # days that a hit is kept
     hits_bytes: TopicBytes | None = None  # most bytes of hits

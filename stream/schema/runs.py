@@ -23,9 +23,9 @@ from stream.schema.topics import (
     site_memory,
 )
 
-LIVE = "live"  # in the log: the run that it begins with, and the alias; in a command: the run that is live
-FIRST = "first"  # for users: the run that the log begins with
-BEFORE = "before"  # in a command: the run that was live before
+LIVE = "live"  # in the log: the run that it begins with, and the alias; in a command: the live run
+FIRST = "first"  # for users: the first run of the log
+BEFORE = "before"  # in a command: the previous live run
 LAYOUT = 2  # the newest that this code reads, see `Run`
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
 RESERVED = frozenset({LIVE, FIRST, BEFORE, "now", "earliest", "follow", "terms"})
@@ -39,13 +39,13 @@ def shown_run(run: str) -> str:
 class RunNames(NamedTuple):
     """The topics, stores and groups of a run."""
 
-    features: str  # topic that is judged
+    features: str  # topic of the judged features
     verdicts: str
     sites: str
     terms: str  # rows of earlier terms
     requests: str  # topic of score requests
     tally_store: str
-    measure_group: str  # that fills `features`
+    measure_group: str  # the group that fills `features`
     judge_group: str
     tally_group: str
 
@@ -114,25 +114,25 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     features: str = FEATURES  # topic that is judged
     remeasures: bool = False  # `features` is its own, measured from `pages`
     why_source: str = ""  # reason for starting at features or at pages
-    start: dict[str, list[int]] = {}  # topic -> first offsets; a topic that is not there is read from its beginning
+    start: dict[str, list[int]] = {}  # topic -> first offsets; a missing topic is read from its beginning
     stop: dict[str, list[int]] = {}  # topic -> offsets to stop at; empty = it follows
-    from_at: int = 0  # the window as asked for; 0 = earliest
+    from_at: int = 0  # the requested window; 0 = earliest
     to_at: int = 0  # 0 = follows
     state: str = RunStatus.RUNNING
     created_at: int = 0
     created_by: str = ""
     why: str = ""
-    began_at: int = 0  # when the process at work on it began, and how many records were done then: for the rate
+    began_at: int = 0  # when the present process began, and the records done then: for the rate
     began_done: int = 0
-    began_effort: float = 0.0  # and what they had cost, for the time left
-    gaps: list[Gap] = []  # when it began, in its window; when it was resumed, in what was left to read
+    began_effort: float = 0.0  # and their cost, for the time left
+    gaps: list[Gap] = []  # at its begin, in its window; at a resume, in the unread rest
     ended_at: int = 0
-    articles: int | None = None  # as its rows had them when it was done last, and of these without a score
+    articles: int | None = None  # from its rows when it was last done, and those without a score
     unscored: int | None = None
-    site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
-    error: str = ""  # that ended its last process; "" = none
-    measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
-    earlier_epochs: dict[str, int] = {}  # of the features that it judged before -> when the next one began, ms
+    site_method: str = ""  # the site method with its numbers, as text; "" = as configured
+    error: str = ""  # the error that ended its last process; "" = none
+    measured_by: dict[str, str] = {}  # settings of its feature epoch that are not the defaults
+    earlier_epochs: dict[str, int] = {}  # of the features that it judged before -> when the next epoch began, ms
 
     @property
     def shown(self) -> str:
@@ -155,9 +155,9 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 
     v: int = 1
     run: str = LIVE
-    before: str = ""  # the run that was live before: `cutover --back` goes there
+    before: str = ""  # the previous live run: `cutover --back` goes there
     at: int = 0
-    number: int = 0  # of the cutover that made it; 0 = none did
+    number: int = 0  # of the cutover that made it live; 0 = none did
 
 
 class Cutover(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live req
 SITE_TERMS = "sites.terms"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
-UNFINISHED = "unfinished-copy"  # there while `farmwatch copy` fills the log
-RETRIES = "retries"  # dead letters that an operator retried or dropped; the live stages read it beside their inputs
+UNFINISHED = "unfinished-copy"  # exists while `farmwatch copy` fills the log
+RETRIES = "retries"  # dead letters that an operator retried or dropped; the live stages read it besides their inputs
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 SETTING_OF = {  # topics that lose records by time and size -> their name in [retention]
     HITS: "hits",

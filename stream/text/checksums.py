@@ -1,4 +1,4 @@
-"""SHA256SUMS: the checksums of a folder's files, as `sha256sum -c` reads them. Written last, it marks the end."""
+"""SHA256SUMS: the checksums of a folder's files, as `sha256sum -c` reads them. It is written last and marks the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def digest_of(path: Path) -> str:
 
 
 def write_sums(folder: Path, digests: Mapping[str, str]) -> None:
-    """Write SHA256SUMS into `folder`, at once: `digests` has a path below it and a digest. Raises OSError."""
+    """Write SHA256SUMS into `folder` atomically: `digests` has paths below it and their digests. Raises OSError."""
     unfinished = folder / f"{SUMS}.new"
     with unfinished.open("w", encoding="utf-8") as file:
         file.writelines(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))

@@ -1,15 +1,15 @@
-"""Ids that users give: texts, or whole numbers, which are read as texts."""
+"""Ids from users: texts, or whole numbers, which are read as texts."""
 
 from __future__ import annotations
 
 import msgspec
 
 Ident = str | int
-"""The type of an id in a JSON line; `str` makes the text of it."""
+"""The type of an id in a JSON line; `str` gives its text."""
 
 
 def ident_of(value: object) -> str:
-    """An id as text. Raises ValueError for any other value; its text is the end of a sentence."""
+    """An id as text. Raises ValueError for any other value; its text ends a sentence."""
     try:
         return str(msgspec.convert(value, Ident))
     except msgspec.ValidationError:

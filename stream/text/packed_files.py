@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
-_WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
+_WINDOW_BYTES = 2**27  # the window of `zstd --long`; a file that needs more memory is refused
 _SUFFIXES = (".zst", ".gz")
 _PIECE_BYTES = 2**17
 _ZST_PIECE_BYTES = 2**10  # inflates to 32 MiB at most
@@ -50,7 +50,7 @@ def _inflated(raw: BinaryIO, packing: str) -> BinaryIO:
 
 
 def unpacked_name(file: Path) -> str:
-    """The file's name without the suffix of its packing."""
+    """The file's name without its compression suffix."""
     return file.stem if file.suffix.lower() in _SUFFIXES else file.name
 
 
@@ -59,7 +59,7 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 
 def _check_zst(raw: BinaryIO) -> None:
-    """Raise ZstdError where the file is damaged, or its last frame is cut short, which the stream reader lets pass."""
+    """Raise ZstdError if the file is damaged or its last frame is cut, which the stream reader accepts."""
     inflate = None
     while piece := raw.read(_ZST_PIECE_BYTES):
         while piece:

@@ -1,6 +1,6 @@
 """Types of bounded numbers for settings.
 
-msgspec checks them where a configuration is read, and docs/reference/configuration.md shows them.
+msgspec checks them when a configuration is read, and docs/reference/configuration.md shows them.
 """
 
 from __future__ import annotations

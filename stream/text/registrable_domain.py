@@ -1,6 +1,6 @@
 """The registrable domain of a host, by the Public Suffix List with its private suffixes.
 
-`a.blogspot.com` is a domain of its own, because anybody may register under `blogspot.com`; the domain of
+`a.blogspot.com` is a registrable domain, because anyone may register under `blogspot.com`; the domain of
 `shop.example.co.uk` is `example.co.uk`. An IP literal, a single label and a public suffix are their own domains.
 """
 
@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 
 from publicsuffixlist import PublicSuffixList
 
-_HOSTS = 65_536  # remembered; about 10 MB
+_HOSTS = 65_536  # cached results; about 10 MB
 
 
 @lru_cache(_HOSTS)
@@ -25,5 +25,5 @@ def registrable_domain(host: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list that comes with the package, read on first use."""
+    """The list that is part of the package, read on first use."""
     return PublicSuffixList()

@@ -1,7 +1,7 @@
 """Times that users write: one parser and one range for every input. docs/reference/formats.md shows the forms.
 
 A time is ISO 8601, extended (2026-11-22T10:00:00+01:00) or basic (20261122T100000Z), or digits since 1970: 9 or 10 are
-seconds, 12 or 13 milliseconds. No text is both within the range: 8 digits are a day. Without an offset it is UTC.
+seconds, 12 or 13 milliseconds. No text within the range is both: 8 digits are a day. Without an offset it is UTC.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 EARLIEST_MS = 788_918_400_000  # 1995-01-01: no search engine returned anything before
-AHEAD_MS = 86_400_000  # how far clocks may differ, and days begin earlier in the east
+AHEAD_MS = 86_400_000  # clocks may differ this much, and days begin earlier in the east
 FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or seconds (10 digits) or milliseconds (13 digits) since 1970"
 
 _DAY = r"(?:\d{4}-\d\d-\d\d|\d{8})"
@@ -19,11 +19,11 @@ _ISO = re.compile(rf"{_DAY}(?:[Tt ]\d[\d:.,]*(?:[Zz]|[+-]\d[\d:]*)?)?", re.ASCII
 _SINCE_1970 = re.compile(r"(\d{9,10}|\d{12,13})(?:\.(\d+))?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_SHOWN = 40  # characters of a value that an error repeats
+_SHOWN = 40  # characters of a value that an error shows
 
 
 def read_time(value: object, now_ms: int, *, may_come: bool = False) -> int:
-    """Milliseconds since 1970 of a text or number; `may_come`: any future time. ValueError ends a sentence."""
+    """Milliseconds since 1970 of a text or number; `may_come` allows any future time. ValueError ends a sentence."""
     at_ms = _read(value)
     latest_ms = now_ms + AHEAD_MS
     if at_ms < EARLIEST_MS or (at_ms > latest_ms and not may_come):
@@ -33,14 +33,14 @@ def read_time(value: object, now_ms: int, *, may_come: bool = False) -> int:
 
 
 def read_day(text: str, now_ms: int, *, may_come: bool = False) -> date:
-    """A day such as 2026-11-22 or 20261122. Raises ValueError as `read_time`, and for a time of a day."""
+    """A day such as 2026-11-22 or 20261122. Raises ValueError as `read_time`, also for a time of day."""
     if not is_day(text):
         raise ValueError(f"is {text[:_SHOWN]!r}, not a day: write it as 2026-11-22")
     return (_EPOCH + read_time(text, now_ms, may_come=may_come) * _MILLISECOND).date()
 
 
 def is_day(text: str) -> bool:
-    """Whether the text has the form of a whole day."""
+    """Whether the text has the form of a day."""
     return _IS_DAY.fullmatch(text.strip()) is not None
 
 

@@ -29,13 +29,13 @@ class ConfigError(FarmwatchError):
 
 
 class UsageError(FarmwatchError):
-    """The arguments of a command do not fit together. The operator reads `--help`."""
+    """The arguments of a command contradict each other. The operator reads `--help`."""
 
     exit = Exit.USAGE
 
 
 class NotFound(FarmwatchError):
-    """Something named is not in the log or on disk. The operator checks the name and the log."""
+    """A named thing is not in the log or on disk. The operator checks the name and the log."""
 
     exit = Exit.PROBLEM
 

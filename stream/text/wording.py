@@ -36,7 +36,7 @@ def lasting(span_s: float) -> str:
 
 
 def when(at_ms: int, now_ms: int) -> str:
-    """A moment beside now: `now`, `in 3 min`, `3 min ago`."""
+    """A moment relative to now: `now`, `in 3 min`, `3 min ago`."""
     if abs(at_ms - now_ms) < 50:
         return "now"
     span = lasting(abs(at_ms - now_ms) / 1000)
@@ -58,7 +58,7 @@ def size(size_bytes: float) -> str:
 
 
 def queue_in_words(queued: Mapping[str, int]) -> str:
-    """URLs by the queue in which they wait: 3 of hits, 12 of links, 1 again."""
+    """URLs by their queue: 3 of hits, 12 of links, 1 again."""
     return ", ".join(
         f"{count} again" if name == "again" else f"{count} of {name}" for name, count in queued.items() if count
     )

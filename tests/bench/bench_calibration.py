@@ -1,7 +1,7 @@
-"""How often calibration's intervals hold the true false-positive rate, by site and by page, where a site's pages agree.
+"""Coverage of calibration's intervals for the true false-positive rate, by site and by page, if pages of a site agree.
 
-Run by `python -m tests.bench.bench_calibration [rounds a setting, default 400]`. Nothing here is about time. The peer
-of the clustered interval is the exact one that takes every page for an independent text. Scores are normal, so the
+Run by `python -m tests.bench.bench_calibration [rounds a setting, default 400]`. No times are measured. The clustered
+interval is compared with the exact one that takes every page for an independent text. Scores are normal, so that the
 true rate beyond any threshold is known; pages of a site correlate by `rho`.
 """
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def coverage(rng: np.random.Generator, sites: int, rho: float, fpr: float, rounds: int) -> tuple[float, float]:
-    """Shares of calibrations whose interval holds the true rate, clustered by site and not."""
+    """Shares of calibrations whose interval covers the true rate, clustered by site and not."""
     held = [0, 0]
     for _ in range(rounds):
         of = np.repeat(np.arange(sites), rng.integers(15, 60, sites))

@@ -1,9 +1,10 @@
 """Coverage of the intervals of `farmwatch compare`, by simulation: the table of docs/explanation/compare.md.
 
-Run by `python -m tests.bench.bench_compare [samples, default 1000]`: some minutes. Coverage is the share of samples
-of sites whose 95% interval holds the true difference of two rulesets, at RESAMPLES resamples each; with 1,000 samples a
-coverage of .95 has a standard error of .007. Rates of sites take three times as many. Samples of the first six lines
-are those of the tests, which ask for .94 with fewer of them. In brackets the mean width of the interval, in points.
+Run by `python -m tests.bench.bench_compare [samples, default 1000]`; it takes some minutes. Coverage is the share of
+samples of sites whose 95% interval covers the true difference of two rulesets, at RESAMPLES resamples each; with 1,000
+samples a coverage of .95 has a standard error of .007. Rates of sites take three times as many. The first six lines use
+the samples of the tests, which require .94 with fewer samples. The mean width of the interval, in points, is in
+brackets.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from tests.bench.timing import argument
 from tests.support.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
 
 SIZES = (20, 40, 150, 600, 2000)
-_PAGES_SIZES = SIZES[:-1]  # a sample of 2,000 sites, no two of them alike, takes a second
+_PAGES_SIZES = SIZES[:-1]  # a sample of 2,000 different sites takes a second
 
 
 class Row(NamedTuple):
     """A line of the table: a change of rules."""
 
     title: str
-    probabilities: list[float] | None = None  # of sites that have a verdict
-    shares: tuple[float, float, float, float] | None = None  # of sites that have pages
+    probabilities: list[float] | None = None  # of sites with a verdict
+    shares: tuple[float, float, float, float] | None = None  # of sites with pages
     uneven: bool = False  # a few sites have most of the pages
 
 

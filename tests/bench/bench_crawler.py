@@ -1,12 +1,12 @@
-"""Pages per CPU-second of the crawler beside its peers: the same pages, the same server in another process, one run.
+"""Pages per CPU-second of the crawler and its peers: the same pages, the same server in another process, one run.
 
     python -m tests.bench.bench_crawler [sites] [rounds]
 
-Each contender is a process of its own, and only its CPU time counts (user and system, all threads and children). The
-rounds are interleaved. The server is the witness that each fetched the 40 different pages of every site. Rows: raw
+Each contender is a separate process, and only its CPU time counts (user and system, all threads and children). The
+rounds are interleaved. The server checks that each contender fetched the 40 different pages of every site. Rows: raw
 aiohttp (get and read), our fetch path (guard, DNS, gate, redirects, inflating, charset, zstd, envelope), our whole
 stage on the embedded log (frontier, robots.txt, links, commits), Scrapy and Crawlee with links followed; the frugal
-Scrapy asks for robots.txt, and extracts no more links of a site than it wants pages.
+Scrapy requests robots.txt, and extracts no more links of a site than it needs pages.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Resident memory of a crawl as it goes on: the whole stage on the embedded log, 64 requests in flight, in one process.
+"""Resident memory during a crawl: the whole stage on the embedded log, 64 requests in flight, in one process.
 
     python -m tests.bench.bench_crawler_memory [pages, default 100000]
 
-Sites of 40 pages each, links followed, from a server in another process. The figures are of everything: Python with its
-modules, the fetches, the stage, the metrics and the embedded log with its caches. `anonymous` is what the process has
-written; the rest is files that are mapped (modules, and the database's index of its write-ahead log).
+Sites have 40 pages each, links are followed, and the server is another process. The figures include Python with its
+modules, the fetches, the stage, the metrics and the embedded log with its caches. `anonymous` is the memory that the
+process has written; the rest is mapped files (modules, and the database's index of its write-ahead log).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.bench.timing import argument, memory_mib
 
 _STEPS = 10
 _GOAL_MIB = 200
-_CACHE_MIB = 16  # of a connection to the database, at most (stream/embedded/database.py)
+_CACHE_MIB = 16  # per connection to the database, at most (stream/embedded/database.py)
 
 
 def main() -> None:

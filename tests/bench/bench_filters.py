@@ -1,7 +1,7 @@
-"""What measuring costs: MEASURE beside bare Trafilatura, extractors by the labels, chunking, workers, memory.
+"""The cost of measuring: MEASURE and bare Trafilatura, extractors by the labels, chunking, workers, memory.
 
-Needs the labelled pages (FARMWATCH_TEST_DATA). CPU seconds of one core; both measure the same pages, round by round.
-Names of tables as arguments print only these.
+Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core; both measure the same pages, round by
+round. Names of tables as arguments print only these.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Here(ExtractionPool):
 
 
 class _Measure:
-    """MEASURE on one record after another: decoding, the stage, its outputs encoded. Left out: log and pipes."""
+    """MEASURE on one record after another: decoding, the stage, encoding of its outputs; without the log and pipes."""
 
     def __init__(self) -> None:
         settings = MeasureSettings()
@@ -97,10 +97,10 @@ class _Measure:
 
 
 def bench_measure(pages: list[Page]) -> None:
-    """Everything of MEASURE but the log, from a page record to its features record, beside one bare Trafilatura call.
+    """MEASURE without the log, from page record to features record, and one bare Trafilatura call.
 
-    Same pages, same options, in turn; the garbage collector leaves alone what is loaded, as in a worker process, on
-    both sides. The pages are of the sites that they are from: most are the only one of their site here.
+    Both have the same pages and options, in turn; on both sides the garbage collector ignores loaded objects, as in a
+    worker process. The pages have their own sites: most are the only page of their site here.
     """
     records = [encode(page) for page in pages]
     inflate = zstandard.ZstdDecompressor()
@@ -115,7 +115,8 @@ def bench_measure(pages: list[Page]) -> None:
     for _ in range(ROUNDS):
         whole = _Measure()
         for first in range(len(pages)):
-            # In turn, so that a busy machine slows both; half a round apart, so that no lines are cached by the other.
+            # In turn, so that a busy machine slows both; half a round apart, so that neither finds the other's cached
+            # lines.
             second = (first + len(pages) // 2) % len(pages)
             record, html = records[first], htmls[second]
             ours[first] = min(ours[first], cpu_s(lambda: whole(record)))  # noqa: B023  # called at once
@@ -180,7 +181,7 @@ def bench_chunking(texts: list[bytes]) -> None:
 
 
 def bench_workers(pages: list[RawPage]) -> None:
-    """Wall time of the pool with one and two workers, and how long a worker takes to be ready."""
+    """Wall time of the pool with one and two workers, and a worker's time to be ready."""
     print("\nworkers (wall clock)")
     times = []
     for workers in (1, 2):
@@ -197,7 +198,7 @@ def bench_workers(pages: list[RawPage]) -> None:
 
 
 def bench_memory(pages: list[RawPage]) -> None:
-    """Resident memory of one worker that is not recycled, every 500 of 5,000 pages; the largest page comes first."""
+    """Resident memory of one worker without recycling, every 500 of 5,000 pages; the largest page comes first."""
     pool = ExtractionPool(MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120))
     ordered = sorted(pages, key=lambda page: -len(page.body))[:20] + pages
     series = []

@@ -1,13 +1,12 @@
-"""What a claim costs in frontiers of 10,000 to 10 million URLs on disk: it should not depend on their size.
+"""The cost of a claim in frontiers of 10,000 to 10 million URLs on disk, which should not depend on their size.
 
     python -m tests.bench.bench_frontier [largest number of URLs, default 10000000] [FOLDER]
 
-On the state of both logs. `claim` is what it takes to find what is due and claim it, wall-clock time: the goal is about
-that. `CPU` is of the whole way of a page through CRAWL's state: found due, claimed, its answer applied with its links,
-both committed; `rest` the wall-clock time of that but for the claim, and `commit` of the commits in it. `warm`: the
-system has written the files, and holds them in memory as far as it can; `cold`: it was asked to drop them, and the
-database is opened anew.
-FOLDER takes 8 GB for ten million URLs, removed at the end.
+It runs on the state of both logs. `claim` is the wall-clock time to find a due site and claim it, which the goal is
+about. `CPU` is for a page's whole way through CRAWL's state: found due, claimed, its answer applied with its links,
+both committed; `rest` is the wall-clock time of that without the claim, and `commit` that of its commits. `warm`: the
+system has written the files and keeps them in memory as far as it can; `cold`: it was asked to drop them, and the
+database is opened again. FOLDER takes 8 GB for ten million URLs, removed at the end.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from tests.bench.frontier_builder import (
 from tests.bench.timing import argument, wall_and_cpu_s
 
 SMALLEST = 10_000
-_CLAIMS = 128  # a build of the smallest size has 170 sites, and none is claimed twice
+_CLAIMS = 128  # the smallest frontier has 170 sites, and none is claimed twice
 _ROUNDS = 5
 _AT_ONCE = 64
 _GOAL = 1.5
@@ -49,7 +48,7 @@ _BODY = "".join(f'<a href="/articles/{n:09}/found.html">An article</a>\n' for n 
 
 @dataclass(slots=True)
 class Cost:
-    """Of one page, in microseconds."""
+    """Cost per page, in microseconds."""
 
     claim: float  # wall
     cpu: float  # of all
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Cost, Cost]:
-    """Build a frontier and claim from it, warm and cold; a small one is built anew where its sites are used up."""
+    """Build a frontier and claim from it, warm and cold; a small one is built again once its sites are used up."""
     settings = CrawlSettings(contact="https://crawler.example/about")
     now_ms = int(time.time() * 1000)
     small = size == SMALLEST
@@ -118,7 +117,7 @@ def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Co
 
 
 def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
-    """Claim and apply, _AT_ONCE sites under way, each of them once."""
+    """Claim and apply, with _AT_ONCE sites in flight, each of them once."""
     robots = RobotsShelf(settings.name)
     cpu, wall = time.process_time(), time.perf_counter()
     done = 0

@@ -1,4 +1,4 @@
-"""JUDGE on the embedded log, from it and back to it, beside `judge` alone and beside the bare log, on real features.
+"""JUDGE from and to the embedded log, compared with `judge` alone and with the bare log, on real features.
 
 Run: python -m tests.bench.bench_judge [RECORDS [ROUNDS]]
 """

@@ -1,7 +1,8 @@
-"""The Kafka log beside bare kafka-python with the same settings: transactions a second, 15 KB records out and in.
+"""The Kafka log and bare kafka-python with the same settings: transactions per second, 15 KB records out and in.
 
-Peers: `KafkaProducer` and `KafkaConsumer` of kafka-python, which the log is built on; the ratio is what the contract
-costs. Needs the test broker (tests/broker/install.sh) or FARMWATCH_TEST_KAFKA. Run: python -m tests.bench.bench_kafka
+The peers are `KafkaProducer` and `KafkaConsumer` of kafka-python, which the log uses; the ratio is the cost of the
+contract. Needs the test broker (tests/broker/install.sh) or FARMWATCH_TEST_KAFKA. Run: python -m
+tests.bench.bench_kafka
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _RECORD_BYTES = 15_000
 
 
 class _Bench:
-    """A log, a member that owns all, and the same without the log."""
+    """A log, a member that owns all partitions, and the same without the log."""
 
     def __init__(self, folder: Path) -> None:
         self.prefix = f"bench{uuid.uuid4().hex[:8]}."
@@ -45,7 +46,7 @@ class _Bench:
         self.member = self._joined("bench", "in", "s")
         self.bare = self._producer("bare")
         chance = random.Random(1)
-        # As a page record: most of it compressed already, a part that is not.
+        # As a page record: mostly compressed already, with a part that is not.
         self.bodies = [chance.randbytes(_RECORD_BYTES - 3000) + b"headers " * 375 for _ in range(BATCH)]
 
     def close(self) -> None:
@@ -54,7 +55,7 @@ class _Bench:
         self.log.close()
 
     def transactions(self, count: int) -> None:
-        """One output, one offset and one change of state a commit."""
+        """One output, one offset and one change of state per commit."""
         for number in range(count):
             output = Output("out", number % PARTITIONS, b"k", b"v" * 100)
             at = At("in", number % PARTITIONS)
@@ -116,7 +117,7 @@ class _Bench:
 
 
 def _measured(work: Callable[[int], None], count: int) -> tuple[float, float]:
-    """(count a second, CPU seconds of this process per 1000)."""
+    """(count per second, CPU seconds of this process per 1000)."""
     wall_s, cpu_s = wall_and_cpu_s(lambda: work(count))
     return count / wall_s, cpu_s / count * 1000
 
@@ -131,7 +132,7 @@ def main() -> None:
         ]
         print(f"{'':36}{'log /s':>10}{'bare /s':>10}{'ratio':>8}{'log CPU s/1000':>16}{'bare':>8}")
         for what, count, ours, bare in rows:
-            ours(BATCH), bare(BATCH)  # the broker's code is compiled, the connections are there
+            ours(BATCH), bare(BATCH)  # the broker's code is compiled, and the connections exist
             pairs = [(_measured(ours, count), _measured(bare, count)) for _ in range(RUNS)]
             mine, theirs = (statistics.median(pair[side][0] for pair in pairs) for side in (0, 1))
             cpu, their_cpu = (statistics.median(pair[side][1] for pair in pairs) for side in (0, 1))

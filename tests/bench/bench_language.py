@@ -1,9 +1,9 @@
-"""Offline language identifiers side by side: errors on the labelled pages and on short passages, time, size, manners.
+"""Offline language identifiers compared: errors on labelled pages and short passages, time, size, hostile input.
 
-Needs the labelled pages (FARMWATCH_TEST_DATA). Each identifier runs in a process of its own, on whole main texts and on
-the passages that `filters.quality.language` looks at; those that are not installed are named and left out. The truth of
-the pages (language_truth.json) is what all identifiers agree on, and where they do not, what a reader says; the
-passages (language_passages.json) were written for this. CPU seconds of one core, the better of two rounds.
+Needs the labelled pages (FARMWATCH_TEST_DATA). Each identifier runs in a separate process, on whole main texts and on
+the passages that `filters.quality.language` reads; those that are not installed are named and left out. The truth of a
+page (language_truth.json) is the answer that all identifiers agree on, or else a reader's; the passages
+(language_passages.json) were written for this. Times are CPU seconds of one core, the better of two rounds.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def probe(name: str, pages: list[str], passages: list[str]) -> dict[str, Any]:
-    """What one identifier answers and costs; hostile texts last, since they may end the process."""
+    """Answers and costs of one identifier; hostile texts come last, because they may end the process."""
     before, started = memory_mib(), time.process_time()
     classify = CANDIDATES[name].load()
     classify("Some words to begin with.")
@@ -211,7 +211,7 @@ def _share(truth: Iterable[str | None], answers: Iterable[str | None]) -> str:
 
 
 def _pages() -> list[tuple[str, str]]:
-    """Language and main text of the labelled pages whose text is in one language."""
+    """Language and main text of the labelled pages in a single language."""
     from farmwatch.labels.labelled_pages import LabelledPages
     from filters.settings import MeasureSettings
 

@@ -1,6 +1,6 @@
-"""What the embedded log costs: appends of 15 KB against bare write + fdatasync, reads, a pipeline of small records.
+"""The cost of the embedded log: appends of 15 KB against bare write + fdatasync, reads, a pipeline of small records.
 
-Run with `python -m tests.bench.bench_log [FOLDER]`; FOLDER should lie on the disk that the log will use.
+Run with `python -m tests.bench.bench_log [FOLDER]`; FOLDER should be on the disk that the log will use.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Bench:
             member.close()
 
     def find_end(self) -> tuple[float, float]:
-        """Seconds that `offset_at` takes where no record is so late: the first call, and the median of later ones."""
+        """Seconds of `offset_at` for a time after all records: the first call, and the median of later ones."""
         took = [wall_and_cpu_s(lambda: self._log.offset_at("in", 2**62))[0] for _ in range(ROUNDS + 1)]
         return took[0], statistics.median(took[1:])
 
@@ -144,7 +144,7 @@ class _Bench:
 
 
 def _bare(folder: Path, batch: int) -> Result:
-    """What the disk allows: the same bytes, written and synced a group at a time."""
+    """The limit of the disk: the same bytes, written and synced in groups."""
     path = folder / "bare"
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
 

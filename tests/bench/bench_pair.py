@@ -1,13 +1,13 @@
-"""The pair engine beside the plain loop, on a CPU: documents a second, peak memory, equality, and how shape moves both.
+"""The pair engine and the plain loop on a CPU: documents per second, peak memory, equality, effect of the shape.
 
     python -m tests.bench.bench_pair [documents [rounds]]
 
 The loop reads one document at a time and holds two full logit tensors (tests/bench/pair_reference.py: the authors'
-formulas, whole models of transformers, fp32). The engine is as shipped: its settings are the defaults on a CPU.
-Each side runs in processes of its own, one thread, in turns; a figure is the median of the rounds. The pairs have
-GPT-2's architecture and vocabulary (50,257 words), random weights, and 4 layers; width is varied, since it decides
-which share is matrix products. The floor is the time of these products alone, in the engine's own batches: bodies'
-linear layers and heads. Documents are random ids, lengths log-normal with median 200 tokens, cut at 512.
+formulas, whole models of transformers, fp32). The engine has its default settings on a CPU. Each side runs in separate
+processes with one thread, in turn; a figure is the median of the rounds. The pairs have GPT-2's architecture and
+vocabulary (50,257 words), random weights, and 4 layers; the width varies, because it decides the share of matrix
+products. The floor is the time of these products alone, in the engine's own batches: bodies' linear layers and heads.
+Documents are random ids, with log-normal lengths of median 200 tokens, cut at 512.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def documents(count: int) -> list[list[int]]:
 
 
 def model_of(width: int, seed: int) -> Any:
-    """A GPT-2 with random weights, wide enough to make the two differ."""
+    """A GPT-2 with random weights, wide enough to make the two models differ."""
     import torch
     import transformers
 
@@ -85,7 +85,7 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
             read = reference_loop(observer, performer, texts, both=both)
             scores.extend((one.binoculars, one.fast_detectgpt) for one in read)
 
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak restarts
     before = memory_mib()
     wall_s, spent_s = wall_and_cpu_s(work)
     answer = {"scores": scores, "wall_s": wall_s, "cpu_s": spent_s, "above_mib": memory_mib("VmHWM") - before}
@@ -122,7 +122,7 @@ def _floor(models: Any, lengths: list[int], budget: int) -> float:
 
 
 def main() -> None:
-    os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # of the processes that measure
+    os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # of the measuring processes
     count, rounds = argument(1, 24), argument(2, ROUNDS)
     lengths = [len(text) for text in documents(count)]
     print(

@@ -1,15 +1,15 @@
-"""What the quality measures cost beside datatrove's filters, on the main texts of the labelled pages.
+"""The cost of the quality measures and of datatrove's filters, on the main texts of the labelled pages.
 
-Needs the labelled pages (FARMWATCH_TEST_DATA). CPU seconds of one core, every row on every text in turn, so that a busy
-machine slows all of them. Ours are all measures (Gopher, C4, FineWeb, DOLMa), of the main text alone and of it and the
-C4-cleaned text. Theirs are the four filters (C4, Gopher quality, Gopher repetition, FineWeb; DOLMa's are not among
-them), each on the text as it is:
+Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core, every row on every text in turn, so
+that a busy machine slows all of them. Ours are all measures (Gopher, C4, FineWeb, DOLMa), on the main text alone and on
+it and the C4-cleaned text. Datatrove's are the four filters (C4, Gopher quality, Gopher repetition, FineWeb; DOLMa's
+are not among them), each on the text as it is:
 
 - with our tokens and sentences, on the main text alone and on both texts;
 - as datatrove ships, on the main text: English words and sentences by spaCy, which is not among our dependencies (`pip
   install spacy`; without it the row is left out).
 
-A filter stops at the first rule that fails, ours never does.
+A filter stops at the first rule that fails; our measures never do.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ OURS = ("ours, main text", "ours, main and cleaned text")
 
 
 class SameTokens:
-    """Stands where datatrove loads a language's tokenizer: our tokens, our sentences."""
+    """Replaces datatrove's tokenizer of a language: our tokens, our sentences."""
 
     def __init__(self, tokenizer: str) -> None:
         self.word_tokenize = TOKENIZERS[tokenizer]
 
     def span_tokenize(self, text: str) -> list[tuple[int, int]]:
-        """Ends of the sentences; datatrove cuts there."""
+        """Ends of the sentences, where datatrove cuts."""
         ends: list[tuple[int, int]] = []
         start = 0
         for sentence in split_sentences(text):
@@ -63,7 +63,7 @@ class SameTokens:
 
 
 class Filters:
-    """datatrove's four filters, with a tokenizer of ours or, without one, with its own."""
+    """datatrove's four filters, with our tokenizer or their own."""
 
     def __init__(self, tokenizer: str = "") -> None:
         theirs = word_tokenizers.load_word_tokenizer
@@ -72,7 +72,7 @@ class Filters:
         self._filters = [C4QualityFilter(), GopherQualityFilter(), GopherRepetitionFilter(), FineWebQualityFilter()]
 
     def __call__(self, *texts: str) -> None:
-        datatrove_text.split_into_parts.cache_clear()  # it keeps the last five texts' words
+        datatrove_text.split_into_parts.cache_clear()  # it keeps the words of the last five texts
         word_tokenizers.load_word_tokenizer, before = self._load, word_tokenizers.load_word_tokenizer
         try:
             for text in texts:
@@ -128,13 +128,13 @@ def measured(texts: list[str], work: dict[str, Callable[[str, str], Any]]) -> di
         for place, text in enumerate(texts):
             cleaned = clean(text).text
             for name, run in work.items():
-                for _ in range(2):  # the first finds the processor's caches full of the row before
+                for _ in range(2):  # the first run finds the caches full of the previous row
                     best[name][place] = min(best[name][place], cpu_s(lambda: run(text, cleaned)))  # noqa: B023
     return best
 
 
 def show(tokenizer: str, seconds: dict[str, list[float]]) -> None:
-    """One row each: milliseconds a page, and how often ours fit into it, in all and in the median of pages."""
+    """One row each: milliseconds per page, and the ratio to ours, in total and for the median page."""
     print(f"\ntokenizer {tokenizer}: ms CPU a page    median     mean   x {OURS[0]:16s}   x {OURS[1]}")
     print(f"{'':58s}in all  median          in all  median")
     for name, times in seconds.items():

@@ -1,7 +1,7 @@
-"""The cost of `farmwatch rate` on a large log, and of the work of TALLY's process that keeps its answers.
+"""The cost of `farmwatch rate` on a large log, and of maintaining its cached answers in TALLY's process.
 
 Run by `python -m tests.bench.bench_rate_command [SITES]`. Sites are of 4 sources, 500 queries and 30 ranks; 70 % have a
-scored article. Each line is a process of its own on an embedded log of 24 partitions.
+scored article. Each line is a separate process on an embedded log of 24 partitions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTITIONS = 24
 DETECTOR = "x/1"
 METHOD = ("sprt", "0123abcd")
 RULES = load_ruleset("default")
-NO_ANSWER = ("--set", "rate.series_s=7200")  # other settings: the rows are read
+NO_ANSWER = ("--set", "rate.series_s=7200")  # other settings, so that the rows are read
 COMMANDS = (
     ("the kept answer", ()),
     ("rows read", NO_ANSWER),

@@ -1,9 +1,9 @@
-"""Coverage of the rate's intervals, by simulation and exactly, and the time that rates of many sites take.
+"""Coverage of the rate's intervals, by simulation and exactly, and the time to compute rates of many sites.
 
-Run by `python -m tests.bench.bench_rates`. Coverage is the share of studies whose 95% interval holds the true rate. A
-simulated study draws n sites at the true rate, calls them with Se and Sp, and measures Se and Sp anew on n1 LLM and n0
-human sites; ROUNDS of them a setting have a standard error of .0022 at a coverage of .95. Exact figures sum over every
-outcome of x, a and b that is likelier than 1e-10.
+Run by `python -m tests.bench.bench_rates`. Coverage is the share of studies whose 95% interval covers the true rate. A
+simulated study draws n sites at the true rate, judges them with Se and Sp, and measures Se and Sp anew on n1 LLM and n0
+human sites; ROUNDS of them per setting have a standard error of .0022 at a coverage of .95. Exact figures sum over
+every outcome of x, a and b that is likelier than 1e-10.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNLIKELY = 1e-10
 
 
 class Setting(NamedTuple):
-    """A world in which studies are made."""
+    """The parameters of simulated studies."""
 
     rate: float
     n: int
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def uncorrected_exactly() -> None:
-    """Every n up to 1,000 and each 23rd to 3,000, beside the plain forms of Wilson and Agresti-Coull."""
+    """Every n up to 1,000 and each 23rd to 3,000, with the plain forms of Wilson and Agresti-Coull."""
     sizes = [*range(1, 1001), *range(1001, 3001, 23)]
     forms: dict[str, Callable[[float, float, float], Interval]] = {
         "Wilson, corrected for continuity (in use)": wilson,
@@ -77,7 +77,7 @@ def uncorrected_exactly() -> None:
 
 
 def corrected() -> None:
-    """Simulated coverage by size, then exactly wherever it is near the goal or below."""
+    """Simulated coverage by size, then exactly where it is near the goal or below."""
     print(
         f"Corrected (Lang-Reiczigel): least simulated coverage over rates {RATES[0]} to {RATES[-1]}, {ROUNDS:,} rounds"
     )
@@ -108,7 +108,7 @@ def corrected() -> None:
 
 
 def simulated(setting: Setting, rng: np.random.Generator) -> float:
-    """Share of simulated studies that hold the rate; one whose measured errors are no better than chance holds none."""
+    """Share of simulated studies that cover the rate; one with measured errors no better than chance covers none."""
     rate, n, se, sp, n1, n0 = setting
     p = rate * se + (1 - rate) * (1 - sp)
     drawn = np.stack([rng.binomial(n, p, ROUNDS), rng.binomial(n1, se, ROUNDS), rng.binomial(n0, sp, ROUNDS)], axis=1)
@@ -120,7 +120,7 @@ def simulated(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def exact(setting: Setting) -> float:
-    """The coverage summed over all outcomes but the least likely ones, which are taken as not held."""
+    """The coverage summed over all outcomes except the least likely ones, which count as not covered."""
     rate, n, se, sp, n1, n0 = setting
     of_x, of_a, of_b = binomial(n, rate * se + (1 - rate) * (1 - sp)), binomial(n1, se), binomial(n0, sp)
     total = 0.0
@@ -133,7 +133,7 @@ def exact(setting: Setting) -> float:
 
 
 def holds(setting: Setting, x: int, a: int, b: int) -> bool:
-    """Whether the interval of this outcome holds the true rate."""
+    """Whether the interval of this outcome covers the true rate."""
     known = Known(setting.n1, a, setting.n0, b)
     if (a + 1) / (setting.n1 + 2) + (b + 1) / (setting.n0 + 2) <= 1:
         return False
@@ -142,7 +142,7 @@ def holds(setting: Setting, x: int, a: int, b: int) -> bool:
 
 
 def likely(chances: npt.NDArray[np.float64]) -> Iterator[int]:
-    """The outcomes that are not too unlikely to count."""
+    """The outcomes that are likely enough to count."""
     yield from np.flatnonzero(chances > _UNLIKELY).tolist()
 
 
@@ -170,7 +170,7 @@ def plain_wilson(x: float, n: float, z: float) -> Interval:
 
 
 def agresti_coull(x: float, n: float, z: float) -> Interval:
-    """Agresti and Coull's: what Lang-Reiczigel becomes where Se and Sp are known to be 1."""
+    """Agresti and Coull's interval, to which Lang-Reiczigel's reduces if Se and Sp are known to be 1."""
     n_z = n + z * z
     p = (x + z * z / 2) / n_z
     half = z * math.sqrt(p * (1 - p) / n_z)
@@ -178,7 +178,7 @@ def agresti_coull(x: float, n: float, z: float) -> Interval:
 
 
 def widths() -> None:
-    """What the correction for continuity costs, beside the plain form and the exact interval of Clopper and Pearson."""
+    """Widths with the correction for continuity, of the plain form, and of the exact Clopper-Pearson interval."""
     try:
         from scipy.stats import beta
     except ImportError:

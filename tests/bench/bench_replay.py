@@ -1,8 +1,8 @@
-"""A bounded replay from `features`: JUDGE and TALLY over stored records, beside the bare reading of the same records.
+"""A bounded replay from `features`, JUDGE and TALLY over stored records, and a bare read of the same records.
 
-The records are features of real labelled pages where the test data is there (FARMWATCH_TEST_DATA), else of generated
-texts; they repeat under other sites of 20 pages, of which 50 are on their way at once. Nine articles of ten have a
-score. Reading alone is a member's poll and the decoding: what a replay could never be faster than.
+The records are features of real labelled pages if the test data exists (FARMWATCH_TEST_DATA), otherwise of generated
+texts; they repeat under other sites of 20 pages, 50 of which are in progress at once. Nine in ten articles have a
+score. The bare read is a member's poll and the decoding, the lower bound of a replay.
 
 Run: python -m tests.bench.bench_replay [RECORDS [kafka]]
 """
@@ -50,17 +50,17 @@ from tests.support.paths import data_root
 from tests.support.web.webs import labelled_pages
 
 PARTITIONS = 24
-SAMPLE = 300  # pages that are measured
+SAMPLE = 300  # measured pages
 SITE_PAGES, SITES_AT_ONCE = 20, 50
 RUN = "bench"
 NAMES = names_of(RUN)
 DETECTOR = "fake/1"
-SETTINGS = loop_settings(Config())  # those of a replay
+SETTINGS = loop_settings(Config())  # of a replay
 _POLL_S = 0.05
 
 
 class Spent(NamedTuple):
-    """What a phase took. Seconds and MiB."""
+    """The cost of a phase, in seconds and MiB."""
 
     records: int
     wall_s: float
@@ -77,7 +77,7 @@ class Spent(NamedTuple):
 
 
 def base_features() -> tuple[list[Features], str]:
-    """Features that repeat, and what they are of."""
+    """Features to repeat, and a description of their source."""
     measurer = Measurer(MeasureSettings())
     if (data_root() / "data").is_dir():
         web = labelled_pages(data_root(), every=7)
@@ -109,7 +109,7 @@ def many(features: list[Features], records: int) -> Iterator[Features]:
 
 
 def open_log(kind: str, where: str) -> Log:
-    """The log of this kind: `where` is its folder, or broker and prefix."""
+    """A log of this kind: `where` is its folder, or broker and prefix."""
     if kind == "embedded":
         return EmbeddedLog(Path(where))
     from stream.kafka.log import KafkaLog
@@ -119,7 +119,10 @@ def open_log(kind: str, where: str) -> Log:
 
 
 def fill(kind: str, where: str, records: int, detector: str) -> tuple[str, int, float]:
-    """Append features, hits and scores of `detector`: of what they are, bytes of all features, share of articles."""
+    """Append features, hits and scores of `detector`.
+
+    Returns their source, bytes of features, and share of articles.
+    """
     log = open_log(kind, where)
     own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, CleanupPolicy.COMPACT)]
     stores = [Topic(f"state.{s}", PARTITIONS, CleanupPolicy.COMPACT) for s in (NAMES.tally_store, requested_store(RUN))]
@@ -189,7 +192,7 @@ def judge_phase(kind: str, where: str, records: int) -> tuple[Spent, str]:
 
 
 def tally_phase(kind: str, where: str) -> Spent:
-    """TALLY over hits, verdicts and scores; counted are all of them, on Kafka a few markers, too."""
+    """TALLY over hits, verdicts and scores; all are counted, and on Kafka a few markers."""
     log = open_log(kind, where)
     settings = TallySettings(sprt=SprtParams())
     stage = TallyStage(DETECTOR, settings, RUN, names=NAMES, decides=False)
@@ -226,7 +229,7 @@ def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
 
 
 def measured(step: Callable[[], int], records: int) -> Spent:
-    """Steps until nothing more comes; time begins with the first record."""
+    """Step until no more records come; time begins with the first record."""
     while not (done := step()):
         pass
     wall, cpu = time.perf_counter(), time.process_time()

@@ -1,12 +1,12 @@
-"""What a replay costs the live pages: crawl and replay together, stretches with a replay beside stretches without.
+"""The cost of a replay to live pages: a crawl with and without a replay, in alternating stretches.
 
     python -m tests.bench.bench_replay_live [RECORDS, default 100000] [ROUNDS, default 4]
 
-`farmwatch up` crawls sites on loopback at a steady pace on an embedded log that holds RECORDS features of
-other pages, which only the replays read. In each round a replay runs to its end, and then nothing for as long. Through
-the system is the time from a page's fetch to its verdict, and to the score of its article, as the log's timestamps have
-it; counted are pages fetched while the replay was under way, and for a while yet. The goal: with a replay the time
-rises by less than half. Beside it stand the counters of the live processes and the records that live has written.
+`farmwatch up` crawls sites on loopback at a steady pace on an embedded log that has RECORDS features of other pages,
+which only the replays read. In each round a replay runs to its end, followed by an equal time without one. The latency
+is the time from a page's fetch to its verdict, and to the score of its article, by the log's timestamps; it counts
+pages fetched during the replay and shortly after. The goal: a replay raises the latency by less than half. The counters
+of the live processes and the records that live has written are printed too.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from tests.support.paths import data_root
 from tests.support.web.webs import HTML_HEADERS, labelled_pages
 
 SITES = 100
-DELAYS_S = (8, 19)  # between two pages of a site, each its own: so their pages come evenly, about 8 a second
+DELAYS_S = (8, 19)  # between two pages of a site; sites differ, so that pages come evenly, about 8 per second
 RULESETS = ("notes", "c4")  # in turns
 GOAL = 1.5
 _WARM_S = 60.0  # until sites that begin together are apart
 _CALM_S = 3.0  # between two windows
-_TAIL_S = 2.0  # of a replay: pages that are fetched in it may be through only after its end
-_PAGES = 60  # of a site: enough for twelve minutes
+_TAIL_S = 2.0  # of a replay: pages fetched in it may be scored only after its end
+_PAGES = 60  # per site: enough for twelve minutes
 
 
 class Window(NamedTuple):
-    """A stretch of time (ms) whose fetches are counted, and the replay that was under way all the time."""
+    """A stretch of time (ms) whose fetches are counted, and the replay that ran all the time."""
 
     start: int
     stop: int
@@ -63,7 +63,7 @@ class Window(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What the live processes said that they have counted, at a time (ms)."""
+    """Counters that the live processes reported at a time (ms)."""
 
     at: int
     verdicts: dict[str, int]  # label `run` -> page_verdicts_total
@@ -75,7 +75,7 @@ def main() -> None:
         folder = Path(temporary)
         settings = {
             "log.partitions": str(PARTITIONS),
-            "crawl.delay_s": "1",  # robots.txt asks for more
+            "crawl.delay_s": "1",  # robots.txt requires more
             "crawl.use_links": "false",
             "crawl.use_sitemaps": "false",
             "crawl.page_budget": str(_PAGES),
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _web() -> dict[str, dict[str, Response]]:
-    """Real pages where the test data is there, each under several addresses."""
+    """Real pages if the test data exists, each under several addresses."""
     rng = random.Random(3)
     if (data_root() / "data").is_dir():
         hosts = labelled_pages(data_root(), every=7).hosts
@@ -128,7 +128,7 @@ def _hits(folder: Path) -> Path:
 
 
 def _pass_over(log: Log) -> None:
-    """The live stages begin behind what the log was filled with."""
+    """Let the live stages begin behind the records that filled the log."""
     for group, topics in {
         "crawl": (HITS, DECISIONS),
         "judge": (FEATURES,),
@@ -139,7 +139,7 @@ def _pass_over(log: Log) -> None:
 
 
 def _replaying(farm: Farm, ruleset: str, name: str) -> Window:
-    """A replay from its begin to nearly its end. Raises RuntimeError where it does not end well."""
+    """A replay from its begin to nearly its end. Raises RuntimeError if it fails."""
     flags = [part for flag in farm.flags for part in ("--set", flag)]
     command = [sys.executable, "-m", "farmwatch", "replay", "--ruleset", ruleset, "--name", name, *flags]
     with subprocess.Popen(
@@ -149,7 +149,7 @@ def _replaying(farm: Farm, ruleset: str, name: str) -> Window:
         said, start = [], time.time()
         for line in process.stderr:
             said.append(line)
-            if line.startswith("metrics:"):  # the run is begun
+            if line.startswith("metrics:"):  # the run has begun
                 start = time.time()
                 break
         said += list(process.stderr)
@@ -168,7 +168,7 @@ def _calm(seconds: float) -> Window:
 
 
 def _counted(farm: Farm) -> Counted:
-    """What the live processes count at this moment, by the run of their label."""
+    """Counters of the live processes at this moment, by the run of their label."""
     at, found = int(time.time() * 1000), Counter[str]()
     for address in sorted(set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text(errors="replace")))):
         with urllib.request.urlopen(f"{address}/metrics", timeout=10) as response:
@@ -194,7 +194,7 @@ def _print(log: Log, windows: list[Window], records: int) -> None:
 
 
 def _print_counters(log: Log, counted: list[Counted], replays: list[str]) -> None:
-    """Beside what live and the replays have written up to then."""
+    """Print the counters, and the records that live and the replays have written."""
     for when, found in zip(("before the first replay", "after the last"), counted, strict=True):
         written = sum(message.timestamp_ms <= found.at for message in _messages(log, VERDICTS))
         by_run = ", ".join(f"{run} {count:,}" for run, count in found.verdicts.items()) or "nothing"
@@ -219,7 +219,7 @@ def _verdict_ms(log: Log, window: Window) -> Iterator[float]:
 
 
 def _score_ms(log: Log, window: Window) -> Iterator[float]:
-    """Of each fetch its first score: a replay may have its text scored again."""
+    """The first score of each fetch: a replay may have its text scored again."""
     first: dict[str, float] = {}
     for message in _messages(log, SCORES):
         score = decode(Score, message.value or b"")

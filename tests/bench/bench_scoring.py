@@ -1,6 +1,6 @@
 """The built-in detector's speed and errors, and TALLY's speed. Site verdicts: bench_sites; coverage: bench_rates.
 
-Run by `python -m tests.bench.bench_scoring`. Every figure stands beside the one that was measured when it was designed.
+Run by `python -m tests.bench.bench_scoring`. Every figure is printed with the one measured at design time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def naive_margin(text: str, weights: Sequence[float]) -> float:
-    """The recipe as one would first write it: a loop over a Counter of n-grams."""
+    """The recipe in its simplest form: a loop over a Counter of n-grams."""
     words = _WORD.findall(normalise(text).lower())
     grams = Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
     vector: dict[int, float] = {}
@@ -64,7 +64,7 @@ def naive_margin(text: str, weights: Sequence[float]) -> float:
 
 
 def speed(detector: LiteNgram, texts: list[str]) -> None:
-    """Texts a second of CPU time on one core, against the naive loop in the same run."""
+    """Texts per second of CPU time on one core, and the naive loop in the same run."""
     weights = detector.weights.vector.tolist()
     texts = texts[:1000]
 
@@ -117,7 +117,7 @@ def sample_web(detector: LiteNgram, path: Path) -> None:
 
 
 def tally_speed() -> None:
-    """Records a second through TALLY: 60 sites of 15 pages, a hit, a verdict and a score for each page."""
+    """Records per second through TALLY: 60 sites of 15 pages, a hit, a verdict and a score for each page."""
     detector = "lite-ngram/00000000/p0.95"
     records: list[Hit | Verdict | Score] = []
     for number in range(900):

@@ -1,13 +1,12 @@
-"""The direct estimate of the share beside classify-and-count, over many simulated webs; and what it costs.
+"""The direct estimate of the share against classify-and-count, over many simulated webs, and its cost.
 
-Run by `python -m tests.bench.bench_share [DRAWS]`, with `looks [YEARS]` in place of a number for the alarm of a changed
-share, and with `scores` for a mixture of
-densities of scores in place of flags. The truth is the share of LLM sites among those drawn. Lengths are geometric with
-mean 4, cut at 20 articles; a site that the test of Binoculars has decided gets no further article. A site's flagged
-share is a draw of a beta: of human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles.
-The oracle knows both betas. Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with
-Wilson's interval. A row is marked where its coverage is below .94 by more than chance (one-sided 1%, Holm over the
-rows).
+Run by `python -m tests.bench.bench_share [DRAWS]`; with `looks [YEARS]` instead of a number for the alarm of a changed
+share, and with `scores` for a mixture of densities of scores instead of flags. The truth is the share of LLM sites
+among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a site that the test of Binoculars has decided
+gets no further article. A site's flagged share is a draw of a beta: of human sites with mean .045, of LLM sites with
+mean .8. Known sites have 5 to 19 articles. The oracle knows both betas. Classify-and-count is `llm / (llm + human +
+undecided)` by the same test, uncorrected, with Wilson's interval. A row is marked if its coverage is below .94 by more
+than chance (one-sided 1%, Holm over the rows).
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ _TEST = SiteTest(SprtParams())
 
 
 class Web(NamedTuple):
-    """A web to draw sites from."""
+    """A web from which sites are drawn."""
 
     sites: int
     share: float
-    known: int = 40  # sites of either truth
+    known: int = 40  # sites of each truth
     human: float = 0.045  # mean flagged share
     llm: float = 0.8
-    mixed: float = 0.0  # sites of which 40% of the pages are flagged
-    human_mean: float = 4.0  # articles of a site
+    mixed: float = 0.0  # sites with 40% of their pages flagged
+    human_mean: float = 4.0  # articles per site
     llm_mean: float = 4.0
 
 
@@ -107,10 +106,10 @@ def held_out(sites: list[Site], draws: int) -> None:
 
 
 def scores(sites: list[Site], draws: int = 100) -> None:
-    """Flags beside scores, real pages, a third of the sites known; pages of a newer model score nearer to human ones.
+    """Flags and scores of real pages, a third of the sites known; a newer model's pages score nearer to human ones.
 
-    A page's scores say log of its density among LLM pages over that among human pages, of known sites; a site's sum is
-    tempered so that it tells known sites apart (logistic regression). The share then has the highest likelihood.
+    A page's scores give the log of its density among LLM pages over that among human pages, for known sites; a site's
+    sum is tempered to separate known sites (logistic regression). The share then maximises the likelihood.
     """
     print(f"real pages, {draws} draws: bias, RMSE, coverage and width by flags, then by densities of scores")
     kinds = [[np.array(site.scores) for site in sites if site.llm is llm] for llm in (False, True)]
@@ -158,9 +157,9 @@ def _share_by_densities(known: list[list[Floats]], drawn: list[Floats]) -> tuple
 
 
 def looks(years: int) -> None:
-    """The alarm beside intervals that do not overlap: false alarms of a year, days until a jump is seen.
+    """The alarm against non-overlapping intervals: false alarms of a year, days until a jump is detected.
 
-    The alarm looks every hour (see `_year`). Jumps come on day 120; intervals are looked at every seventh day.
+    The alarm looks every hour (see `_year`). Jumps come on day 120; intervals are compared every seventh day.
     """
     with ProcessPoolExecutor(2) as pool:
         false = sum(pool.map(_year, range(years), chunksize=5))
@@ -178,8 +177,8 @@ def looks(years: int) -> None:
 def _year(seed: int) -> bool:
     """Whether a year without a change has an alarm: 50 sites a day at random hours.
 
-    Kinds of sites are fitted anew weekly, after a quarter monthly. A day that ends with evidence of 1 or more is looked
-    at hour by hour, any other at its end.
+    The fit of the kinds of sites is renewed weekly, after a quarter monthly. A day that ends with evidence of 1 or more
+    is checked hour by hour, any other day at its end.
     """
     rng = np.random.default_rng(10_000 + seed)
     known = _drawn(rng, Web(1, 0.15)).known
@@ -212,7 +211,7 @@ def _year(seed: int) -> bool:
 
 
 def _first_alarm(rng: np.random.Generator, jump: int, is_alarmed: IsAlarmed, every: int) -> int | None:
-    """The day of the first alarm of a year; before a jump on day 120 nothing is looked at."""
+    """The day of the first alarm of a year; checks begin with a jump on day 120."""
     known = _drawn(rng, Web(1, 0.15)).known
     days: list[CellCounts] = []
     for day in range(365):
@@ -241,7 +240,7 @@ def _sum(days: list[CellCounts]) -> CellCounts:
 
 
 def cost() -> None:
-    """Seconds of an estimate: what counts is the number of cells, not of sites."""
+    """Seconds of an estimate, which depend on the number of cells, not of sites."""
     print("\nCPU seconds of an estimate")
     for sites in (300, 10_000, 1_000_000):
         found = _drawn(np.random.default_rng(3), Web(sites, 0.15))
@@ -283,7 +282,7 @@ def _shares(rng: np.random.Generator, sites: int, mean: float, precision: float)
 
 @cache
 def _decided() -> npt.NDArray[np.bool_]:
-    """[n, k]: whether the test decides a site by n articles of which k are flagged."""
+    """[n, k]: whether the test decides a site with k flagged of n articles."""
     found = np.zeros((21, 21), dtype=bool)
     for n in range(1, 21):
         found[n, : n + 1] = [_verdict(n, k) in ("llm", "human") for k in range(n + 1)]
@@ -300,7 +299,7 @@ def _sample(rng: np.random.Generator, flags: npt.NDArray[np.bool_], pages: int) 
 
 
 class _Row(NamedTuple):
-    """Of the draws of a web: (share, low, high, truth) by each estimate."""
+    """Per draw of a web: (share, low, high, truth) by each estimate."""
 
     direct: list[tuple[float, float, float, float]]
     oracle: list[float]  # errors of the share
@@ -308,7 +307,7 @@ class _Row(NamedTuple):
 
     @property
     def covered(self) -> int:
-        """Draws whose interval holds the truth."""
+        """Draws whose interval covers the truth."""
         return sum(low <= truth <= high for _, low, high, truth in self.direct)
 
 
@@ -361,7 +360,7 @@ def _said(found: list[tuple[float, float, float, float]]) -> str:
 
 @cache
 def _verdict(n: int, k: int) -> str:
-    """Of k flagged pages of n, spread evenly."""
+    """The verdict for k flagged pages of n, spread evenly."""
     flags: list[bool | None] = [((place + 1) * k) // n > (place * k) // n for place in range(n)]
     return str(_TEST.decide(of_flags(flags)).verdict)
 

@@ -1,8 +1,8 @@
-"""Whether flags alone tell which sites have any, mostly or only articles by a language model.
+"""Whether flags alone show which sites have any, mostly or only articles by a language model.
 
-Run by `python -m tests.bench.bench_share_articles [DRAWS]`. The estimator is given more than it would know: how often
-human and LLM pages are flagged, and how sites differ in that. It fits the distribution of a site's part of LLM pages
-to the flags of 600 sites (nonparametric maximum likelihood on 11 parts, by EM), with the bootstrap's interval.
+Run by `python -m tests.bench.bench_share_articles [DRAWS]`. The estimator gets more than it would know: how often human
+and LLM pages are flagged, and how sites differ in that. It fits the distribution of a site's share of LLM pages to the
+flags of 600 sites (nonparametric maximum likelihood on 11 shares, by EM), with the bootstrap's interval.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HUMAN, LLM = (0.045, 11.5), (0.8, 24.0)  # mean and size of the beta of a site's
 
 
 class Kind(NamedTuple):
-    """Sites with a part of LLM pages between two numbers."""
+    """Sites whose share of LLM pages is between two numbers."""
 
     share: float
     least: float
@@ -78,7 +78,7 @@ def _shares(counts: npt.NDArray[np.int64], like: Floats) -> Floats:
 
 
 def _likelihoods() -> Floats:
-    """(n, k, part) -> the chance of k flagged of n pages, over quantiles of both betas."""
+    """(n, k, part) -> probability of k flagged of n pages, over quantiles of both betas."""
     quantiles = (np.arange(12) + 0.5) / 12
     human, llm = (beta.ppf(quantiles, mean * size, (1 - mean) * size) for mean, size in (HUMAN, LLM))
     found = np.zeros((LONGEST + 1, LONGEST + 1, len(PARTS)))

@@ -1,8 +1,8 @@
-"""The share as it is published where little is known: few queries, labels of people, no sites of known truth.
+"""The published share with little knowledge: few queries, labels of people, no sites of known truth.
 
-Run by `python -m tests.bench.bench_share_cases [DRAWS]`, or `labels [DRAWS]` for the table of labels alone, or
-`without [DRAWS]` for shares without one of the guards: without clusters, without the rule that flags tell the kinds
-apart, and without a review where the detector fails. Webs as in `tests.bench.bench_share`.
+Run by `python -m tests.bench.bench_share_cases [DRAWS]`, or `labels [DRAWS]` for the table of labels alone, or `without
+[DRAWS]` for shares without one of the guards: without clusters, without the rule that flags separate the kinds, and
+without a review if the detector fails. Webs are those of `tests.bench.bench_share`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from stream.schema.records import SiteState
 from tests.bench.bench_share import Web, _cells, _drawn, _flags_of, _shares
 
 QUERIES = (3, 5, 8, 12, 40)
-SITES = (("30", (30,)), ("5 to 100", (5, 10, 20, 40, 100)))  # of a query
+SITES = (("30", (30,)), ("5 to 100", (5, 10, 20, 40, 100)))  # per query
 
 
 class Reviewed(NamedTuple):
-    """A web of which people label some sites: of human and of LLM ones such parts."""
+    """A web of which people label some sites: these shares of the human and of the LLM ones."""
 
     web: Web
     drawn: int

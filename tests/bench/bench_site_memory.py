@@ -1,8 +1,8 @@
-"""What the memory of a site costs: a page's outline, its comparison with the site, reading sites back after a start.
+"""The cost of a site's memory: a page's outline, its comparison with the site, reading sites back after a start.
 
-Run with `python -m tests.bench.bench_site_memory [FOLDER]`; FOLDER should lie on the disk that the log will use. Texts
-are made up, with the lengths of real articles. Times are CPU time; beside exact containment by Python's sets, which is
-the quicker, and takes ten times the memory.
+Run with `python -m tests.bench.bench_site_memory [FOLDER]`; FOLDER should be on the disk that the log will use. Texts
+are generated with the lengths of real articles. Times are CPU time; exact containment by Python's sets, the
+alternative, is faster and takes ten times the memory.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _tuples(text: str) -> set[tuple[str, ...]]:
 
 
 def _one_site(texts: list[_Text]) -> None:
-    """CPU time a page of one site that never ends, in the thousand pages before each mark."""
+    """CPU time per page of one endless site, in the thousand pages before each mark."""
     print("\none site, CPU ms a page (comparison, row and eviction), median of the last thousand pages")
     print(f"  {'pages':>8} {'ms a page':>10} {'in memory, KB':>14}")
     memory, nothing = SiteMemory(SETTINGS), NoState()

@@ -1,8 +1,8 @@
-"""Site verdicts on real page scores: each method beside votes and each other, and error rates by simulation.
+"""Site verdicts on real page scores: the methods against votes and each other, and error rates by simulation.
 
-Run by `python -m tests.bench.bench_sites [sites a setting, default 10000]`. Nothing here is about time. "Resampled"
-means that a simulated site takes its pages from one real site, with replacement: pages of a site stay as alike as they
-are, and a site's share of flagged pages stays its own.
+Run by `python -m tests.bench.bench_sites [sites a setting, default 10000]`. No times are measured. "Resampled" means
+that a simulated site takes its pages from one real site, with replacement: pages of a site stay as similar as they are,
+and a site keeps its own share of flagged pages.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from stream.schema.vocabulary import HUMAN, LLM
 from tests.bench.timing import argument, json_lines
 from tests.support.paths import data_root
 
-ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published
+ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds published by Binoculars' authors
 DETECTOR = "binoculars/falcon-7b+falcon-7b-instruct"
 BUDGET = 20  # usable scores after which crawling stops
 SHUFFLES = 100  # orders of a site's pages
 ARTICLE_WORDS = 150
 
-# Share of a site's pages that lite-ngram flags, and correlation of its pages: of human sites, of LLM sites.
-# "stated" is worse than what was measured, for both; on "worst" alpha and beta are not met.
+# Share of a site's pages that lite-ngram flags, and correlation of its pages, for human and for LLM sites. "stated" is
+# worse than the measurement, for both; on "worst" alpha and beta are not met.
 LITE_WORLDS = (
     ("stated", (0.07, 0.10), (0.80, 0.10)),
     ("measured", (0.035, 0.13), (0.82, 0.06)),
@@ -99,7 +99,7 @@ def pages_of(scores: Sequence[float], threshold: float = ACCURACY) -> list[PageS
 
 
 class Vote:
-    """The majority of all pages' flags: what the methods are compared with."""
+    """The majority of all pages' flags, with which the methods are compared."""
 
     def __init__(self, share: float = 0.5) -> None:
         self._share = share
@@ -153,7 +153,7 @@ def print_row(name: str, human: Found, llm: Found) -> None:
 
 
 def left_out(sites: Sequence[Site]) -> None:
-    """What is trained, on sites that it was not trained on."""
+    """Trained methods on sites that were left out of the training."""
     print("\nleave one site out: sites judged by numbers learned without them")
     trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
     for name, errors in (
@@ -184,7 +184,7 @@ def left_out(sites: Sequence[Site]) -> None:
 
 
 def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
-    """Which rows of page flags [sites, pages] end as llm, corrections included: `sprt` on all sites at once."""
+    """Rows of page flags [sites, pages] that end as llm, corrections included, by `sprt` on all sites at once."""
     test = SiteTest(params)
     sums = np.where(flags, test.steps.flagged, test.steps.clear).cumsum(axis=1)
     needed = max(params.min_pages, params.min_articles)
@@ -195,7 +195,7 @@ def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.boo
 
 
 def alarm_shares(sites: Sequence[Site], p0: float, budget: int, runs: int, seed: int = 5) -> Floats:
-    """Share of runs in which a human site is called llm, for each of `sites`: its pages drawn with replacement."""
+    """Share of runs in which a human site is called llm, for each of `sites`; pages are drawn with replacement."""
     params = msgspec.structs.replace(SprtParams(), p0=p0)
     rng = np.random.default_rng(seed)
     shares = []
@@ -211,7 +211,7 @@ P0_CHOICES = (0.10, 0.15, 0.20, 0.25)
 def chosen_p0(sites: Sequence[Site], runs: int) -> None:
     """p0 chosen on all human sites but one, and tested on that one.
 
-    The rule: the least of P0_CHOICES with at most alpha of the sites called llm, at up to BUDGET pages.
+    The choice is the least of P0_CHOICES with at most alpha of the sites called llm, at up to BUDGET pages.
     """
     human = [site for site in sites if not site.llm]
     print(f"\np0 by the rule, each human site left out of the choice; {runs} runs a site and p0")
@@ -234,7 +234,7 @@ def chosen_p0(sites: Sequence[Site], runs: int) -> None:
 
 
 def simulated(sites: Sequence[Site], runs: int) -> None:
-    """Error rates against alpha and beta, later pages correcting the verdict or not."""
+    """Error rates against alpha and beta, with and without corrections by later pages."""
     print(f"\n{runs} human and {runs} LLM sites a setting, pages resampled inside sites; alpha .1%, beta 2%")
     print("  'frozen': the first decision stands; 'open': all pages up to the budget may correct it")
     settings: list[tuple[str, Callable[[int | None], SiteMethod], float]] = [
@@ -300,7 +300,7 @@ def print_errors(name: str, human: Found, llm: Found) -> None:
 
 
 def above_p0(sites: Sequence[Site]) -> None:
-    """The bound on alpha holds for a human site that is flagged in at most p0 of its pages: which are not?"""
+    """Human sites flagged in more than p0 of their pages, for which the bound on alpha does not hold."""
     p0, p1 = SprtParams().p0, SprtParams().p1
     print(f"\nsites beyond what the test assumes (human: more than p0 = {p0} flagged; LLM: fewer than p1 = {p1})")
     for site in sorted(sites, key=lambda site: site.name):
@@ -318,7 +318,7 @@ def above_p0(sites: Sequence[Site]) -> None:
 def lite_ngram(runs: int, data: Path) -> None:
     """The built-in detector's test on correlated flags: each site's share is drawn from a beta distribution.
 
-    Ten times as many sites as elsewhere: its errors are to be told from an alpha of one in a thousand.
+    There are ten times as many sites as elsewhere, because its errors are compared with an alpha of one in a thousand.
     """
     print("\nlite-ngram: mean share of pages flagged, correlation of the pages of a group, and the groups' shares")
     if (data / "sampleweb/pages.jsonl.zst").is_file() and (data / "texts/dev.jsonl.zst").is_file():
@@ -346,10 +346,10 @@ def lite_ngram(runs: int, data: Path) -> None:
 
 
 def flag_groups(data: Path) -> dict[str, list[list[bool]]]:
-    """lite-ngram's flags in groups whose texts have one maker, as those of a site have; texts with a flag only.
+    """lite-ngram's flags in groups whose texts have one author, as a site's texts; only texts with a flag.
 
-    The sites of the test web; the dev set's LLM texts by source and generator, groups of 20 and more, and of these the
-    chat assistants', which answer prompts in their own words.
+    The groups are the sites of the test web, and the dev set's LLM texts by source and generator, in groups of 20 and
+    more; of these, the chat assistants' texts answer prompts in their own words.
     """
     detector = LiteNgram.load()
     web = flags_by(detector, data / "sampleweb/pages.jsonl.zst", "site")
@@ -407,7 +407,7 @@ def beta_binomial(mean: float, rho: float, budget: int) -> Iterator[Draw]:
 
 
 def mixed(sites: Sequence[Site], runs: int) -> None:
-    """How often a real site is taken for mixed, and sites made of a human and an LLM one are found."""
+    """How often a real site is taken for mixed, and how often a mix of a human and an LLM site is found."""
     print("\nmixed: share marked")
     marked = [site.name for site in sites if is_mixed(pages_of(site.scores))]
     print(f"  real sites, all their articles: {len(marked)} of {len(sites)}: {', '.join(marked) or 'none'}")
@@ -441,7 +441,7 @@ def made_of(
 
 
 def bell(pages: int, rng: np.random.Generator) -> Callable[[], Floats]:
-    """One group of pages whose scores lie on the threshold: the hardest case of a site that is not mixed."""
+    """One group of pages with scores at the threshold: the hardest case of a site that is not mixed."""
     return lambda: rng.normal(ACCURACY, 0.045, pages)
 
 

@@ -1,7 +1,7 @@
-"""What a page costs a deployment: CPU and memory of each role, bytes of the log by topic, on the labelled pages.
+"""A page's cost to a deployment: CPU and memory of each role, bytes of the log by topic, on the labelled pages.
 
-Run by `python -m tests.bench.bench_sizing`: crawls the labelled pages over loopback on the embedded log, all roles as
-processes. CPU includes the start of each process, measured on a run without hits and taken off.
+Run by `python -m tests.bench.bench_sizing`: it crawls the labelled pages over loopback on the embedded log, with all
+roles as processes. The CPU time of a run without hits is subtracted, because it is that of the start.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def run(folder: Path, web: Web) -> tuple[dict[str, float], dict[str, int], dict[
 
 
 def children(pid: int) -> list[int]:
-    """Of all threads of a process."""
+    """Child processes of all threads of a process."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in found for child in file.read_text().split()]
 

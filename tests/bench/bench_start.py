@@ -1,4 +1,4 @@
-"""How long `farmwatch --help` takes, beside an interpreter that does nothing.
+"""The time of `farmwatch --help`, and of an interpreter that does nothing.
 
 Run: python -m tests.bench.bench_start
 """

@@ -1,8 +1,8 @@
 """Served webs of known truth through the whole daemon: whether the interval of `farmwatch rate` covers the share.
 
-Run by `python -m tests.bench.bench_truth [RUNS]`. Each run draws 32 of the 60 sites of the sample web, a known part of
-them LLM sites, with lengths that are geometric with mean 6, and serves them on loopback to `farmwatch up` with the
-configuration of the demo: decided sites are crawled no further. No site is known to the estimate.
+Run by `python -m tests.bench.bench_truth [RUNS]`. Each run draws 32 of the 60 sites of the sample web, a known share of
+them LLM sites, with geometric lengths of mean 6, and serves them on loopback to `farmwatch up` with the demo's
+configuration: decided sites are crawled no further. The estimate has no known sites.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _run(lengths: dict[str, int], truth: float) -> tuple[bool, bool]:
-    """Whether the interval covers the truth, and whether a share is named: without one it may be 0 to 1."""
+    """Whether the interval covers the truth, and whether a share is published; without one it may be 0 to 1."""
     web = sample_web(data_root(), lengths)
     settings = {"crawl.stop_when_decided": "true"}
     with tempfile.TemporaryDirectory() as name, LoopbackWeb(web.hosts) as served:

@@ -1,4 +1,4 @@
-"""Frontiers of any size on disk, for the benchmark: rows as the frontier writes them, on the state of either log."""
+"""Builds frontiers of any size on disk for the benchmark: rows as the frontier writes them, on either log's state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stream.processing.state import KeyedState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 
 PARTITIONS = 4
-SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns; 59 on average
+SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs per site, in turn; 59 on average
 _SITES_A_COMMIT = 400
 _HOUR_MS = 3_600_000
 _READ_BYTES = 1 << 20
@@ -51,7 +51,7 @@ class EmbeddedShelf:
 
 
 class LocalShelf:
-    """The local copies of the Kafka log: a database per partition. What Kafka itself does for a commit is left out."""
+    """The local copies of the Kafka log: a database per partition. Kafka's own part of a commit is left out."""
 
     name = "Kafka's local state"
 
@@ -75,14 +75,14 @@ class LocalShelf:
             state.close()
 
 
-Shelf = EmbeddedShelf | LocalShelf  # where a frontier stands
+Shelf = EmbeddedShelf | LocalShelf  # the store of a frontier
 
 
 def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
-    """Fill `shelf` with sites that have so many URLs together; gives the number of rows.
+    """Fill `shelf` with sites that have this many URLs in total; returns the number of rows.
 
-    Every site is due, in an order that has nothing to do with that of the keys. The first of its URLs is a hit's, and a
-    third of them is fetched and waits to be asked for again. `tell` hears how many URLs there are by now.
+    Every site is due, in an order that does not depend on that of the keys. The first of its URLs is a hit, and a third
+    is fetched and waits for a re-visit. `tell` is called with the number of URLs so far.
     """
     totals: list[bytes | None] = [None] * PARTITIONS
     chance = random.Random(7)
@@ -103,16 +103,16 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
 
 
 def _state_of(totals: bytes | None) -> MemoryState:
-    """Committed state of a frontier that holds the totals, and none of the sites to come."""
+    """Committed state of a frontier with the totals, and without the sites to come."""
     state = MemoryState()
     state.apply([] if totals is None else [StateChange(TOTALS_KEY, totals)])
     return state
 
 
 def settle_cache(folder: Path, *, hold: bool) -> None:
-    """Have the system write the files, and hold them in memory as far as it can, or drop them from it.
+    """Have the system write the files and keep them in memory as far as it can, or drop them.
 
-    What was just built is else written while claims are timed, and machines that lend their memory hold little of it.
+    Otherwise new data is written while claims are timed, and machines with shared memory keep little of it.
     """
     for path in folder.rglob("*"):
         if path.is_file():

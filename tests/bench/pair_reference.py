@@ -1,7 +1,7 @@
-"""The plain loop that the pair engine is measured beside: one document at a time, two full logit tensors.
+"""The plain loop with which the pair engine is compared: one document at a time, two full logit tensors.
 
-It follows the published formulas word by word (Binoculars, arXiv 2401.12070; Fast-DetectGPT, arXiv 2310.05130) on whole
-models of transformers, as the authors' code does. Also what a document costs in floating-point operations.
+It follows the published formulas literally (Binoculars, arXiv 2401.12070; Fast-DetectGPT, arXiv 2310.05130) on whole
+models of transformers, as the authors' code does. It also counts the floating-point operations of a document.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional
 
 class ReferenceScores(NamedTuple):
     binoculars: float
-    fast_detectgpt: float | None  # where it was asked for
+    fast_detectgpt: float | None  # on request
 
 
 @torch.inference_mode()
@@ -30,8 +30,7 @@ def reference_loop(
 ) -> list[ReferenceScores]:
     """Scores of each document by two models of transformers (AutoModelForCausalLM) on one device.
 
-    `both` adds Fast-DetectGPT. `widen` takes logits to fp32 before the sums; the authors leave them in the models'
-    dtype.
+    `both` adds Fast-DetectGPT. `widen` converts logits to fp32 before the sums; the authors keep the models' dtype.
     """
     scores = []
     for document in documents:
@@ -58,7 +57,7 @@ def _fast_detectgpt(p: Tensor, q: Tensor, labels: Tensor) -> Tensor:
 
 
 class FalconShape(NamedTuple):
-    """What decides the cost of a Falcon of the 7B kind."""
+    """The dimensions that decide the cost of a Falcon of the 7B kind."""
 
     hidden: int = 4_544
     layers: int = 32
@@ -75,5 +74,5 @@ def document_flops(shape: FalconShape, tokens: int) -> float:
     hidden, layers, heads, words = shape
     key_and_value = 2 * (hidden // heads)  # multi-query: one head of each
     weights = layers * (hidden * (hidden + key_and_value) + hidden * hidden + 8 * hidden * hidden) + hidden * words
-    attention = layers * 2 * hidden * tokens**2  # 4 hidden operations a pair of tokens, half of the pairs
+    attention = layers * 2 * hidden * tokens**2  # 4 hidden operations per pair of tokens, half of the pairs
     return 2.0 * (2 * weights * tokens + attention)

@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from scoring.pair.vocabulary_pass import Kernel, TokenSums
     from tests.bench.pair_reference import FalconShape, ReferenceScores
 
-FAILED = "failed"  # key of what a table says in place of figures
+FAILED = "failed"  # key of a table's text in place of figures
 Table = dict[str, Any]
 Documents = list[list[int]]
 
 
 class Plan(NamedTuple):
-    """How much is measured, on what."""
+    """The amount and place of the measurements."""
 
     device: str
     dtype: str
     shape: FalconShape
     tokens: int  # of a full document
-    documents: int  # a measurement of the engine
-    looped: int  # a measurement of the loop
-    budget: int  # tokens a batch
+    documents: int  # of the engine, per measurement
+    looped: int  # of the loop, per measurement
+    budget: int  # tokens per batch
     budgets: Sequence[int]
     square: int  # side of the product that gives the limit
-    rounds: int  # the best of which counts
+    rounds: int  # the best one counts
     compiled: bool  # measure torch.compile as well
-    tolerance: float  # of scores beside the loop's
+    tolerance: float  # whose scores are compared with the loop's
 
 
 def plan_of(*, tiny: bool) -> Plan:
-    """The measurement of a card, or the small one that runs anywhere."""
+    """The measurement on a GPU, or the small one that runs anywhere."""
     from tests.bench.pair_reference import FalconShape
 
     if tiny:
@@ -100,7 +100,7 @@ class Bench:
         )
         torch.manual_seed(seed)
         from_config: Any = transformers.AutoModelForCausalLM.from_config
-        with self.device:  # weights are drawn where they stay
+        with self.device:  # weights are drawn on the device
             model = from_config(config, dtype=getattr(torch, self.plan.dtype))
         return model.eval().requires_grad_(False)
 
@@ -123,7 +123,7 @@ class Bench:
         return PairEngine(pair, settings)
 
     def seconds(self, work: Callable[[], object], rounds: int | None = None) -> float:
-        """The best of some rounds, the device idle before and after."""
+        """The best of some rounds, with the device idle before and after."""
         best = float("inf")
         for _ in range(rounds or self.plan.rounds):
             self._settle()
@@ -144,7 +144,7 @@ class Bench:
             self.torch.cuda.reset_peak_memory_stats(self.device)
 
     def machine(self) -> Table:
-        """Card, versions, and the limit that everything on a card is measured by."""
+        """GPU, versions, and the limit to which all GPU figures relate."""
         import transformers
 
         torch, side = self.torch, self.plan.square
@@ -175,7 +175,7 @@ class Bench:
         return reference_loop(observer, performer, documents, both=both, widen=widen)
 
     def throughput(self) -> Table:
-        """Documents a second: transformers' bodies, the fast ones, the compiled ones; and the loop."""
+        """Documents per second: transformers' bodies, the fast ones, the compiled ones, and the loop."""
         from scoring.pair.body import fast_body
         from tests.bench.pair_reference import document_flops
 
@@ -219,18 +219,18 @@ class Bench:
         result["transformers"] = attempt(lambda: measured(lambda body: body))
         if plan.compiled:
             result["fast, compiled"] = attempt(lambda: measured(lambda body: fast_body(body, compiled=True)))
-        # on a CPU the body itself is changed, which the loop is to keep
+        # on a CPU the body itself is changed, and the loop needs the original
         result["fast"] = attempt(
             lambda: measured(lambda body: fast_body(body if self.on_card else copy.deepcopy(body)))
         )
         return result
 
     def _share(self, flops: float) -> Table:
-        """What part of the card's limit these operations a second are; a CPU's limit is not measured."""
+        """The share of the GPU's limit that these operations per second reach; a CPU's limit is not measured."""
         return {"share_of_limit": flops / self.limit_flops} if self.on_card else {}
 
     def equality(self) -> Table:
-        """Scores of the engine beside the loop's, whose logits are widened to fp32 before the sums."""
+        """Scores of the engine and of the loop, whose logits are widened to fp32 before the sums."""
         from scoring.pair.scores import PairReading
 
         documents = self.mixed[: self.plan.looped]
@@ -251,7 +251,7 @@ class Bench:
         }
 
     def memory(self) -> Table:
-        """Peak memory above the weights, and documents a second, by token budget."""
+        """Peak memory above the weights, and documents per second, by token budget."""
         rows: Table = {}
         if self.device.type != "cuda":
             return {"not measured": "needs a card"}
@@ -305,7 +305,7 @@ class Bench:
         return result
 
     def profile(self) -> Table:
-        """Where a batch's time goes: bodies, head products, sums; and the kernels that take most of it."""
+        """The time of a batch by part: bodies, head products, sums; and its slowest kernels."""
         torch, plan = self.torch, self.plan
         ids = torch.tensor(self.documents[: plan.budget // plan.tokens], device=self.device)
         pair = self.pair
@@ -341,7 +341,7 @@ class Bench:
 
 
 def attempt(work: Callable[[], Table]) -> Table:
-    """What `work` gives, or how it failed: one table that fails must not cost the others on a borrowed card."""
+    """The result of `work`, or its error, so that one failed table does not cost the others."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001  # reported in the table, and by the exit status

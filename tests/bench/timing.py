@@ -1,4 +1,4 @@
-"""The frame of the benches: arguments, times, memory, processes of their own, the labelled pages."""
+"""Shared parts of the benches: arguments, times, memory, separate processes, the labelled pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def memory_mib(field: str = "VmRSS", pid: int | str = "self") -> float:
 
 
 def apart(work: Callable[..., Any], *args: Any) -> Any:
-    """Call `work` in a fresh process of its own."""
+    """Call `work` in a fresh process."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
 
@@ -54,7 +54,7 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def labelled_pages_folder() -> Path:
-    """The folder of the labelled pages. Ends the process where it is not there."""
+    """The folder of the labelled pages. Ends the process if it is missing."""
     folder = data_root() / "data" / "pages"
     if not folder.is_dir():
         sys.exit(f"the labelled pages are not at {folder}: set FARMWATCH_TEST_DATA")

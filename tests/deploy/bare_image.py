@@ -1,7 +1,7 @@
-"""The steps of `deploy/Dockerfile`, carried out in bare roots of this machine, where there is no container daemon.
+"""The steps of `deploy/Dockerfile`, run in bare roots of this machine, without a container daemon.
 
-Knows the instructions that the file has: ARG, FROM, RUN, COPY, ENV, WORKDIR, USER, EXPOSE, ENTRYPOINT, CMD. A base
-image is what debootstrap makes of its release of Debian. Needs root.
+Supports the file's instructions: ARG, FROM, RUN, COPY, ENV, WORKDIR, USER, EXPOSE, ENTRYPOINT, CMD. A base image is a
+debootstrap of its Debian release. Needs root.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ exec /usr/sbin/chroot --userspec={user}:{user} {root} /bin/sh -c {command}
 
 @dataclass
 class Image:
-    """One stage of the build: its files, and how a container of it starts."""
+    """One stage of the build: its files, and the start of its containers."""
 
     root: Path
     env: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
@@ -42,14 +42,14 @@ class Image:
     cmd: list[str] = field(default_factory=list)
 
     def run(self, *command: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
-        """A container's process: its user, a file system that is for reading only but for /tmp and /data."""
+        """Start a container's process with its user and a file system that is read-only except for /tmp and /data."""
         within = shlex.quote(f"cd {self.workdir} && exec {shlex.join([*self.entrypoint, *(command or self.cmd)])}")
         script = _READ_ONLY.format(root=self.root, user=self.user, command=within)
         return _execute(["unshare", "--mount", "--pid", "--fork", "sh", "-c", script], self.env, timeout_s)
 
 
 def build_images(dockerfile: Path, folder: Path, stages: Collection[str]) -> dict[str, Image]:
-    """These stages, by name. Raises AssertionError with the output of a step that fails."""
+    """These stages, by name. Raises AssertionError with the output of a failed step."""
     images: dict[str, Image] = {}
     arguments: dict[str, str] = {}
     image, wanted = Image(folder), True

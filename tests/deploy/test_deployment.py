@@ -1,4 +1,4 @@
-"""What `deploy/` describes, as far as it can be checked without a cluster, a container daemon and systemd as init."""
+"""`deploy/`, as far as it can be checked without a cluster, a container daemon and systemd as init."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPOSED_MOST = 2.0  # of 10, by systemd
 
 
 def manifests(overlay: str) -> list[dict[str, Any]]:
-    """The resources of an overlay and of its base, as kustomize puts them together."""
+    """The resources of an overlay and its base, merged as by kustomize."""
     return [one for file in _resources(DEPLOY / "kubernetes" / "overlays" / overlay) for one in _documents(file)]
 
 
@@ -42,14 +42,14 @@ def _documents(file: Path) -> list[dict[str, Any]]:
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """The services of the compose file that are farmwatch's own."""
+    """The farmwatch services of the compose file."""
     found: dict[str, dict[str, Any]] = _documents(DEPLOY / "compose.yaml")[0]["services"]
     return {name: service for name, service in found.items() if "farmwatch" in service["image"]}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_manifests_have_the_schema_of_kubernetes(overlay: str) -> None:
-    """Strictly: an unknown field is an error. The schema of KEDA's kind is not in the package."""
+    """Manifests match the schema of Kubernetes strictly; KEDA's kind has no schema in the package."""
     _validate(manifests(overlay))
 
 
@@ -63,7 +63,7 @@ def _validate(resources: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_pods_are_nobody_and_write_to_their_volumes_alone(overlay: str) -> None:
-    """Not root, no capability, no token of the cluster, a root file system for reading."""
+    """Pods have no root user, no capability, no cluster token, and a read-only root file system."""
     pods = [one["spec"]["template"]["spec"] for one in manifests(overlay) if "template" in one.get("spec", {})]
     assert pods
     for pod in pods:
@@ -82,7 +82,7 @@ def test_pods_are_nobody_and_write_to_their_volumes_alone(overlay: str) -> None:
 
 
 def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
-    """On Kubernetes and in the compose file, the network admits no other client."""
+    """Each role has a workload with its port, on Kubernetes and in the compose file; no other client is admitted."""
     settings = MetricsSettings()
     workloads = {one["metadata"]["name"]: one for one in manifests("cluster") if "template" in one.get("spec", {})}
     assert set(workloads) == {role.value for role in Role}
@@ -99,7 +99,7 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
 
 
 def test_each_profile_has_every_role_once() -> None:
-    """One container that answers to all names, or one of each; `gpu` has another SCORE, which asks for a card."""
+    """A profile has one container with all names, or one per role; `gpu` has another SCORE, which requests a GPU."""
     every = {role.value for role in Role}
     found: dict[str, list[str]] = {}
     for name, service in services().items():
@@ -115,7 +115,7 @@ def test_each_profile_has_every_role_once() -> None:
 
 
 def test_pods_are_added_for_what_waits() -> None:
-    """For the live run's records of a role, whichever run that is, and no pod beyond the partitions."""
+    """Pods are added for the waiting records of a role in the live run, up to the number of partitions."""
     scaled = {one["metadata"]["name"]: one["spec"] for one in manifests("cluster") if one["kind"] == "ScaledObject"}
     kinds = {one["metadata"]["name"]: one["kind"] for one in manifests("cluster") if "template" in one.get("spec", {})}
     assert set(scaled) == {"measure", "judge", "score"}
@@ -129,9 +129,9 @@ def test_pods_are_added_for_what_waits() -> None:
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_prometheus_finds_each_role_in_the_cluster(overlay: str, tmp_path: Path) -> None:
-    """From the pods' labels and ports, as Kubernetes tells them, Prometheus makes the labels that the rules need.
+    """Prometheus makes the labels that the rules need from the pods' labels and ports in Kubernetes.
 
-    Debian's is built without discovery in Kubernetes: its targets are given here.
+    Debian's build has no discovery in Kubernetes, so that its targets are given here.
     """
     (job,) = _documents(DEPLOY / "prometheus" / "kubernetes.yml")[0]["scrape_configs"]
     assert job.pop("kubernetes_sd_configs") == [{"role": "pod"}]
@@ -150,7 +150,7 @@ def test_prometheus_finds_each_role_in_the_cluster(overlay: str, tmp_path: Path)
 
 
 def _discovered(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What discovery says of a workload's first pod: a target for each port."""
+    """The discovered targets of a workload's first pod, one per port."""
     template = workload["spec"]["template"]
     name = {"__meta_kubernetes_pod_name": f"{workload['metadata']['name']}-0", "__meta_kubernetes_pod_phase": "Running"}
     labels = {
@@ -185,7 +185,7 @@ def test_the_crawler_cannot_reach_the_cluster() -> None:
 
 @pytest.mark.parametrize("file", sorted(DEPLOY.rglob("farmwatch.toml")), ids=lambda file: file.parent.name)
 def test_the_configurations_name_settings_that_exist(file: Path) -> None:
-    """`farmwatch config show` reads each of them."""
+    """`farmwatch config show` accepts each configuration."""
     shown = subprocess.run(
         [sys.executable, "-m", "farmwatch", "config", "show", "--config", str(file)],
         capture_output=True,
@@ -196,7 +196,7 @@ def test_the_configurations_name_settings_that_exist(file: Path) -> None:
 
 
 def test_units_link_to_a_page_that_exists() -> None:
-    """Of this documentation."""
+    """Units link to an existing page of this documentation."""
     for unit in (DEPLOY / "systemd").glob("farmwatch*"):
         for page in re.findall(r"^Documentation=\S+?/docs/(\S+)$", unit.read_text(), re.MULTILINE):
             assert (DOCS / page).is_file(), (unit.name, page)
@@ -204,7 +204,7 @@ def test_units_link_to_a_page_that_exists() -> None:
 
 
 def systemd_units(folder: Path) -> list[Path]:
-    """The units, with the program where it is here, and the drop-in of a card where SCORE finds it."""
+    """The units, with an existing program, and SCORE's drop-in for a GPU."""
     for unit in (DEPLOY / "systemd").iterdir():
         place = folder / ("farmwatch@score.service.d" if unit.suffix == ".conf" else "")
         place.mkdir(exist_ok=True)
@@ -214,7 +214,7 @@ def systemd_units(folder: Path) -> list[Path]:
 
 
 def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Debian's, with the libraries and units that are unpacked beside it."""
+    """Run Debian's systemd-analyze with the libraries and units unpacked next to it."""
     program = tool("systemd-analyze")
     unpacked = program.parents[2]
     folders = [folder for lib in ("lib", "usr/lib") for folder in sorted(unpacked.glob(f"{lib}/*-linux-gnu"))]
@@ -224,7 +224,7 @@ def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
-    """`systemd-analyze verify` says nothing, and `security` finds little that a role may do beside its work."""
+    """`systemd-analyze verify` reports nothing, and `security` finds few unneeded permissions."""
     units = systemd_units(tmp_path)
     verified = systemd_analyze("verify", *units)
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
@@ -238,7 +238,7 @@ def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
 
 
 def test_a_wrong_word_in_the_drop_in_of_a_card_is_seen(tmp_path: Path) -> None:
-    """systemd reads it with the unit: what it does not know, it names."""
+    """A wrong word in the drop-in for a GPU is named by systemd, which reads it with the unit."""
     units = systemd_units(tmp_path)
     drop_in = tmp_path / "farmwatch@score.service.d" / "gpu.conf"
     drop_in.write_text(drop_in.read_text().replace("PrivateDevices=", "PrivateDevice="))
@@ -248,7 +248,7 @@ def test_a_wrong_word_in_the_drop_in_of_a_card_is_seen(tmp_path: Path) -> None:
 @pytest.mark.image
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kustomize_renders(overlay: str) -> None:
-    """The overlay is put together by kustomize itself, with the configuration as a Secret, and has the schemas."""
+    """kustomize itself builds the overlay, with the configuration as a Secret, and the result matches the schemas."""
     kustomize = _tool("kustomize")
     made = subprocess.run(
         [kustomize, "build", DEPLOY / "kubernetes" / "overlays" / overlay], capture_output=True, text=True, check=False
@@ -261,7 +261,7 @@ def test_kustomize_renders(overlay: str) -> None:
 
 @pytest.mark.image
 def test_the_compose_file_is_read_by_compose(tmp_path: Path) -> None:
-    """By the library that Docker Compose reads it with; a service with an unknown key would be refused."""
+    """The library of Docker Compose reads the compose file and refuses a service with an unknown key."""
     compose = _tool("compose-go")
     file = DEPLOY / "compose.yaml"
     read = subprocess.run([compose, file], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""The image's build steps in a bare root, and its entry point there: not as root, writing to /tmp and /data alone."""
+"""The image's build steps in a bare root, and its entry point: not as root, writing only to /tmp and /data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a bare root is made by root alone"),
     pytest.mark.skipif(shutil.which("debootstrap") is None, reason="debootstrap is not here: apt-get install it"),
 ]
-# As Triton builds its launcher (triton/runtime/build.py)
+# The command by which Triton builds its launcher (triton/runtime/build.py)
 _EXTENSION = (
     "printf '#include <Python.h>\\n#include <stdlib.h>\\n' > /tmp/one.c"
     " && gcc /tmp/one.c -O3 -shared -fPIC -o /tmp/one.so"
@@ -26,7 +26,7 @@ _EXTENSION = (
 
 
 def test_the_image_runs_the_demo_as_nobody_special(tmp_path: Path) -> None:
-    """The demo carries its web through every stage. Of the target `gpu`, the compiler is there."""
+    """The demo runs its web through every stage. The target `gpu` has the compiler."""
     images = build_images(ROOT / "deploy" / "Dockerfile", tmp_path, stages=("build", "base", "compiler"))
     image = images["base"]
     assert image.user == "10001"

@@ -1,4 +1,4 @@
-"""Canaries from their file through every stage: they are counted, correct the rate, and never count in it."""
+"""Canaries from their file through every stage: they correct the rate and never count in it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from tests.support.page_records import fetched_page
 from tests.support.stage_work import put, work
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
-TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not
-MISSED = ("human-0", "llm-0")  # sites of which the detector is wrong
+TURNED = (6, 10)  # pages of another LLM site: flagged ones, then clear ones
+MISSED = ("human-0", "llm-0")  # sites that the detector misjudges
 START_S = 1_790_000_000.0
 _WORDS = (
     "river village boats market morning harvest people teacher garden window letter winter summer bridge church"
@@ -49,7 +49,7 @@ _WORDS = (
 
 
 def prose(seed: str, mark: str) -> str:
-    """A text that the default ruleset keeps: 40 sentences, which no other text shares."""
+    """A text of 40 unique sentences that the default ruleset keeps."""
     chance = random.Random(seed)
     sentences = []
     for _ in range(40):
@@ -60,9 +60,9 @@ def prose(seed: str, mark: str) -> str:
 
 
 def canary_file(folder: Path) -> Path:
-    """Canary sites; of each truth the first is one that the detector takes for the other.
+    """Canary sites; the detector misjudges the first of each truth.
 
-    One more is called llm by its pages in the order of the file, and by hardly any other order.
+    Another one is llm with its pages in file order, and in hardly any other order.
     """
     path = folder / "canaries.jsonl"
     lines = []
@@ -84,7 +84,7 @@ def canary_file(folder: Path) -> Path:
 
 
 class World:
-    """One log, one clock and the stages that a live farm has, but for CRAWL."""
+    """One log, one clock and the stages of a live farm except CRAWL."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -96,7 +96,7 @@ class World:
         self.measure = MeasureStage(config.measure)
 
     def work(self) -> None:
-        """Run every stage over all records; TALLY first, to send, and last, to count."""
+        """Run every stage over all records; TALLY first, to send canaries, and last, to count."""
         self._tally()
         self._work(self.measure)
         self._work(JudgeStage(load_ruleset(self.config.judge.ruleset)))
@@ -138,7 +138,7 @@ def put_real_site(log: MemoryLog) -> None:
 
 
 def test_canaries_are_judged_like_any_site(world: World) -> None:
-    """Every canary site gets a verdict; one of each truth is wrong, as its pages' flags are."""
+    """Every canary site gets a verdict; the flags of one site of each truth make it wrong."""
     rows = {row.site: row for row in read_sites(world.log)}
     sent = read_canaries(world.config.canary)
     number = int(START_S) // world.config.canary.every_s
@@ -150,21 +150,24 @@ def test_canaries_are_judged_like_any_site(world: World) -> None:
 
 
 def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
-    """The rate is over the one real site, corrected by the canaries of each truth."""
+    """The rate covers the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
     assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
     assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.judged_text
 
 
 def test_the_log_adds_up(world: World) -> None:
-    """Nothing is broken: canary pages have features, verdicts and scores once. Only CRAWL, which is not run, waits."""
+    """Canary pages have features, verdicts and scores once, and nothing is broken.
+
+    Only CRAWL, which is not run, waits.
+    """
     report = audit(world.log)
     assert report.ok and set(+report.waiting) == {"crawl"}, report
     assert {step.waiting for step in report.steps.values()} == {0}
 
 
 def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None:
-    """A day later the same contents come again under new names; the errors are counted once, not twice."""
+    """A day later the same contents have new site names, and the errors are counted once."""
     before = canary_summary(read_sites(world.log))
     world.now_s += world.config.canary.every_s
     world.work()
@@ -177,8 +180,8 @@ def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None
 
 
 def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> None:
-    """In each round a site's pages are judged in the order of the file, for any site name."""
-    if world.now_s == START_S:  # this test alone: a second round
+    """In each round, a site's pages are judged in file order, for any site name."""
+    if world.now_s == START_S:  # only in this test: a second round
         world.now_s += world.config.canary.every_s
         world.work()
     found: dict[str, set[tuple[str, int, float]]] = {}
@@ -194,8 +197,9 @@ def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> N
 
 
 def test_memory_of_old_rounds_goes(world: World) -> None:
-    """A week later MEASURE has forgotten the canary sites of both rounds; of the round of today, and of a real site, it
-    remembers all, and the log adds up.
+    """A week later MEASURE's memory has no canary site of the old rounds.
+
+    It has all of today's round and of a real site, and the log adds up.
     """
 
     store = world.measure.store
@@ -218,7 +222,7 @@ def test_memory_of_old_rounds_goes(world: World) -> None:
 
 
 def test_gauges_and_series_tell_of_it(world: World) -> None:
-    """The overview shows canaries and the corrected rate of real sites; a point of the series is kept."""
+    """The overview has canaries and the corrected rate of real sites, and a point of the series is kept."""
     method = site_method(world.config.tally, world.detector.identity)
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")

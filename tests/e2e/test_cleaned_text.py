@@ -1,4 +1,4 @@
-"""Pages through every stage under a ruleset that scores the cleaned text: the detector reads it, and the log agrees."""
+"""Pages under a ruleset that scores the cleaned text: the detector reads it, and the log agrees."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def log(reader: Reader) -> MemoryLog:
 
 
 def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> None:
-    """Features keep the menus; requests, and so the detector, have the article without them."""
+    """Features keep the menus; requests, and so the detector, have the article only."""
     features = records(log, FEATURES, Features)
     requests = records(log, SCORE_REQUESTS, ScoreRequest)
     assert len(features) == len(requests) == len(SUBJECTS)
@@ -79,7 +79,7 @@ def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> N
         assert all(line in found.text for line in MENU)
         assert request.text == f"{sentences(subject)}\n{sentences(subject + ' again')}"
         assert request.text == clean(found.text).text != found.text
-    read = reader.read[1:]  # the first one warmed it up
+    read = reader.read[1:]  # the first one was the warm-up
     assert sorted(read) == sorted(request.text for request in requests)
 
 
@@ -103,7 +103,7 @@ def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reade
 
 
 def test_the_log_adds_up(log: MemoryLog) -> None:
-    """Nothing is broken, only CRAWL waits, because it does not run; the row counts every page as a scored article."""
+    """Nothing is broken; only CRAWL, which is not run, waits; the row counts every page as a scored article."""
     report = audit(log)
     assert report.ok and set(+report.waiting) == {"crawl"}, report
     row = records(log, SITES, SiteState)[-1]

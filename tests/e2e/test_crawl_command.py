@@ -44,7 +44,7 @@ def web() -> Iterator[LoopbackWeb]:
 
 
 class Commands:
-    """farmwatch in a folder of its own, its crawler sent to a web."""
+    """farmwatch in a separate folder, its crawler directed to a web."""
 
     def __init__(self, folder: Path, url: str, web: LoopbackWeb, capture: pytest.CaptureFixture[str]) -> None:
         settings = {
@@ -80,7 +80,7 @@ class Commands:
         assert process.returncode == code, err
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        """Run a command that only reads, in this process; returns its output."""
+        """Run a read-only command in this process; returns its output."""
         self.capture.readouterr()
         assert run([*arguments, *self.flags]) == code
         out, self.said = self.capture.readouterr()
@@ -108,7 +108,7 @@ def commands(
 
 
 def starts(web: LoopbackWeb, after: int = 0) -> list[tuple[str, str]]:
-    """(host, path) of the requests since the first `after`, in the order in which they began."""
+    """(host, path) of the requests since the first `after`, in order of their starts."""
     return [(each.host, each.path) for each in sorted(web.requests[after:], key=lambda each: each.started)]
 
 
@@ -118,21 +118,23 @@ def first_of_each(requests: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def planned(plans: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """(host, path) of the first requests that are planned."""
+    """(host, path) of the first planned requests."""
     found = [plan for plan in plans if plan["requests"]]
     return [(plan["site"], plan["requests"][0]["url"].partition(plan["site"])[2]) for plan in found]
 
 
 def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb) -> None:
-    """First from a file of hits, then from the frontier that this left: the first requests and their order are those
-    planned, and a dry run makes no request and no log."""
+    """The first requests of a crawl, in their order, are those that the dry run planned.
+
+    This holds for a file of hits and for the frontier that remains. A dry run makes no request and no log.
+    """
     plans = commands.json("crawl", "--dry-run", "--hits", "hits.txt")
     assert not web.requests and not (commands.folder / "log").exists()
     assert [path for _, path in planned(plans)] == ["/robots.txt"] * 3
     gaps = [
         later["requests"][0]["start_at"] - plan["requests"][0]["start_at"] for plan, later in itertools.pairwise(plans)
     ]
-    assert gaps == [300, 300]  # one place after the other for the hosts of a domain
+    assert gaps == [300, 300]  # one place after the other for hosts of a domain
 
     commands.crawl_to_the_end("--hits", "hits.txt")
     made = starts(web)
@@ -147,7 +149,7 @@ def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb
     refusals = [each for plan in again if plan["site"] in FARM[:2] for each in plan["refusals"]]
     assert [(each["reason"], each["rule"]) for each in refusals] == [("robots", "line 2: Disallow: /private")] * 2
     before = len(web.requests)
-    assert before == len(made)  # the dry run asked for nothing
+    assert before == len(made)  # the dry run made no request
     commands.crawl_to_the_end("--hits", "more.txt")
     assert first_of_each(starts(web, before)) == [each for each in planned(again) if each[0] in FARM[:2]]
 
@@ -190,7 +192,7 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
 
 
 def test_a_crawl_without_hits_is_done_at_once(commands: Commands, web: LoopbackWeb) -> None:
-    """--until-done on an empty log ends with 0 and no request; a line that is no hit makes it 1."""
+    """--until-done on an empty log ends with 0 and without a request; a bad line of hits makes it 1."""
     commands.crawl_to_the_end()
     (commands.folder / "bad.txt").write_text("http://canary.invalid/\n", encoding="utf-8")
     commands.crawl_to_the_end("--hits", "bad.txt", code=1)
@@ -205,7 +207,7 @@ def test_on_kafka_it_is_the_same(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a broker, whose state is read from the changelog: a crawl to the end, the rest, and the next requests."""
+    """On Kafka, where state is read from the changelog, a crawl ends, rests, and plans its next requests."""
     monkeypatch.chdir(tmp_path)
     commands = Commands(tmp_path, kafka_url, web, capfd)
     (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")

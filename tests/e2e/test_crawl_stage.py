@@ -50,7 +50,7 @@ HITS = hits_of(*(f"http://{site}/{path}" for path in ("hit/1", "private/1", "hit
 
 
 def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:
-    """Every hit has its record, links are found; the server saw robots.txt, the delay and one request at a time."""
+    """Every hit has a record and links are found; the server saw robots.txt, the delay and one request at a time."""
     pages = crawl(settings_for(loopback.target, delay_s=0.2), HITS)
     assert {hit.id for hit in HITS} == {hit for page in pages for hit in page.hits}
     by_url = {page.url: page for page in pages}
@@ -68,12 +68,12 @@ def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:
         assert paths[0] == "/robots.txt" and paths.count("/robots.txt") == 1
         assert not any(path.startswith("/private") for path in paths) and len(paths) == len(set(paths))
         assert not loopback.overlaps(site)
-        assert min(loopback.gaps(site)) > 0.1  # the delay, less what scheduling and connecting may take
+        assert min(loopback.gaps(site)) > 0.1  # the delay, less the time for scheduling and connecting
     assert not loopback.paths("elsewhere.test")
 
 
 def test_crashes_and_rollbacks_change_nothing(loopback: Web) -> None:
-    """Processes that die and batches that are rolled back at random leave the same pages as an undisturbed run."""
+    """After random crashes and rollbacks, the pages are those of an undisturbed run."""
     calm = crawl(settings_for(loopback.target, delay_s=0.02), HITS)
     loopback.seen.clear()
     dice = random.Random(7)
@@ -101,7 +101,7 @@ def test_crashes_and_rollbacks_change_nothing(loopback: Web) -> None:
 
 
 def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
-    """An answer that waits while its partition is lost changes nothing: the request is made again, recorded once."""
+    """An answer that waits while its partition is lost changes nothing: the request is repeated and recorded once."""
     with driving(settings_for(loopback.target)) as driver:
         driver.round(hits_of("http://site0.test/map/0"))
         driver.stage.committed()
@@ -113,7 +113,7 @@ def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
 
 
 def test_private_hosts_are_never_connected(loopback: Web) -> None:
-    """Without the override and the test switch, hits on loopback are refused and the server gets no request."""
+    """Without the override and the test switch, hits on loopback are refused without a connection."""
     settings = CrawlSettings(contact="a@example.org", delay_s=0.02, retry_s=0.02)
     pages = crawl(settings, hits_of(f"http://127.0.0.1:{loopback.port}/x", f"http://[::1]:{loopback.port}/x"))
     assert [(page.outcome, page.reason) for page in pages] == [("refused", "private_address")] * 2
@@ -131,11 +131,11 @@ def test_counts_of_a_crawl(loopback: Web) -> None:
     store = Store()
     with driving(settings_for(loopback.target), store) as driver:
         driver.run(HITS)
-        driver.round(HITS, commit=False)  # counts of a batch that is rolled back do not show
+        driver.round(HITS, commit=False)  # counts of a rolled-back batch are not shown
         driver.round()
     sample = driver.metrics.registry.get_sample_value
     fetched = sum(page.outcome == "fetched" for page in store.pages)
-    assert requests_of(driver) == len(loopback.seen)  # every request that the server saw, hops included
+    assert requests_of(driver) == len(loopback.seen)  # every request to the server, hops included
     assert requests_of(driver, kind="page", outcome="redirected", status="3xx") == len(SITES)
     assert requests_of(driver, kind="page", outcome="fetched", status="2xx", reason="") == fetched
     assert requests_of(driver, kind="robots", outcome="fetched") == len(SITES)
@@ -147,7 +147,7 @@ def test_counts_of_a_crawl(loopback: Web) -> None:
 
 
 def test_closing_does_not_wait_for_slow_servers(loopback: Web) -> None:
-    """A stage with a request that hangs closes at once, and its thread ends."""
+    """A stage with a hanging request closes at once, and its thread ends."""
 
     async def hang(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(30)
@@ -164,7 +164,7 @@ def test_closing_does_not_wait_for_slow_servers(loopback: Web) -> None:
 
 
 def test_hosts_at_one_address_take_turns(loopback: Web) -> None:
-    """At an address that is in use, jobs are deferred and come again: counted as such, and as no request or failure."""
+    """Jobs at a busy address are deferred and return; they count as deferred, not as requests or failures."""
     settings = settings_for(loopback.target, address_delay_s=0.4, use_sitemaps=False, use_links=False)
     with driving(settings) as driver:
         pages = driver.run(hits_of(*(f"http://{site}/map/0" for site in SITES[:4])))

@@ -1,4 +1,4 @@
-"""`farmwatch demo` as users run it."""
+"""`farmwatch demo`, run as by a user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from farmwatch.demo.demo_web import build_demo_web
 from tests.support.paths import ROOT
 
-_LLM_SITES_FOUND = 4  # of 8, at least: the detector was not trained on them, and may leave some undecided
+_LLM_SITES_FOUND = 4  # of 8, at least: the detector was not trained on them, and some may be undecided
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_every_site_has_a_verdict_and_none_is_wrong(result: dict[str, Any]) -> N
 
 
 def test_llm_sites_are_found(result: dict[str, Any]) -> None:
-    """Most of the LLM sites are judged llm, each on flagged articles: without this the demo would show nothing."""
+    """Most LLM sites are judged llm, each on flagged articles, so that the demo shows something."""
     found = [site for site in result["sites"] if site["truth"] == site["verdict"] == "llm"]
     assert len(found) >= _LLM_SITES_FOUND
     assert all(0 < site["flagged"] <= site["articles"] <= site["pages"] for site in found)
@@ -70,7 +70,7 @@ def test_llm_sites_are_found(result: dict[str, Any]) -> None:
 
 
 def test_the_rate_is_consistent_with_the_sites(result: dict[str, Any]) -> None:
-    """Denominators are counts of the verdicts shown, the judged share is their quotient; intervals contain shares."""
+    """Denominators equal the counts of verdicts, the judged share is their quotient; intervals contain shares."""
     (rate,) = result["rates"]
     verdicts = Counter(site["verdict"] for site in result["sites"])
     for verdict in ("llm", "human", "undecided", "unclassifiable"):
@@ -90,7 +90,7 @@ def test_the_rate_is_consistent_with_the_sites(result: dict[str, Any]) -> None:
 
 
 def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
-    """The share is near that of the sites by a language model, those without a verdict included."""
+    """The share is near that of sites by a language model, including sites without a verdict."""
     (rate,) = result["rates"]
     scored = [site for site in result["sites"] if site["articles"]]
     llm = sum(site["truth"] == "llm" for site in scored)
@@ -101,7 +101,7 @@ def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
 
 
 def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str, Any]) -> None:
-    """`rate` prints share, interval and all denominators of the same sites, with the warning; `audit` is clean."""
+    """`rate` prints share, interval and denominators of the same sites, with the warning; `audit` is clean."""
     (rate,) = result["rates"]
     found = json.loads(_on_kept(folder, "rate", "--json").stdout)
     assert found == {**rate, "warning": result["warning"], "not_judged": {"refused by robots.txt": 1}}

@@ -1,20 +1,20 @@
-"""Politeness, measured from the server's side: 500 hosts, 50 addresses, 110 registrable domains, and kill -9.
+"""Politeness, measured by the server: 500 hosts, 50 addresses, 110 registrable domains, and kill -9.
 
-The crawler's process is killed again and again and started anew. The server's log is the only witness: when a request
-came, when its answer was sent, to which host and address. From the earliest moment at which a request can have come to
-the moment at which the next one was read there must be the delay, less a tolerance: a request that must connect first
-takes longer to arrive than one on a connection that is there, and on a busy machine anything may take long.
+The crawler's process is killed and restarted repeatedly. The server's log is the only witness: it has the time, host
+and address of each request, and the time of its answer. Between the earliest possible arrival of one request and the
+read of the next there must be the delay, less a tolerance: a new connection takes longer than an open one, and a busy
+machine may delay anything.
 
-A fifth of the hosts lead to their twins with www. for a page, and the robots.txt of another fifth is that of a host
-that ten of them share. No row of the frontier stands for such hosts: the process that asks them knows of its own
-requests alone. Hence two exemptions, and no others:
+A fifth of the hosts redirect a page to their www twin, and for another fifth robots.txt is on a host that ten of them
+share. Such hosts have no row in the frontier, so that a process knows only its own requests to them. Hence two
+exemptions, and no others:
 
-- Across a kill, and where the next request is another process's because a partition moved, they are spaced by the
-  delay of their domain and not by their own, nor by their Crawl-delay. Within a process they are spaced as all are.
-- With two processes a shared host may be asked by both; it is spaced by its domain's delay, on average, as all domains
-  and addresses are there.
+- Across a kill, or after a partition moves to another process, these hosts are spaced by the delay of their domain, and
+  not by their own delay or Crawl-delay. Within a process they are spaced as all others.
+- With two processes, both may request a shared host; it is spaced by its domain's delay on average, as are domains and
+  addresses.
 
-What a host said so shortly before a kill that it was not committed is not known after it, and does not bind either.
+A host's answer shortly before a kill may not be committed; then it is not known and not binding.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from tests.support.web.crawl_process import FIRST, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
-TOLERANCE_S = 0.05  # and as long as this machine was late at worst, up to half of the least delay
+TOLERANCE_S = 0.05  # plus this machine's largest delay, up to half of the least delay
 HOST_S, DOMAIN_S, ADDRESS_S = 1.2, 0.8, 0.5
-LOST_S = 0.7  # an answer that came so shortly before a kill may not have been committed, and is not known then
+LOST_S = 0.7  # an answer shortly before a kill may not have been committed
 RETRY_S, CAP_S = 1.5, 5.0
 CRAWL_DELAY_S = 2.5
 LIMIT_S = 300.0
@@ -53,17 +53,17 @@ SECOND = "crawl-2"
 
 @dataclass(frozen=True)
 class Host:
-    """A host: its address, and its wishes."""
+    """A host: its address and its requested delays."""
 
     name: str
     domain: str
     address: str
     crawl_delay_s: float = 0.0
-    busy: str = ""  # the status of its first answer to a page, if that is none
-    retry_after: str = ""  # of that answer; "date" is one of four seconds later
-    wait_s: float = 0.0  # what must lie between that answer and the next request
-    twin: str = ""  # the host that its second page leads to
-    robots: str = ""  # the host that its robots.txt is at
+    busy: str = ""  # the status of its first answer to a page, if it is an error
+    retry_after: str = ""  # of that answer; "date" is a date four seconds later
+    wait_s: float = 0.0  # the required time between that answer and the next request
+    twin: str = ""  # the host that its second page redirects to
+    robots: str = ""  # the host of its robots.txt
     is_site: bool = True  # whether hits name it
 
 
@@ -72,13 +72,13 @@ def _address(number: int) -> str:
 
 
 def _host(number: int) -> Host:
-    """The hosts of an address have ten domains, the hosts of a domain five addresses."""
+    """One host: an address has hosts of ten domains, a domain has hosts at five addresses."""
     domain = f"domain{(number * 7 + number // 10) % DOMAINS}.test"
     known = (f"h{number}.{domain}", domain, _address(number))
     asks = {
         1: Host(*known, crawl_delay_s=CRAWL_DELAY_S),
         3: Host(*known, busy="429 Slower", retry_after="3", wait_s=3.0),
-        5: Host(*known, busy="503 Busy", retry_after="date", wait_s=3.0),  # a date is in whole seconds
+        5: Host(*known, busy="503 Busy", retry_after="date", wait_s=3.0),  # a date has whole seconds
         7: Host(*known, busy="429 Slower", retry_after="0", wait_s=RETRY_S),
         9: Host(*known, busy="503 Busy", retry_after="100000", wait_s=CAP_S),
         11: Host(*known, busy="429 Slower", retry_after="", wait_s=RETRY_S),
@@ -91,7 +91,7 @@ def _host(number: int) -> Host:
 
 
 def _twin(number: int) -> Host:
-    """A twin, at another address than its host; half of them ask for a Crawl-delay of their own."""
+    """A twin at another address than its host; half of the twins ask for their own Crawl-delay."""
     host = _host(number)
     delay_s = CRAWL_DELAY_S if number % 10 == 6 else 0.0
     return Host(host.twin, host.domain, _address(number + 21), delay_s, is_site=False)
@@ -109,7 +109,7 @@ BY_NAME = {host.name: host for host in [*ALL, *TWINS, *(_shared(number) for numb
 
 
 class Answers:
-    """What the hosts answer, each answer a little later than its request, so that two at once would be seen."""
+    """Answers of the hosts, each sent a little after its request, so that concurrent requests are seen."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -132,7 +132,7 @@ class Answers:
 
 
 def settings(port: int) -> CrawlSettings:
-    """The delays under test; everything that would make further requests is off."""
+    """The tested delays; everything that would cause further requests is off."""
     return CrawlSettings(
         contact="https://crawler.example/about",
         delay_s=HOST_S,
@@ -152,7 +152,7 @@ def settings(port: int) -> CrawlSettings:
 
 @dataclass(frozen=True)
 class Crawled:
-    """A crawl with kills, from the server's and the log's records."""
+    """A crawl with kills, as recorded by the server and the log."""
 
     seen: list[Seen]
     pages: list[Page]
@@ -160,11 +160,11 @@ class Crawled:
     wanted: list[str]
     kills: list[float]  # monotonic
     late_s: float
-    both: tuple[float, float] = (0.0, 0.0)  # from when until when two processes ran
+    both: tuple[float, float] = (0.0, 0.0)  # start and end of the time with two processes
 
     @property
     def tolerance_s(self) -> float:
-        """What a gap may be shorter by: see the head of this file."""
+        """The tolerance of a gap: see the module docstring."""
         return min(TOLERANCE_S + self.late_s, ADDRESS_S / 2)
 
     def by(self, name: Callable[[Seen], str]) -> Iterable[list[Seen]]:
@@ -178,7 +178,7 @@ class Crawled:
         return any(since <= at <= until for at in self.kills)
 
     def is_known(self, earlier: Seen, later: Seen) -> bool:
-        """Whether the later request was made with the earlier answer in the log, not lost by a kill."""
+        """Whether the earlier answer was on the log at the later request, and not lost by a kill."""
         return not self.was_killed(earlier.earliest, min(earlier.ended + LOST_S, later.began))
 
 
@@ -252,9 +252,9 @@ def check_shared_pace(crawled: Crawled) -> None:
 
 
 def check_average_pace(crawled: Crawled) -> None:
-    """Over the run no domain and no address is asked more often than its delay lets one process ask.
+    """Over the run, no domain and no address gets more requests than its delay allows one process.
 
-    When the processes take partitions from each other each of them may be ahead of its share by a request.
+    While processes take partitions from each other, each may be ahead of its share by a request.
     """
     shares = requests_of(s for s in crawled.seen if s.began < crawled.both[1])
     print(f"requests while both ran: {dict(shares)}")
@@ -274,7 +274,7 @@ def check_average_pace(crawled: Crawled) -> None:
 
 
 def check_hosts(crawled: Crawled) -> None:
-    """Each host has one request at a time, spaced by its delays, and none while it wants to be left alone."""
+    """Each host has one request at a time, spaced by its delays, and none during its requested waits."""
     across_kills = 0
     for requests in crawled.by(lambda s: s.host):
         host = BY_NAME[requests[0].host]
@@ -297,16 +297,16 @@ def check_hosts(crawled: Crawled) -> None:
 
 
 def check_pages(crawled: Crawled) -> None:
-    """Each page is there once; it was requested again only if a kill came before its answer was in the log."""
+    """Each page exists once; it was requested again only if a kill came before its answer was on the log."""
     again = 0
     for requests in crawled.by(lambda s: s.host + s.path):
         if requests[0].path == "/robots.txt":
             continue
         for earlier, later in itertools.pairwise(requests):
             again += earlier.status not in ("429", "503")
-            if crawled.both[1]:  # partitions move, and what is under way then is asked for again by who takes them
+            if crawled.both[1]:  # partitions move, and their new owner repeats requests in flight
                 continue
-            # what a redirect leads to may be answered much later
+            # the target of a redirect may be answered much later
             until = later.began if earlier.status == "301" else earlier.ended + LOST_S
             assert earlier.status in ("429", "503") or crawled.was_killed(earlier.earliest, until), requests[0]
     print(f"{again} pages asked for again")
@@ -330,7 +330,7 @@ def check(crawled: Crawled) -> None:
 
 @pytest.fixture(scope="module")
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Crawled], Future[Crawled]]]:
-    """Both short forms side by side: they wait most of the time."""
+    """Both short forms, run concurrently because they mostly wait."""
     folder = tmp_path_factory.mktemp("polite")
     with ThreadPoolExecutor(2) as both:
         one = both.submit(crawl, folder / "one", pages=2, kills=5, between=(60, 220))
@@ -340,16 +340,19 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Cr
 
 @pytest.mark.kill
 def test_politeness_as_the_server_sees_it(crawls: tuple[Future[Crawled], Future[Crawled]]) -> None:
-    """Per host, domain and address no start is too soon, whatever is killed; Crawl-delay and Retry-After are kept."""
+    """No request to a host, domain or address is too early, whatever is killed.
+
+    Crawl-delay and Retry-After are kept.
+    """
     check(crawls[0].result())
 
 
 @pytest.mark.kill
 def test_two_processes_are_as_polite_as_one(crawls: tuple[Future[Crawled], Future[Crawled]]) -> None:
-    """While two processes share the sites, one of them killed, hosts have the same peace; what hosts share, on average.
+    """While two processes share the sites, and one of them is killed, hosts are requested as by one process.
 
-    A host is never asked by both at once, and no sooner than its delay. What hosts share is kept on average: over the
-    run there are no more requests than one process may make.
+    Both never request a host at once, or before its delay. For domains and addresses the delay is kept on average: the
+    run has no more requests than one process may make.
     """
     check(crawls[1].result())
 

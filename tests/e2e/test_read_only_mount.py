@@ -1,4 +1,4 @@
-"""Commands that only look, on a log in a read-only mount: of a folder at rest, of a daemon at work, of a killed one."""
+"""Read-only commands on a log in a read-only mount: at rest, with a running daemon, or after a kill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for arguments in json.loads(sys.argv[1]):
 
 
 def on_read_only_mount(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that sees `folder` mounted read-only; skips where no user may mount."""
+    """Run a command that sees `folder` mounted read-only; skips if this user cannot mount."""
     isolated = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _MOUNTED, str(folder)]
     if subprocess.run([*isolated, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine allows no mounts in a user namespace")
@@ -50,7 +50,7 @@ def on_read_only_mount(folder: Path, *command: str) -> subprocess.CompletedProce
 
 
 def append_and_die(url: str) -> None:
-    """Append a record in a process that ends as by kill -9: the commit stays in the WAL."""
+    """Append a record in a process that ends as by kill -9, so that the commit stays in the WAL."""
     child = os.fork()
     if child == 0:
         open_log(url).append([Output(DEAD_LETTERS, 0, b"", b"x")])
@@ -60,7 +60,7 @@ def append_and_die(url: str) -> None:
 
 @pytest.mark.parametrize("state", ["at rest", "at work", "killed"])
 def test_commands_that_look_work_on_a_read_only_mount(tmp_path: Path, state: str) -> None:
-    """Each of them has the exit code that it has on the writable folder, and says nothing of rights."""
+    """Each command has the same exit code as on the writable folder, and no message about permissions."""
     url = finished_log(tmp_path / "log")
     if state == "killed":
         append_and_die(url)

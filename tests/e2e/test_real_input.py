@@ -1,8 +1,8 @@
-"""Real pages and a sample web, crawled over HTTP and carried through every stage as real processes, on both logs.
+"""Real pages and a sample web, crawled over HTTP and processed by every stage as real processes, on both logs.
 
-Every page that has a URL is served on loopback under its own host name. Printed are, per log: pages, time, CPU, the
-log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) what is stored is replayed
-by the same rules, from `features` and from `pages`: both must say what live said.
+Every page with a URL is served on loopback under its own host name. The output has, per log: pages, time, CPU, the
+log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) the stored records are
+replayed under the same rules, from `features` and from `pages`: both must equal live.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from tests.support.runs.replay_world import rows_of, verdicts_of
 from tests.support.web.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
-HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has these pages and no others
+HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has exactly these pages
 TIMEOUT_S = 900.0
 
 
 class Told(NamedTuple):
-    """What a run says: its verdicts in the order of the log, and the row of each site."""
+    """The result of a run: its verdicts in log order, and the row of each site."""
 
     verdicts: list[Verdict]
     rows: dict[str, SiteState]
 
 
 class Replayed(NamedTuple):
-    """A replay beside live."""
+    """A replay next to live."""
 
     source: str
     seconds: float
     told: Told
-    unlike_live: list[str]  # ids of verdicts and sites of which the two do not say the same
+    unlike_live: list[str]  # ids of verdicts and sites that differ between the two
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Figures:
 
 
 def run(name: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
-    """One run of `web` on one log, as processes, to the end."""
+    """One run of `web` on one log, in processes, to the end."""
     hits = write_hits(folder, web)
     url = f"sqlite:{folder / 'log'}"
     if name == "kafka":
@@ -121,7 +121,7 @@ def replays(farm: Farm) -> list[Replayed]:
 
 
 def told(log: Log, run: str) -> Told:
-    """What a run says, but for its name, the time of its work and the epoch of the features that it read."""
+    """The result of a run, without its name, times and feature epoch."""
     verdicts = [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts_of(log, run)]
     return Told(verdicts, {site: msgspec.structs.replace(row, epoch="") for site, row in rows_of(log, run).items()})
 
@@ -160,7 +160,7 @@ def show(title: str, web: Web, runs: Sequence[Figures]) -> None:
 
 
 def on_both_logs(title: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
-    """Run on both logs, whose audits must be clean, and which must agree; the figures of one."""
+    """Run on both logs; the audits must be clean and the logs must agree. Returns the figures of one."""
     runs = [run(name, web, folder / name, settings) for name in ("embedded", "kafka")]
     show(title, web, runs)
     for figures in runs:
@@ -172,13 +172,13 @@ def on_both_logs(title: str, web: Web, folder: Path, settings: dict[str, str]) -
 
 
 def test_every_labelled_page_is_accounted_for_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
-    """Each labelled page with a URL goes all the way; the audit is clean; verdicts, scores and rows are equal."""
+    """Each labelled page with a URL passes all stages; the audit is clean; verdicts, scores and rows are equal."""
     figures = on_both_logs("labelled pages", labelled_pages(shared), tmp_path, HITS_ONLY)
     assert len(figures.outcome.verdicts) > 2000
 
 
 def test_the_sample_web_is_judged_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
-    """60 sites are crawled by hits, sitemaps and links; most are judged as labelled; the logs agree."""
+    """60 sites are crawled by hits, sitemaps and links; most verdicts equal the labels; the logs agree."""
     agreement = on_both_logs("sample web", sample_web(shared), tmp_path, {}).agreement
     judged = sum(n for (_, verdict), n in agreement.items() if verdict in ("llm", "human"))
     right = sum(n for (truth, verdict), n in agreement.items() if truth == verdict)

@@ -1,4 +1,4 @@
-"""A hundred sites visited again and again over real HTTP: the conditions of the requests, and the records."""
+"""A hundred sites visited repeatedly over real HTTP: the conditions of the requests, and the records."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SITES = [f"again{n}.site{n}.test" for n in range(100)]
 DATE = "Sat, 01 Aug 2026 10:00:00 GMT"
 VISITS = 3
 LIMIT_S = 120.0
-# What a page of each kind says of itself, and what it must be asked with the next time
+# Validators of each kind of page, and the condition of its next request
 KINDS = {
     "/tagged": ({"etag": '"a-1"'}, {"if-none-match": '"a-1"'}),
     "/weak": ({"etag": 'W/"b"'}, {"if-none-match": 'W/"b"'}),
     "/dated": ({"last_modified": DATE}, {"if-modified-since": DATE}),
     "/both": ({"etag": '"c"', "last_modified": DATE}, {"if-none-match": '"c"', "if-modified-since": DATE}),
     "/neither": ({}, {}),
-    "/changing": ({"etag": '"{n}"'}, {}),  # another one with each visit: never a 304
+    "/changing": ({"etag": '"{n}"'}, {}),  # a new one at each visit: never a 304
 }
 CONDITIONS = ("if-none-match", "if-modified-since")
 
@@ -47,7 +47,7 @@ def _visited(crawl: Crawl, wanted: set[str]) -> bool:
 
 
 def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
-    """Re-visits send the last validators; a 304 is a page `unchanged` without a body, each visit its own."""
+    """Re-visits send the last validators; a 304 is a page `unchanged` without a body, with its own record."""
     with RawWeb(answer) as web:
         settings = patient_settings(
             f"127.0.0.1:{web.port}", delay_s=0.05, delay_per_second=0.0, refetch_fetched_s=4.0, use_sitemaps=False

@@ -1,4 +1,4 @@
-"""Roles with a pair of language models beside the built-in detector, over the embedded log as `up` runs them."""
+"""Roles with a pair of language models and the built-in detector, on the embedded log, as `up` runs them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ALL_THREE = "lite-ngram,binoculars,fast-detectgpt"
 
 
 class World(NamedTuple):
-    """A pair that is calibrated so that it flags every text, and a folder for a log."""
+    """A pair whose thresholds flag every text, and a folder for a log."""
 
     pair: Pair
     folder: Path
@@ -64,7 +64,7 @@ class World(NamedTuple):
         return load(None, [*flags, *more], {"HOME": str(self.folder)}).config
 
     def thresholds(self) -> dict[str, Path]:
-        """Threshold sets by which every text is a language model's, and a site of three pages is decided."""
+        """Threshold sets that flag every text, and decide a site of three pages."""
         settings = PairSettings(observer=str(self.pair.observer), performer=str(self.pair.performer), device="cpu")
         files = {}
         for name in ("binoculars", "fast-detectgpt"):
@@ -95,7 +95,7 @@ def world(pair: Pair, tmp_path: Path) -> World:
 
 
 def free_ports() -> int:
-    """A port that is free, as is the one after it: SCORE's and TALLY's."""
+    """A free port with a free next port, for SCORE and TALLY."""
     while True:
         with socket.socket() as first, socket.socket() as second:
             first.bind(("127.0.0.1", 0))
@@ -113,7 +113,7 @@ def _text(number: int) -> str:
 
 
 def put_articles(log: Log, *, topic: str = SCORE_REQUESTS, run: str = "live") -> None:
-    """What JUDGE leaves of six articles of a site."""
+    """JUDGE's records of six articles of a site."""
     ruleset = load_ruleset("default")
     by: dict[str, Any] = {"ruleset": ruleset.name, "digest": ruleset.digest}
     for n in range(ARTICLES):
@@ -153,7 +153,7 @@ def get(config: Config, page: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("judge", "verdict"), [("binoculars", "llm"), ("", "unclassifiable")])
 def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, verdict: str) -> None:
-    """Each article has a score of each identity; the site's row rests on those of tally.detector, else the first's."""
+    """Each article has a score of each identity; the row uses the scores of tally.detector, or else the first's."""
     config = world.config(ALL_THREE, f"tally.detector={judge}")
     identities = detector_identities(config.score)
     with closing(open_configured(config)) as log:
@@ -178,7 +178,7 @@ def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, 
 
 
 def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
-    """They come from a topic of their own, their scores carry the run, and their texts are read once for both."""
+    """Scores of a replay's requests carry its run, and texts are read once for both runs."""
     config = world.config("lite-ngram,binoculars")
     with closing(open_configured(config)) as log:
         create_topics(log, config)
@@ -195,7 +195,7 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
 
 
 def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While models are loaded the process holds its partitions, answers, is healthy, and reports not ready."""
+    """While models load, the process holds its partitions and is healthy but not ready."""
     config = world.config("lite-ngram")
     release = threading.Event()
 
@@ -221,7 +221,7 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
 
 
 def test_an_uncalibrated_pair_is_refused_with_what_to_run(world: World) -> None:
-    """Without thresholds there are no flags, so no site verdicts: the stage is not built, and nothing is loaded."""
+    """An uncalibrated pair has no flags, and so no site verdicts: the stage is refused before anything is loaded."""
     config = world.config("lite-ngram,binoculars", calibrated=False)
     said = r"binoculars/.*/uncalibrated.*farmwatch calibrate --detector binoculars"
     with pytest.raises(Uncalibrated, match=said):

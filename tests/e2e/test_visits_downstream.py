@@ -1,4 +1,4 @@
-"""Pages that are visited again, through every stage: each page counts once, by its newest text, and the log agrees."""
+"""Re-visited pages through every stage: each page counts once, by its newest text, and the log agrees."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def log() -> MemoryLog:
 
 
 def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
-    """Each visit is one record under an id of its own; an unchanged page has no body, a missing one failed."""
+    """Each visit is one record with its own id; an unchanged page has no body, and a missing one failed."""
     pages = records(log, PAGES, Page)
     assert len({page.id for page in pages}) == len(pages) and len({page.page_id for page in pages}) == 3
     ends = {(page.url.rsplit("/", 1)[1], page.visit): (page.outcome, page.status, bool(page.body)) for page in pages}
@@ -97,7 +97,7 @@ def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
 
 
 def test_page_records_carry_a_trace(log: MemoryLog) -> None:
-    """Each page record has a traceparent of W3C Trace Context, whose trace is the fetch; a page belongs to no run."""
+    """Each page record has a W3C traceparent, whose trace is the fetch; a page belongs to no run."""
     for message in log.read(PAGES, 0):
         page = decode(Page, message.value or b"")
         assert message.headers["traceparent"] == f"00-{page.id}-{page.page_id[:16]}-01"
@@ -106,7 +106,7 @@ def test_page_records_carry_a_trace(log: MemoryLog) -> None:
 
 
 def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
-    """Each fetched visit has features and a verdict; a page that changed is no copy of itself."""
+    """Each fetched visit has features and a verdict; a changed page is not a copy of itself."""
     fetched = [page.id for page in records(log, PAGES, Page) if page.outcome == "fetched"]
     features = records(log, FEATURES, Features)
     assert [found.id for found in features] == fetched
@@ -122,7 +122,7 @@ def test_the_site_counts_each_page_once(log: MemoryLog) -> None:
 
 
 def test_the_audit_is_clean(log: MemoryLog) -> None:
-    """Nothing is lost, doubled or in disagreement, and no hit has an open reason."""
+    """Nothing is lost, doubled or contradictory, and no hit has an open reason."""
     report = audit(log)
     assert report.broken == []
     first = report.steps["hits -> pages"]

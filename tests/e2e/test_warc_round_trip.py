@@ -1,4 +1,4 @@
-"""CRAWL with an archive beside it: the archive, imported, is the crawl again."""
+"""CRAWL with an archive: importing the archive gives the same pages as the crawl."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def html(words: int, text: str = "", encoding: str = "utf-8") -> bytes:
 
 
 async def chunked(request: web.Request) -> web.StreamResponse:
-    """A page in chunks, gzip inside of them."""
+    """A chunked page with gzip inside."""
     response = web.StreamResponse(headers={**HTML_TYPE, "Content-Encoding": "gzip"})
     response.enable_chunked_encoding()
     await response.prepare(request)
@@ -58,7 +58,7 @@ def encoded(body: bytes, encoding: str) -> Reply:
 
 @pytest.fixture
 def loopback() -> Iterator[Web]:
-    """Sites with a page of each kind that an archive might change."""
+    """Sites with a page of each kind that an archive could change."""
     with Web() as served:
         served.routes |= {
             "a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /private\n", headers={"Content-Type": "text/plain"}),
@@ -121,7 +121,7 @@ def features_of(pages: list[Page]) -> dict[str, Features]:
 
 
 def crawl_and_import(settings: CrawlSettings, hits: list[Hit]) -> tuple[list[Page], list[Page], list[Skipped]]:
-    """The fetched pages of a crawl, and pages and skipped records of its archive."""
+    """The fetched pages of a crawl, and the pages and skipped records of its archive."""
     driver = Driver(settings, Store())
     try:
         crawled = driver.run(hits)
@@ -136,13 +136,13 @@ def crawl_and_import(settings: CrawlSettings, hits: list[Hit]) -> tuple[list[Pag
 
 
 def assert_same(crawled: list[Page], imported: list[Page]) -> None:
-    """Each crawled page came out of the archive as it went in, and gives the same features."""
+    """Each crawled page is unchanged in the archive, and gives the same features."""
     told = {page.url: page for page in imported}
     assert sorted(told) == sorted(page.url for page in crawled) and len(told) == len(imported)
     for page in crawled:
         for name in SAME:
             assert getattr(told[page.url], name) == getattr(page, name), (page.url, name)
-        # A redirect to the twin of a site: the crawl keeps when the site itself was asked last, by which it is spaced
+        # A redirect to the twin of a site: the crawl keeps the time of the site's own last request, for its spacing
         is_at_home = host_of(page.final_url) == page.site
         assert (told[page.url].fetched_at == page.fetched_at) is is_at_home, page.url
         unpacked = [zstandard.ZstdDecompressor().decompress(one.body) for one in (page, told[page.url])]
@@ -155,7 +155,7 @@ def assert_same(crawled: list[Page], imported: list[Page]) -> None:
 
 
 def test_an_import_of_what_a_crawl_wrote_is_that_crawl(loopback: Web, tmp_path: Path) -> None:
-    """Pages, URLs, charsets, headers, times and features are the same; refused and failed fetches give no page."""
+    """Pages, URLs, charsets, headers, times and features are equal; refused and failed fetches give no page."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path), body_bytes=100_000)
     crawled, imported, skipped = crawl_and_import(settings, HITS)
     assert {page.url for page in crawled} >= {"http://a.test/moved", "http://a.test/long", "http://b.test/found"}
@@ -165,7 +165,7 @@ def test_an_import_of_what_a_crawl_wrote_is_that_crawl(loopback: Web, tmp_path: 
 
 
 def test_the_archive_holds_every_exchange_as_the_server_had_it(loopback: Web, tmp_path: Path) -> None:
-    """A response for each request that the server saw, with the bytes that it sent; warcio finds no fault."""
+    """The archive has a response for each request that the server saw, with its bytes; warcio finds no error."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path))
     crawl_and_import(settings, HITS)
     files = finished(tmp_path)
@@ -191,7 +191,7 @@ def _named(record: Read, name: str) -> str:
 
 @pytest.mark.data
 def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Path) -> None:
-    """Labelled pages as the web has them: served, crawled, imported, measured."""
+    """Labelled pages that are served, crawled, imported and measured have the same features."""
     found = LabelledPages(shared / "data" / "pages", on_bad=lambda _: None)
     bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in _some(found, 20)]
     with Web() as served:
@@ -218,7 +218,7 @@ def _some(found: LabelledPages, count: int) -> list[tuple[object, Page]]:
 def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
     loopback: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the archive cannot be written no site gets a request; afterwards crawl and archive are complete."""
+    """While the archive cannot be written, no site gets a request; afterwards crawl and archive are complete."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path))
     driver = Driver(settings, Store())
     write = os.write
@@ -244,7 +244,7 @@ def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
                 driver.stage.lost(range(len(driver.store.states)))
                 time.sleep(0.02)
                 refused += 1
-                asked = asked if refused > 5 else len(loopback.seen)  # what was under way may end
+                asked = asked if refused > 5 else len(loopback.seen)  # requests in flight may end
         assert len(loopback.seen) == asked
         monkeypatch.undo()
         crawled = [page for page in driver.run() if page.outcome == "fetched"]

@@ -1,7 +1,7 @@
 """kill -9 at random moments of a crawl: no URL is lost or published twice, and few requests are repeated.
 
-Only the crawler is killed, as a process of its own; the web's server is the witness of what it asked for. What is under
-way at a kill is what the server has seen and the log has no record of; nothing else may be asked for a second time.
+Only the crawler's process is killed; the web server records its requests. In flight at a kill are the requests that the
+server saw and the log does not have; no other request may be repeated.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tests.support.web.crawl_process import Crawl
 from tests.support.web.raw_web import RawWeb, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
-PAGES = 36  # of a site
-MAPPED = 12  # of them, in its sitemap; the others are found one after the other
-ANSWER_S = 0.2  # at most; each page takes a time of its own, so that the sites fall out of step
+PAGES = 36  # per site
+MAPPED = 12  # of them, in its sitemap; the others are found one by one
+ANSWER_S = 0.2  # at most; pages take different times, so that sites fall out of step
 WAY_THERE = ("/robots.txt", "/sitemap.xml")
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
@@ -39,9 +39,9 @@ pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
 @dataclass(frozen=True)
 class Kill:
-    """A moment between two lives of the process: nothing runs."""
+    """A moment between two processes, when nothing runs."""
 
-    restarted_at: float  # monotonic; the server sees nothing of the old life after it
+    restarted_at: float  # monotonic; the server sees no request of the old process after it
     recorded: frozenset[str]  # URLs with a page record
 
 
@@ -76,15 +76,15 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
     done: list[Kill] = []
     crawl.start()
     while len(done) < kills:
-        is_through = bool(done) and len(done[-1].recorded) == len(SITES) * PAGES  # it asks for nothing any more
+        is_through = bool(done) and len(done[-1].recorded) == len(SITES) * PAGES  # it makes no more requests
         patience_s = 60 if chance.random() < 0.9 and not is_through else chance.random()
         seen, until = len(web.seen), time.monotonic() + patience_s
         while len(web.seen) == seen and time.monotonic() < until:
-            time.sleep(0.02)  # now and then it dies before it asks for anything
+            time.sleep(0.02)  # sometimes it dies before its first request
         time.sleep(chance.uniform(0.0, most_s))
         crawl.kill()
         recorded = frozenset(page.url for page in crawl.pages())
-        time.sleep(0.05)  # what the old process had sent may still arrive
+        time.sleep(0.05)  # requests of the old process may still arrive
         done.append(Kill(time.monotonic(), recorded))
         crawl.start()
     crawl.finish(180)
@@ -93,7 +93,7 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
 
 
 def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
-    """Nothing is lost or doubled, and only requests under way at a kill were made again."""
+    """Nothing is lost or doubled, and only requests in flight at a kill were repeated."""
     pages = crawl.pages()
     wanted = {f"http://{site}:{web.port}/p/{n}" for site in SITES for n in range(PAGES)}
     assert Counter(page.url for page in pages) == Counter(wanted)
@@ -120,7 +120,7 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 
 def test_twelve_kills_on_the_embedded_log(tmp_path: Path) -> None:
-    """Twelve kills at random moments: each URL has one record, and only requests under way are made again."""
+    """After twelve kills at random moments, each URL has one record, and only requests in flight are repeated."""
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
         check(crawl, web, kill_often(crawl, web, 12, 1.0))
 
@@ -147,7 +147,7 @@ def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_five_kills_on_kafka(tmp_path: Path) -> None:
-    """The same on Kafka, where the frontier is restored from its changelog."""
+    """The same holds on Kafka, where the frontier is restored from its changelog."""
     broker = Broker().start()
     try:
         with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web)) as crawl:

@@ -49,7 +49,7 @@ def reopen(folder: Path) -> Iterator[Callable[[], EmbeddedLog]]:
 
 
 def append(folder: Path, records: list[tuple[str, Record]]) -> None:
-    """Write records as an ended process."""
+    """Write records in a process that has ended."""
     log = EmbeddedLog(folder)
     log.append([Output(topic, 0, r.site.encode(), encode(r), {"run": "live"}) for topic, r in records])
     log.close()
@@ -86,7 +86,7 @@ def measured(log: EmbeddedLog) -> list[str]:
 
 
 def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """One bit of a segment file flips: that page is dead-lettered with file and byte, and the others are measured."""
+    """If a bit of a segment file flips, that page is dead-lettered with file and byte, and the others are measured."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     (position,) = sql(folder, "SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id")[7]
@@ -103,7 +103,7 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callab
 
 
 def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """Every page of a missing segment is damaged: MEASURE waits for the file, with the cause in its health."""
+    """If a segment is missing, all its pages are damaged: MEASURE waits for the file, with the cause in its health."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     segment.rename(folder / "elsewhere")
@@ -122,7 +122,7 @@ def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], 
 
 
 def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """A bit of a verdict flips, and it still reads as one: it is dead-lettered, and the others are counted."""
+    """A verdict with a flipped bit that still decodes is dead-lettered, and the others are counted."""
     hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
     by: dict[str, Any] = {"verdict": "article", "ruleset": "r", "digest": "d"}
     verdicts = [
@@ -131,7 +131,7 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callabl
     ]
     scores = [text_score(SITE, f"t{n}", "x", None, f"p{n}", f"p{n}") for n in range(3)]
     append(folder, [(HITS, hit), *((VERDICTS, verdict) for verdict in verdicts), *((SCORES, s) for s in scores)])
-    flipped = encode(verdicts[1]).replace(b"p1", b"p3")  # one bit: another page, of which there is no verdict
+    flipped = encode(verdicts[1]).replace(b"p1", b"p3")  # one bit: another page, which has no verdict
     assert decode(Verdict, flipped).page_id == "p3"
     assert sql(folder, "UPDATE records SET value = ? WHERE value = ? RETURNING 1", flipped, encode(verdicts[1])) == [
         (1,)
@@ -149,7 +149,7 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callabl
 def test_state_that_cannot_be_decoded_costs_the_records_of_its_site(
     folder: Path, reopen: Callable[[], EmbeddedLog], garbage: bytes
 ) -> None:
-    """TALLY's row of one site is damaged: the records of that site are dead-lettered, and the others processed."""
+    """If TALLY's row of a site is damaged, the records of that site are dead-lettered, and the others processed."""
     sites = [SITE, "lake.test", "sea.test"]
 
     def hits(source: str) -> list[tuple[str, Record]]:
@@ -171,7 +171,7 @@ def test_state_that_cannot_be_decoded_costs_the_records_of_its_site(
 
 
 def test_a_damaged_site_memory_costs_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """MEASURE's memory of one site is damaged: its later pages are dead-lettered, and those of others measured."""
+    """If MEASURE's memory of a site is damaged, its later pages are dead-lettered, and those of others measured."""
     append(folder, [(PAGES, page(1))])
     work(reopen(), MeasureStage(MEASURE))
     assert sql(folder, "UPDATE state SET value = x'c1' RETURNING 1")

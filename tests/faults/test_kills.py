@@ -19,8 +19,8 @@ from tests.support.web.webs import Web, sample_web
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
 SETTLE_S = 400.0
-PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to get to work
-REQUESTS = 17  # of a site: robots.txt, sitemap, 15 pages
+PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to begin work
+REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def slowed(kills: int) -> dict[str, str]:
 
 
 def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
-    """Kill `kills` times during the run, every fifth time the broker; then compare with the undisturbed one."""
+    """Kill `kills` times during the run, every fifth time the broker; then compare with the undisturbed run."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)

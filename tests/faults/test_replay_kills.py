@@ -52,8 +52,8 @@ pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
 KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 20
 _PAGES = 1200
-_FROM_PAGES = 60  # measured anew
-_SMALL = 10  # records of a batch, so that a run lasts through its kills and they fall into the midst of it
+_FROM_PAGES = 60  # measured again
+_SMALL = 10  # records of a batch, so that kills fall into the middle of a run
 _SETTINGS = ("measure.workers=1", "measure.time_limit_s=60", "tally.sprt={p0=0.1, p1=0.6}")
 
 
@@ -101,7 +101,7 @@ class Killing:
         return often >= kills and (phases <= self.killed.keys() or often >= 5 * kills)
 
     def _killed_once(self, name: str, after_s: float) -> bool:
-        """Begin or resume the run, and kill it this long after its row was written; False if it ended before."""
+        """Begin or resume the run, and kill it this long after its row was written; False if it ended earlier."""
         before = Control(self.log).runs.get(name)
         process = self.start(*self._arguments(name))
         wait_until(lambda: not process.runs or Control(self.log).runs.get(name) != before, "its row", every_s=0.005)
@@ -170,7 +170,7 @@ def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
 
 
 def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
-    """Killed while it measures pages again: each page has its features once, and the rest follows."""
+    """Killed while it measures pages again, a run has the features of each page once, and equal results."""
     log = world.log
     log.append(pages(_FROM_PAGES))
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 200))
@@ -214,7 +214,7 @@ def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_kills_between_the_end_and_the_cutover(
     world: LiveWorld, tmp_path: Path, replay_dies: Dies, cutover_dies: Dies
 ) -> None:
-    """The replay is killed when all is judged, then the cutover around its commit: repeated, it happens once.
+    """The replay is killed after its last record, then the cutover around its commit: repeated, it happens once.
 
     Until then the run equals an undisturbed one. The live stages continue it: each record has one verdict, and the
     audit is clean.
@@ -245,7 +245,7 @@ def test_kills_between_the_end_and_the_cutover(
     world.run_stage(JudgeStage(load_ruleset(killing.rules), run="killed", names=names), names.judge_group)
     world.run_stage(TallyStage(DETECTOR, world.config.tally, run="killed", names=names), names.tally_group)
     assert Counter(verdict.id for verdict in world.outcome("killed")[0]) == Counter(world.fed)
-    assert [broken for broken in audit(log).broken if broken.step in RUN_STEPS] == []  # there are no pages in this log
+    assert [broken for broken in audit(log).broken if broken.step in RUN_STEPS] == []  # this log has no pages
 
 
 def said(folder: Path) -> str:

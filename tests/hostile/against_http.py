@@ -48,7 +48,7 @@ BODIES = [
     on_page("deflate-bomb", FETCHED, packed(lambda: gzip_bomb(window=15), "deflate"), truncated=True),
     on_page("raw-deflate-bomb", FETCHED, packed(lambda: gzip_bomb(window=-15), "deflate"), truncated=True),
     on_page("brotli-bomb", FETCHED, packed(brotli_bomb, "br"), truncated=True),
-    # 1 GiB of zeros that says it is HTML
+    # 1 GiB of zeros with the content type of HTML
     on_page("zero-bomb", NOT_HTML, packed(lambda: gzip_bomb(text=b"\0"), "gzip"), truncated=True),
     on_page("gzip-twice", BAD_ENCODING, packed(lambda: gzip.compress(gzip_bomb()), "gzip, gzip")),
     on_page("gzip-lie", BAD_ENCODING, packed(lambda: TEXT.encode(), "gzip")),
@@ -79,7 +79,7 @@ BODIES = [
     on_page(
         "endless-trailers", BROKEN, endless(CHUNKED + b"5\r\n<p>ab\r\n0\r\n", b"A: b\r\n" * 500), python=CONNECTION
     ),
-    # a chunk of 2^60 bytes that are not there
+    # a chunk of 2^60 bytes that does not arrive
     on_page("huge-chunk", CONNECTION, raw(CHUNKED + b"1000000000000000\r\n<p>")),
     on_page("no-chunk", BROKEN, raw(CHUNKED + b"zz\r\n<p>hello\r\n0\r\n\r\n")),
     on_page("slow-headers", TIMEOUT, endless(b"HTTP/1.1 200 OK\r\nX: ", b"a", DRIP_S)),
@@ -101,7 +101,7 @@ LENGTHS = [
     on_page("length-negative", BROKEN, html(content_length="-1")),
     on_page("length-words", BROKEN, html(content_length="all of it")),
     on_page("length-huge", BROKEN, html(content_length="9" * 40), python=CONNECTION),
-    # two Content-Lengths that differ
+    # two different Content-Lengths
     on_page("length-two", BROKEN, html("Content-Length: 5"), python=FETCHED),
     on_page(
         "length-chunked",
@@ -110,9 +110,9 @@ LENGTHS = [
     ),
     on_page("empty", CONNECTION, raw(b"")),
     on_page("no-content", FETCHED, raw(head("204 No Content"))),
-    # 206 that nobody asked for
+    # 206 without a range request
     on_page("partial", FETCHED, html()),
-    # a second answer behind each, which must not pass for that of the next page
+    # a second answer after each, which must not count as that of the next page
     Attack(
         "answer-after",
         FETCHED,
@@ -130,7 +130,7 @@ CONTENT = [
     on_page("charset-utf16", FETCHED, reply(TEXT, content_type="text/html; charset=utf-16")),
     # UTF-7, which hides markup
     on_page("charset-utf7", FETCHED, reply(TEXT, content_type="text/html; charset=utf-7")),
-    # a codec of Python's that is no charset
+    # a Python codec that is no charset
     on_page("charset-code", FETCHED, reply(TEXT * 5000, content_type="text/html; charset=punycode")),
     on_page("type-raw", NOT_HTML, reply(TEXT, content_type="text/html\xe9")),
     on_page("charset-raw", FETCHED, reply(TEXT, content_type="text/html; charset=\xe9")),
@@ -143,7 +143,7 @@ CONTENT = [
         made(lambda v: f'{TEXT}<meta http-equiv=refresh content="0;url=http://{INTRANET}:{v.port}/secret">'),
     ),
     on_page("refresh-header", FETCHED, html(f"Refresh: 0; url=http://{INTRANET}/secret")),
-    # a base on the intranet under its links
+    # links with a base on the intranet
     on_page("base-away", FETCHED, made(lambda v: f'<base href="http://{INTRANET}:{v.port}/">{TEXT}<a href="secret">')),
     Attack(
         "links-strange",
@@ -173,7 +173,7 @@ CONTENT = [
         },
         asks=paths("/x", "/%1B[31m", "/okHost:%20evil", "/%E2%80%AEtxt"),
     ),
-    # 200 for all that does not exist
+    # 200 for every missing page
     Attack(
         "soft-404",
         FETCHED,
@@ -211,7 +211,7 @@ WIRE = [
         "header-control", FETCHED, html("Server: \x1b]0;owned\x07\x1b[2J", "X-Powered-By: a\x08b", 'ETag: "\x7f\x01"')
     ),
     on_page("header-bytes", FETCHED, html("Server: \xff\xfe\x80", "ETag: \xe2\x80\xae")),
-    # bytes that are no ASCII, in each header that is read
+    # non-ASCII bytes in each header that is read
     *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("etag", "last-modified", "x-robots-tag")),
     *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("retry-after", "location")),
     on_page("raw-content-encoding", BAD_ENCODING, html("Content-Encoding: \xe9")),
@@ -236,13 +236,13 @@ REDIRECTS = [
     Attack("loop-two", TOO_MANY, {"/x": to("/y"), "/y": to("/x")}, at_most=60),
     Attack("loop-sessions", TOO_MANY, {"*": to("/x?n={n}"), "/robots.txt": reply("", "404 None")}, at_most=60),
     Attack("chain", TOO_MANY, {"*": hops}, at_most=60),
-    # its twin with www. and back
+    # to its www twin and back
     on_page("twins", TOO_MANY, to("http://www.twins.hostile.test:{port}/x")),
     on_page("away", OFFSITE, to("http://calendar.hostile.test:{port}/x")),
     on_page("inside", OFFSITE, to(FAR)),
     on_page("inside-v6", OFFSITE, to(f"http://[::ffff:{INTRANET}]:{{port}}/secret")),
     on_page("metadata", OFFSITE, to("http://169.254.169.254/latest/meta-data/")),
-    # a redirect to its twin, which is on the intranet
+    # a redirect to its twin on the intranet
     on_page("twin-inside", ("failed", "robots_unavailable"), to("http://www.twin-inside.hostile.test:{port}/x")),
     on_page(
         "twin-waits",
@@ -267,7 +267,7 @@ REDIRECTS = [
     ),
     on_page("to-port", ("refused", "redirect_port"), to("http://to-port.hostile.test:{other}/x"), asks=paths("/x")),
     on_page("to-port-25", BAD_REDIRECT, to("http://to-port-25.hostile.test:25/x")),
-    # four URLs that lead to one page
+    # four URLs that redirect to one page
     Attack(
         "to-one",
         FETCHED,
@@ -287,8 +287,8 @@ TLS = [
     on_page("tls-expired", ("refused", "tls_expired"), reply(TEXT), tls="expired"),
     on_page("tls-self", ("refused", "tls_untrusted"), reply(TEXT), tls="self-signed"),
     on_page("tls-other", ("refused", "tls_name"), reply(TEXT), tls="other name"),
-    # a handshake that is not answered
+    # a handshake without an answer
     on_page("tls-silent", ("refused", "timeout"), reply(TEXT), tls="none"),
-    # plain HTTP to a port of TLS
+    # plain HTTP on a TLS port
     Attack("tls-asked-plain", ("refused", "connection"), hit="http://{host}:{tls}/x", tls="good"),
 ]

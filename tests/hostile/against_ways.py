@@ -50,7 +50,7 @@ TRAPS = [
         asks=paths("/x", *(f"/day/{n}" for n in range(1, 6))),  # the budget, and not one more
     ),
     Attack("sessions", FETCHED, {"*": made(session_page)}, asks=paths("/x", *(f"/sid1{n}/x" for n in range(5)))),
-    # links with session ids where they usually stand
+    # links with session ids in the usual places
     Attack(
         "session-parameters",
         FETCHED,
@@ -66,7 +66,7 @@ TRAPS = [
     on_sitemap("sitemap-self", FETCHED, made(lambda v: sitemap_index(v, v.path, "/sitemap.xml"))),
     on_sitemap("sitemap-nested", FETCHED, made(lambda v: sitemap_index(v, *(f"{v.path}{n}.xml" for n in range(100))))),
     on_sitemap("sitemap-bomb", FETCHED, packed(gzip_bomb, "gzip", "application/xml")),
-    # a file of gzip that holds a gibibyte
+    # a gzip file that inflates to a gibibyte
     on_sitemap(
         "sitemap-gz-bomb",
         FETCHED,
@@ -76,7 +76,7 @@ TRAPS = [
         ),
     ),
     on_sitemap("sitemap-both-bomb", FETCHED, packed(lambda: gzip.compress(gzip_bomb()), "gzip", "application/gzip")),
-    # 8 MiB of URLs of others
+    # 8 MiB of URLs of other hosts
     on_sitemap("sitemap-huge", FETCHED, reply("<urlset>" + f"<url><loc>http://{INTRANET}/a</loc></url>" * 200_000)),
     on_sitemap(
         "sitemap-endless", FETCHED, endless(head(content_type="application/xml"), b"<urlset><loc>http://a.test/</loc>")
@@ -108,15 +108,15 @@ TRAPS = [
 ]
 
 ROBOTS = [
-    # robots.txt of 5 MB that forbids all behind its first 500 KiB
+    # robots.txt of 5 MB that disallows all after its first 500 KiB
     on_robots("robots-5mb", FETCHED, robots_txt("# words\n" * 650_000 + DISALLOW)),
-    # robots.txt of 5 MB that forbids all at its start
+    # robots.txt of 5 MB that disallows all at its start
     on_robots("robots-5mb-first", FORBIDDEN, robots_txt(f"{DISALLOW}\n" + "Disallow: /y\n" * 400_000)),
     on_robots("robots-bomb", FETCHED, packed(lambda: gzip_bomb(text=b"# words\n"), "gzip", "text/plain")),
     on_robots("robots-endless", FETCHED, endless(head(content_type="text/plain"), b"# words\n" * 500)),
     on_robots("robots-one-line", FETCHED, robots_txt("Disallow: /" + "y" * 400_000)),
     on_robots("robots-groups", FETCHED, robots_txt("".join(f"User-agent: a{n}\nDisallow: /\n" for n in range(20_000)))),
-    # a rule that takes a naive matcher for ever
+    # a rule on which a naive matcher never ends
     on_robots(
         "robots-wildcards",
         FETCHED,
@@ -130,7 +130,7 @@ ROBOTS = [
         robots_of("User-agent: *\n" + "".join(f"Disallow: /*a{n:04}\n" for n in range(850)), made(many_links)),
         hit="http://{host}:{port}/x" + "ab" * 900,
     ),
-    # thousands of wildcards, and a page of 10,000 links: too many, so that all is forbidden
+    # thousands of wildcards, and a page of 10,000 links: too many, so that all is disallowed
     Attack(
         "robots-too-costly",
         FORBIDDEN,
@@ -143,7 +143,7 @@ ROBOTS = [
     Attack("robots-5-hops", FORBIDDEN, hopping_robots(5, reply(DISALLOW))),
     Attack("robots-6-hops", FETCHED, hopping_robots(6, reply(DISALLOW))),
     on_robots("robots-away", FORBIDDEN, to("http://robots-host.hostile.test:{port}/robots.txt")),
-    # the host that another one's robots.txt is on
+    # the host of another host's robots.txt
     on_robots("robots-host", FORBIDDEN, robots_txt(DISALLOW)),
     on_robots("robots-inside", PRIVATE, to(FAR)),
     on_robots("robots-silent", ("refused", "timeout"), silent()),
@@ -189,9 +189,9 @@ NAMES = [
         "dns-mixed",
         PRIVATE,
         {"/x": reply(TEXT)},
-        dns=(Zone(("127.1.0.4", "127.0.0.1")),),  # one that no other row has: what failed once comes last
+        dns=(Zone(("127.1.0.4", "127.0.0.1")),),  # used by no other row: a failed resolver comes last
     ),
-    # a name that moves to the intranet between two requests
+    # a name that changes to an intranet address between two requests
     Attack(
         "rebinding",
         PRIVATE,

@@ -1,4 +1,4 @@
-"""Answers of the hosts of the hostile web: the row of an attack, handlers, and bombs."""
+"""Answers of the hostile web's hosts: rows of attacks, handlers, and bombs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BAD_ENCODING: Ends = ("failed", "bad_encoding")
 BAD_REDIRECT: Ends = ("failed", "bad_redirect")
 PRIVATE: Ends = ("refused", "private_address")
 NOT_HTML: Ends = ("refused", "content_type")
-BROKEN: Ends = ("failed", "bad_response")  # no HTTP
+BROKEN: Ends = ("failed", "bad_response")  # not HTTP
 FORBIDDEN: Ends = ("refused", "robots")
 UNAVAILABLE: Ends = ("refused", "robots_unavailable")
 OFFSITE: Ends = ("refused", "redirect_offsite")
@@ -37,13 +37,13 @@ TOO_MANY: Ends = ("failed", "too_many_redirects")
 
 @dataclass(frozen=True)
 class Attack:
-    """A row: `ends` is how the page of its hit ends, with the parser in C of aiohttp's wheels (llhttp).
+    """A row: `ends` is the outcome of its hit's page, with aiohttp's parser in C (llhttp, in its wheels).
 
-    `python` is the end with aiohttp's parser in Python, where that differs: it is less strict.
+    `python` is the outcome with aiohttp's parser in Python, if that differs: it is less strict.
 
-    `serves` maps paths to handlers, "*" all that are not named; `twin` does so for its name with www., which serves the
-    same where that is not given. In `hit`, its URL, {port} is the server's. `asks` are all paths that are asked for
-    besides robots.txt, tdmrep.json and the sitemap at its usual place, those of the twin as www/path.
+    `serves` maps paths to handlers, "*" all other paths; `twin` does so for its www twin, which otherwise serves the
+    same. In `hit`, its URL, {port} is the server's. `asks` are all requested paths besides robots.txt, tdmrep.json and
+    the default sitemap; those of the twin are www/path.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Attack:
     serves: Mapping[str, Handler] = field(default_factory=dict)
     hit: str = "http://{host}:{port}/x"
     dns: tuple[Zone, ...] = (Zone(("127.0.0.1",)),)  # one after the other
-    truncated: bool = False  # what the page record must say
+    truncated: bool = False  # expected in the page record
     at_most: int = 30  # requests to the host
-    tls: str = ""  # good | expired | self-signed | other name | none; "" where its hit is plain HTTP
+    tls: str = ""  # good | expired | self-signed | other name | none; "" for a hit over plain HTTP
     python: Ends | None = None
     twin: Mapping[str, Handler] | None = None
-    asks: frozenset[str] | None = None  # None: not looked at
+    asks: frozenset[str] | None = None  # None: not checked
     more: tuple[str, ...] = ()  # paths of further hits
 
     @property
@@ -79,7 +79,7 @@ class Attack:
 
 
 def raw(wire: bytes, *, keep: bool = False) -> Handler:
-    """Bytes, and the end of the connection unless it is kept."""
+    """Bytes, then the end of the connection unless it is kept."""
 
     async def send(visit: Visit) -> None:
         visit.keep = keep
@@ -89,13 +89,13 @@ def raw(wire: bytes, *, keep: bool = False) -> Handler:
 
 
 def endless(start: bytes, more: bytes, every_s: float = 0.0) -> Handler:
-    """A beginning, and then the same bytes again as long as the client reads."""
+    """A beginning, then the same bytes again as long as the client reads."""
 
     async def send(visit: Visit) -> None:
         await visit.send(start)
         for _ in range(10**9):
             await visit.send(more)
-            await asyncio.sleep(every_s)  # even of 0: the other hosts have their turn
+            await asyncio.sleep(every_s)  # even with 0: the other hosts have their turn
 
     return send
 
@@ -156,7 +156,7 @@ def html(*lines: str, body: str = TEXT, **fields: str) -> Handler:
     return raw(head("200 OK", *lines, **fields) + data)
 
 
-# Bombs: small on the wire, endless inside
+# Bombs: small on the wire, endless when inflated
 
 
 @lru_cache
@@ -175,7 +175,7 @@ def brotli_bomb() -> bytes:
 
 
 def packed(data: Callable[[], bytes], encoding: str, content_type: str = "text/html") -> Handler:
-    """A body in a content encoding, made at the first request."""
+    """A body in a content encoding, created at the first request."""
 
     async def send(visit: Visit) -> None:
         body = data()
@@ -189,7 +189,7 @@ def packed(data: Callable[[], bytes], encoding: str, content_type: str = "text/h
 HTML_HEAD = head(content_type="text/html")
 CHUNKED = head(content_type="text/html", transfer_encoding="chunked")
 POISONED = head(content_type="text/html", content_length="8") + b"poisoned"
-EMPTY_BLOCK = b"\0\0\0\xff\xff"  # a stored block of deflate that holds nothing
+EMPTY_BLOCK = b"\0\0\0\xff\xff"  # a stored block of deflate without content
 
 
 def page_of_links(visit: Visit, names: Iterator[str]) -> str:
@@ -234,7 +234,7 @@ def hopping_robots(hops: int, end: Handler) -> dict[str, Handler]:
 
 
 def on_page(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
-    """An attack by the page of its hit; there is no sitemap."""
+    """An attack by the hit's page; there is no sitemap."""
     return Attack(name, ends, {"/x": handler, "/sitemap.xml": reply("", "404 Not Found")}, **more)
 
 

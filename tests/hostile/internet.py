@@ -1,7 +1,7 @@
-"""A small Internet for the crawler's process: its certificates, and which addresses count as public on it.
+"""A small Internet for the crawler's process: its certificates, and its public addresses.
 
-The guard is at work as on the real one, but for one network of loopback that stands for all that is public. What lies
-outside of it, 127.1.0.1 among others, is somebody's intranet.
+The guard works as on the real Internet, except that one network of loopback stands for all public addresses. Addresses
+outside it, such as 127.1.0.1, stand for an intranet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PUBLIC, INTRANET = "127.0.0.0/16", "127.1.0.1"
 
 
 def be_public(network: str) -> None:
-    """Count a network as public from here on, in this process, for every caller of the guard."""
+    """Count a network as public from now on, in this process, for every caller of the guard."""
     within, asked = ipaddress.ip_network(network), crawler.fetch.address_guard.is_public
 
     def is_public(address: str) -> bool:
@@ -36,10 +36,10 @@ def be_public(network: str) -> None:
 
 
 class Certificates:
-    """A test authority and the certificates that it gives out, made with the openssl command in `folder`."""
+    """A test authority and its certificates, created with the openssl command in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the authority. `is_there` says whether the command is."""
+        """Create the authority. `is_there` tells whether the command exists."""
         self._folder = folder
         folder.mkdir(exist_ok=True)
         self.authority = folder / "authority.pem"

@@ -1,6 +1,6 @@
-"""Errors and redirects whose bodies never end, while a crawl in a process of its own keeps an archive.
+"""Errors and redirects with endless bodies, during a crawl in a separate process that writes an archive.
 
-Without an archive such bodies are never read. With one they are read for a while, which must change nothing else.
+Without an archive such bodies are not read. With one they are read for a limited time, which must change nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ENDS = {
 
 
 async def answer(visit: Visit) -> None:
-    """Decent hosts have pages, the others a URL that hangs; there is no robots.txt, and nothing else."""
+    """Good hosts have pages, the others a URL that hangs; there is no robots.txt."""
     if visit.path == "/x":
         await HANGING[visit.host](visit)
     elif visit.path == "/end" or (visit.host in DECENT and visit.path in PAGES):
@@ -45,9 +45,11 @@ async def answer(visit: Visit) -> None:
 
 
 def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -> None:
-    """Each ends as without an archive, and stands there as far as it came; meanwhile others get their answers.
+    """Each hanging URL ends as without an archive, with its partial body in the archive.
 
-    Every page that was fetched is in the archive, byte by byte, and an import of it finds these pages and no others.
+    Other hosts are served meanwhile.
+
+    Every fetched page is in the archive, byte by byte, and an import finds exactly these pages.
     """
     folder = tmp_path / "warc"
     urls = [f"http://{host}/x" for host in HANGING] + [f"http://{host}{path}" for host in DECENT for path in PAGES]
@@ -76,7 +78,7 @@ def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -
     }
 
     hung = [seen for seen in web.seen if seen.path == "/x"]
-    assert len(hung) == len(HANGING)  # none was asked for again
+    assert len(hung) == len(HANGING)  # none was requested again
     answered = [seen for seen in web.seen if seen.host in DECENT and seen.status == "200"]
     for one in hung:
         assert any(one.began < seen.began and seen.ended < one.ended for seen in answered), one.host

@@ -1,8 +1,8 @@
-"""The hostile web against the real crawler: every attack at once, while 200 decent sites are crawled to the end.
+"""The hostile web against the real crawler: every attack at once, while 200 normal sites are crawled to the end.
 
-There are two crawls, in processes of their own on the embedded log, through real DNS, real TCP and the guard: of the
-decent sites alone, which tells how fast this machine is just now, and of everything. The row of each attack is a test
-of its own on what the second crawl left behind.
+There are two crawls, in separate processes on the embedded log, through real DNS, real TCP and the guard: one of the
+normal sites alone, which shows this machine's current speed, and one of everything. Each attack's row is a separate
+test on the results of the second crawl.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *HUBS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
 BY_HOST = {attack.host: attack for attack in ATTACKS}
 SITES = [f"site{n}.decent{n}.test" for n in range(200)]
-PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two of its sitemap, a link
+PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two from its sitemap, a link
 MEMORY_CAP_MIB = 200.0
 BUDGET = 6
 LIMIT_S = 240.0
-# What the attacks may cost decent sites: so many times as long as alone, and besides the time that making and meeting
-# hundreds of attacks at once takes of the same cores, in all and between two requests to a site.
+# The allowed cost of the attacks to normal sites: this many times as long as alone, plus the time that hundreds of
+# attacks take on the same cores, in total and between two requests to a site.
 SLOWER, COST_S, PAUSE_S = 4.0, 8.0, 4.0
 _COOKIE_NAMES = ("cookie", "authorization", "referer")
 _IN_PYTHON = aiohttp.http_parser.HttpResponseParser is aiohttp.http_parser.HttpResponseParserPy
@@ -48,11 +48,11 @@ _IN_PYTHON = aiohttp.http_parser.HttpResponseParser is aiohttp.http_parser.HttpR
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace of the decent sites, as the server saw it; seconds."""
+    """The pace of the normal sites, as the server saw it; seconds."""
 
     all_s: float  # from the first request to the end of the last one
-    spans: list[float]  # of each site, the same
-    gaps: list[float]  # of each site, the longest time between two of its requests
+    spans: list[float]  # per site, the same
+    gaps: list[float]  # per site, the longest time between two of its requests
 
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> Pace:
@@ -75,7 +75,7 @@ class Crawled:
 
     pages: list[Page]
     web: RawWeb
-    tls: int  # its other port; 0 where no certificates could be made
+    tls: int  # its other port; 0 without certificates
     peak_mib: float
     alone: Pace
     among_attacks: Pace
@@ -85,13 +85,13 @@ class Crawled:
         return [page for page in self.pages if page.site == site]
 
     def asked(self, site: str) -> set[str]:
-        """The paths requested of a site and its twin, without robots.txt, tdmrep.json and the usual sitemap."""
+        """The paths requested from a site and its twin, without robots.txt, tdmrep.json and the default sitemap."""
         own = {path for path in self.web.paths(site) if path not in WAY_THERE}
         return own | {f"www{path}" for path in self.web.paths(f"www.{site}") if path not in WAY_THERE}
 
 
 def settings(nameserver: str) -> CrawlSettings:
-    """Polite in kind, fast in numbers: a bad host costs seconds."""
+    """Polite settings with short times, so that a bad host costs seconds."""
     return CrawlSettings(
         contact="https://crawler.example/about",
         delay_s=0.05,
@@ -114,7 +114,7 @@ def settings(nameserver: str) -> CrawlSettings:
 
 
 async def decent(visit: Visit) -> None:
-    """An ordinary site."""
+    """A normal site."""
     here = f"http://{visit.host}:{visit.port}"
     if visit.path == "/sitemap.xml":
         text = f"<urlset><url><loc>{here}/m1</loc></url><url><loc>{here}/m2</loc></url></urlset>"
@@ -128,7 +128,7 @@ async def decent(visit: Visit) -> None:
 
 
 async def answer(visit: Visit) -> None:
-    """The attack or the decent site with the host name of the request."""
+    """The attack or the normal site with the host name of the request."""
     attack = BY_HOST.get(visit.host.removeprefix("www."))
     if attack is not None:
         await attack.handler(visit.host, visit.path)(visit)
@@ -143,7 +143,7 @@ def names() -> dict[str, list[Zone]]:
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
-    """Both crawls, run to their ends."""
+    """Both crawls, run to the end."""
     folder: Path = tmp_path_factory.mktemp("hostile")
     web = RawWeb(answer, ["127.0.0.1", INTRANET, "127.1.0.2", "127.1.0.3", "127.1.0.4"])
     with web, LoopbackDns() as dns:
@@ -181,7 +181,7 @@ def _crawl(crawl: Crawl, urls: Sequence[str]) -> None:
 
 
 def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
-    """Every page of every normal site is fetched exactly once, in spite of the attacks."""
+    """Every page of every normal site is fetched exactly once, despite the attacks."""
     found = Counter((page.site, page.url.partition(f":{crawled.web.port}")[2]) for page in crawled.pages)
     for site in SITES:
         assert {path: n for (of, path), n in found.items() if of == site} == dict.fromkeys(PATHS, 1), site
@@ -190,9 +190,9 @@ def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
 
 
 def test_decent_sites_are_crawled_as_fast_as_ever(crawled: Crawled) -> None:
-    """No attack delays others: all normal sites together, each of them, and each request keep their pace.
+    """No attack delays others: all normal sites in total, each site, and each request keep their pace.
 
-    Each takes at most so many times as long as alone, and some seconds for what attacks cost this machine.
+    Each takes at most this many times as long as alone, plus some seconds for the cost of the attacks.
     """
     alone, among = crawled.alone, crawled.among_attacks
     assert among.all_s <= SLOWER * alone.all_s + COST_S
@@ -201,16 +201,16 @@ def test_decent_sites_are_crawled_as_fast_as_ever(crawled: Crawled) -> None:
 
 
 def test_a_hub_of_robots_holds_up_its_own(crawled: Crawled) -> None:
-    """Hosts that share the robots.txt of one slow host wait for each other there, and all of them get their page."""
+    """Hosts that share the robots.txt of one slow host wait for each other there, and all get their page."""
     found = [(page.site, page.outcome, page.reason) for page in crawled.pages if page.site in HUBBED]
     assert sorted(found) == sorted((host, "fetched", "") for host in HUBBED)
     at_hub = [s for s in crawled.web.seen if s.host == "hub.hostile.test" and s.path == "/robots.txt"]
-    assert len(at_hub) == len(HUBBED) + 1  # its own job, too
+    assert len(at_hub) == len(HUBBED) + 1  # its own job too
     assert all(later.began >= earlier.ended for earlier, later in itertools.pairwise(at_hub))
 
 
 def test_memory_stays_bounded(crawled: Crawled) -> None:
-    """The crawling process never held more than the cap: gibibytes were offered to it."""
+    """Although gibibytes are sent to it, the crawling process never holds more than the cap."""
     assert crawled.peak_mib < MEMORY_CAP_MIB
 
 
@@ -220,7 +220,7 @@ def test_nothing_is_published_twice(crawled: Crawled) -> None:
 
 
 def test_nobody_reached_the_intranet(crawled: Crawled) -> None:
-    """No request reached an address outside of the public network, by any name or redirect."""
+    """No request reaches an address outside the public network, by any name or redirect."""
     assert [(s.host, s.path) for s in crawled.web.seen if s.address.startswith("127.1.")] == []
 
 
@@ -239,20 +239,20 @@ def test_records_hold_no_control_characters(crawled: Crawled) -> None:
 
 
 def test_an_answer_that_nobody_asked_for_is_no_page(crawled: Crawled) -> None:
-    """Bytes behind an answer never pass for the answer to the next request."""
+    """Bytes after an answer never count as the answer to the next request."""
     bodies = [zstandard.decompress(page.body) for page in crawled.of("answer-after.hostile.test") if page.body]
     assert not [body for body in bodies if b"poisoned" in body and b"href" not in body]
 
 
 def test_what_is_wrong_with_tls_is_told(crawled: Crawled) -> None:
-    """The process logs why certificates were rejected: expired, untrusted, of another name."""
+    """The process logs why certificates were rejected: expired, untrusted, or another name."""
     if not crawled.tls:
         pytest.skip("no openssl on the PATH to make certificates with")
     assert [why for why in ("tls_expired", "tls_untrusted", "tls_name") if why not in crawled.output] == []
 
 
 def test_the_log_of_the_process_is_clean(crawled: Crawled) -> None:
-    """Nothing in the process broke, and its output has no escape sequence of a site."""
+    """Nothing in the process failed, and its output has no escape sequence of a site."""
     assert "Traceback" not in crawled.output and "_broke" not in crawled.output
     assert all(c.isprintable() or c == "\n" for c in crawled.output)
 

@@ -32,13 +32,13 @@ def kafka_world(tmp_path: Path) -> Iterator[KafkaWorld]:
 
 @pytest.fixture
 def kafka_log(kafka_world: KafkaWorld) -> KafkaLog:
-    """One fresh log on Kafka, its local state in `state-0` of `tmp_path`."""
+    """A fresh log on Kafka with its local state in `state-0` of `tmp_path`."""
     return cast("KafkaLog", kafka_world.log)
 
 
 @pytest.fixture(scope="module")
 def one_broker() -> Iterator[Broker]:
-    """A broker that the tests of one file alone use, may kill and damage."""
+    """A broker for the tests of one file, which may kill and damage it."""
     from tests.support.kafka_broker import Broker
 
     with closing(Broker()) as broker:

@@ -51,7 +51,7 @@ def put(log: Log, *rows: Run | Alias | Cutover) -> None:
 
 
 def test_a_log_without_control_has_no_runs(world: World) -> None:
-    """Where the topic was not created nothing is live, and changing it raises UnknownTopic; created later it works."""
+    """Without the topic, no run is live, and a change raises UnknownTopic; once the topic is created, changes work."""
     control = Control(world.log)
     assert (control.live, control.runs, control.cutovers) == (None, {}, [])
     assert control.alias == Alias()
@@ -64,7 +64,7 @@ def test_a_log_without_control_has_no_runs(world: World) -> None:
 
 
 def test_rows_are_read_back_as_they_were_put(controlled: World) -> None:
-    """Another process reads runs, alias, cutovers and rulesets unchanged, and the live run by its alias."""
+    """Another process reads runs, alias, cutovers and rulesets unchanged, and finds the live run by its alias."""
     with exclusive(controlled.log) as writer:
         writer.put(RUN, ALIAS, CUTOVER, rulesets=[("d1", "[rules]\nname = 'ü'\n")])
     control = Control(controlled.again())
@@ -74,9 +74,9 @@ def test_rows_are_read_back_as_they_were_put(controlled: World) -> None:
 
 
 def test_refresh_takes_in_what_another_process_wrote(controlled: World) -> None:
-    """refresh() says whether anything is new, and takes in changed rows, removed runs and cutovers, each once.
+    """refresh() tells whether anything is new, and reads changed rows, removed runs and cutovers, each once.
 
-    A change that was made again because its first answer got lost shows one cutover.
+    A change that was retried because its first answer was lost shows one cutover.
     """
     control = Control(controlled.log)
     assert not control.refresh()
@@ -98,7 +98,7 @@ def test_refresh_takes_in_what_another_process_wrote(controlled: World) -> None:
 
 
 def test_compaction_keeps_what_counts(controlled: World) -> None:
-    """After compaction the newest rows and every cutover are there, also for a late first reader."""
+    """After compaction the newest rows and every cutover exist, also for a late first reader."""
     world = controlled
     late = Control(world.log)
     again = Cutover(number=2, at=8, by="b", from_run="tight", to_run="live", back=True)
@@ -116,9 +116,9 @@ def test_compaction_keeps_what_counts(controlled: World) -> None:
 
 
 def test_of_two_at_once_one_wins(controlled: World) -> None:
-    """The first to begin is fenced: nothing of its rows is visible, then or later, and its second attempt is refused.
+    """Of two concurrent writers, the first is fenced: its rows are never visible, and its second attempt is refused.
 
-    It is fenced from the moment the second has begun, and its own end does not disturb the second.
+    It is fenced from the moment the second begins, and its end does not disturb the second.
     """
     with contextlib.ExitStack() as second_ends:
         with exclusive(controlled.log) as first:
@@ -133,7 +133,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
 
 
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
-    """Three writers that read, add one, and retry when fenced give each number exactly once."""
+    """Three writers that read, add one, and retry when fenced write each number exactly once."""
     logs = [controlled.again() for _ in range(3)]
     turns = 4 if controlled.embedded else 2
     failures: list[Exception] = []
@@ -163,7 +163,7 @@ def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World)
 
 
 def test_a_row_of_others_on_the_topic_is_passed_over(controlled: World) -> None:
-    """Keys that this farmwatch does not know change nothing and stop nothing."""
+    """Unknown keys on the topic change nothing and stop nothing."""
     control = Control(controlled.log)
     controlled.log.append([record(CONTROL, 0, "note/1", b"\xff"), record(CONTROL, 0, "\x00", None)])
     assert not control.refresh()
@@ -219,7 +219,7 @@ def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> No
 
 
 def test_what_score_runs_is_recorded_without_fencing_anybody(controlled: World) -> None:
-    """The last row counts; a writer that is about to change the runs is not fenced."""
+    """The last row of SCORE's detectors counts; writing it does not fence a writer that changes runs."""
     control = Control(controlled.log)
     assert control.scorers is None
     with exclusive(controlled.log) as writer:

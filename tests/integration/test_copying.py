@@ -1,4 +1,4 @@
-"""`copy`: a log into an empty one, on both kinds of logs and from one to the other."""
+"""`copy` of a log into an empty one, on each kind of log and from one kind to the other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Wor
 
 
 def content(log: Log, topic: str) -> list[list[tuple[bytes, bytes | None, Any, int]]]:
-    """What a reader sees of each partition, without offsets."""
+    """The records of each partition as a reader sees them, without offsets."""
     return [
         [(m.key, m.value, dict(m.headers), m.timestamp_ms) for m in log.read(topic, partition)]
         for partition in range(log.topics()[topic])
@@ -55,7 +55,7 @@ def content(log: Log, topic: str) -> list[list[tuple[bytes, bytes | None, Any, i
 
 
 def test_records_and_state_are_the_same(worlds: tuple[World, World]) -> None:
-    """Keys, values, tombstones, headers, timestamps and order; keyed state with its due times."""
+    """A copy has the same records, tombstones, headers, timestamps and order, and the same state with due times."""
     source, target = worlds
     source.topics(HITS, FEATURES, partitions=3, store="frontier")
     source.topics(DECISIONS, cleanup=CleanupPolicy.COMPACT)
@@ -81,7 +81,7 @@ def test_records_and_state_are_the_same(worlds: tuple[World, World]) -> None:
 
 
 def test_a_group_goes_on_where_it_was(worlds: tuple[World, World]) -> None:
-    """A group in the middle, one at the end, one at the beginning: each reads in the copy what it had not read."""
+    """A group at the beginning, middle or end resumes in the copy with its unread records."""
     source, target = worlds
     source.topics(HITS, partitions=1)
     for number in range(6):
@@ -96,7 +96,7 @@ def test_a_group_goes_on_where_it_was(worlds: tuple[World, World]) -> None:
 
 
 def test_removed_records_stay_removed(worlds: tuple[World, World]) -> None:
-    """Retention took the first half: the copy begins above 0, and a group that had not read them learns of it."""
+    """After retention removed the first half, the copy begins above 0, and a group with unread ones gets a report."""
     source, target = worlds
     source.topics(HITS, partitions=1, retention_ms=1)
     source.topics(FEATURES, partitions=1)
@@ -116,7 +116,7 @@ def test_removed_records_stay_removed(worlds: tuple[World, World]) -> None:
 
 
 def test_dead_letters_name_the_records_of_the_copy(worlds: tuple[World, World]) -> None:
-    """The origin of a dead letter is the same record; one whose record is gone names none."""
+    """The origin of a dead letter is the same record in the copy; if the record is gone, there is no origin."""
     source, target = worlds
     source.topics(HITS, partitions=1, retention_ms=1)
     source.topics(DEAD_LETTERS, partitions=1)
@@ -150,7 +150,7 @@ def empty_world(kind: str, folder: Path) -> CutoverWorld:
 def test_the_audit_of_a_copy_is_clean_and_its_tables_are_equal(
     kinds: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log with verdicts and a finished replay, carried from log to log: rows, runs and audits; then work goes on."""
+    """A log with verdicts and a finished replay, copied twice, has the same rows, runs and audits, and works on."""
     with ExitStack() as held:
         world = held.enter_context(cutover_world(kinds[0], tmp_path, monkeypatch))
         run = tallied(world)
@@ -177,7 +177,7 @@ def test_the_audit_of_a_copy_is_clean_and_its_tables_are_equal(
 
 
 def test_forgotten_hosts_are_not_copied(worlds: tuple[World, World]) -> None:
-    """Neither their records nor their state; the ledger is, so the copy knows them as forgotten too."""
+    """A copy has no records or state of forgotten hosts, and has the ledger that names them as forgotten."""
     source, target = worlds
     source.topics(HITS, partitions=1, store="frontier")
     source.log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
@@ -200,7 +200,7 @@ def test_forgotten_hosts_are_not_copied(worlds: tuple[World, World]) -> None:
 def test_the_audit_of_a_copy_knows_that_retention_took_records(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hits, pages and verdicts of the log are partly gone: its audit and that of its copy count the same."""
+    """For a log with partly expired hits, pages and verdicts, the audit and that of its copy are equal."""
     with cutover_world("embedded", tmp_path, monkeypatch) as world:
         tallied(world)
         for topic in (HITS, PAGES, VERDICTS):
@@ -214,12 +214,12 @@ def test_the_audit_of_a_copy_knows_that_retention_took_records(
 
 
 class Stopped(BaseException):
-    """As if the process ended."""
+    """Stands for a process that ended."""
 
 
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=KAFKA)])
 def test_an_interrupted_copy_is_no_log_and_begins_anew(kind: str, tmp_path: Path) -> None:
-    """Stopped anywhere: commands and roles refuse it by name; the same copy again gives each record once."""
+    """An interrupted copy is refused by name everywhere; repeating it gives each record once."""
     with closing(KINDS["embedded"](tmp_path)) as source, closing(empty_world(kind, tmp_path).log) as target:
         config = empty_world(kind, tmp_path).config
         source.topics(HITS, FEATURES, partitions=2, store="frontier")
@@ -249,7 +249,7 @@ def test_an_interrupted_copy_is_no_log_and_begins_anew(kind: str, tmp_path: Path
 
 
 def test_a_log_at_work_is_refused(worlds: tuple[World, World]) -> None:
-    """While a group has members, and when records come meanwhile."""
+    """A log with group members, or with records that arrive during the copy, is refused."""
     source, target = worlds
     source.topics(HITS, partitions=1)
     source.log.append([record(HITS, 0, "k", "v")])
@@ -268,7 +268,7 @@ def test_a_log_at_work_is_refused(worlds: tuple[World, World]) -> None:
 
 
 def test_damaged_records_are_left_out_and_counted(tmp_path: Path) -> None:
-    """The readable ones are copied."""
+    """The readable records are copied; damaged ones are left out and counted."""
     source, target = open_log(f"sqlite:{tmp_path / 'a'}"), open_log(f"sqlite:{tmp_path / 'b'}")
     with closing(source), closing(target):
         source.create([Topic(HITS, 1)])

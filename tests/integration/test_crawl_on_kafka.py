@@ -1,4 +1,4 @@
-"""CRAWL on a real broker: its frontier outlives the loss of local files, and moves when a second process joins."""
+"""CRAWL on a real broker: the frontier survives a loss of local files, and moves when a second process joins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.web.loopback import Web, page
 pytestmark = pytest.mark.kafka
 
 PATIENCE_S = 60.0
-PARK_S = 8  # longer than a process is away
+PARK_S = 8  # longer than a process is absent
 DELAY_S = 0.3
 SECOND = "crawl-2"
 SITES = [f"site{n}.test" for n in range(8)]
@@ -31,7 +31,7 @@ HITS = hits_of("http://busy.test/x", *(f"http://{site}/{n}" for n in range(5) fo
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """Eight sites of five pages, and one that is busy when it is asked first."""
+    """Eight sites of five pages; one of them is busy at its first request."""
     with Web() as web:
         web.routes |= {f"{site}/{n}": page("page") for site in SITES for n in range(5)}
 
@@ -54,7 +54,7 @@ def crawl(tmp_path: Path, web: Web) -> Iterator[Crawl]:
 
 
 def wait_for_pages(crawl: Crawl, count: int) -> None:
-    """Wait until this many pages are on the log, and the answer of the busy site is committed."""
+    """Wait until this many pages are on the log and the busy site's answer is committed."""
 
     def are_there() -> bool:
         assert crawl.running, crawl.output()
@@ -66,19 +66,19 @@ def wait_for_pages(crawl: Crawl, count: int) -> None:
 
 
 def check(crawl: Crawl, web: Web) -> None:
-    """Each hit has one page, no site saw two requests at once, and the busy one was left alone as it asked."""
+    """Each hit has one page, no site had two requests at once, and the busy site got the wait it asked for."""
     pages = crawl.pages()
     assert Counter(p.url for p in pages) == Counter(hit.url for hit in HITS)
     assert len({p.id for p in pages}) == len(pages)
     for site in SITES:
         assert not web.overlaps(site)
-        assert min(web.gaps(site)) > DELAY_S * 0.8  # connecting takes its time, now less, now more
+        assert min(web.gaps(site)) > DELAY_S * 0.8  # connecting takes a varying time
     busy = [seen.began for seen in web.seen if seen.path == "/x"]
     assert len(busy) == 2 and busy[1] - busy[0] > PARK_S - 0.2
 
 
 def test_the_frontier_outlives_its_local_files(crawl: Crawl, web: Web) -> None:
-    """A process is killed and its state folder is lost: another one crawls on from the log and keeps all waits."""
+    """A process is killed and loses its state folder: another one resumes from the log and keeps all waits."""
     crawl.start()
     wait_for_pages(crawl, 8)
     crawl.kill()
@@ -90,7 +90,7 @@ def test_the_frontier_outlives_its_local_files(crawl: Crawl, web: Web) -> None:
 
 
 def test_a_second_process_takes_its_share(crawl: Crawl, web: Web) -> None:
-    """A process that joins takes half of the partitions with their sites, and both crawl to the end as one would."""
+    """A process that joins takes half of the partitions with their sites, and both crawl everything once."""
     crawl.start()
     wait_for_pages(crawl, 4)
     crawl.start(SECOND)

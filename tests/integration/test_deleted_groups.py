@@ -36,19 +36,22 @@ def records(live: LiveWorld, topic: str) -> int:
 
 
 def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
-    """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so they begin."""
+    """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so that they begin without a report."""
     assert list(find_rereading_groups(live.log)) == []
 
 
 def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
-    """Records wait, and nothing was made of them: that is a first start."""
+    """Unread records without any output are a first start, which is not reported."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
     made.feed(features_of_pages(SITES, PAGES, made.epoch))
     assert list(find_rereading_groups(made.log)) == []
 
 
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
-    """It is reported with its topic and records; afterwards each verdict is there twice, and the rows are the same."""
+    """A group without offsets is reported with its topic and records.
+
+    Afterwards each verdict exists twice, rows once.
+    """
     verdicts, rows = live.outcome()
     live.log.remove(groups=["judge"])
     (found,) = find_rereading_groups(live.log)
@@ -64,7 +67,7 @@ def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
 
 
 def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
-    """It reads three topics again, and its rows stay as they were."""
+    """TALLY without offsets reads its three topics again, and its rows do not change."""
     _, rows = live.outcome()
     live.log.remove(groups=["tally"])
     (found,) = find_rereading_groups(live.log)
@@ -93,7 +96,7 @@ class _Lacking:
 
 
 def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
-    """TALLY has offsets of two topics and none of the third, which it must have read before it wrote its rows."""
+    """TALLY has rows, so it has read its third topic: missing offsets of that topic are reported."""
     lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
     (found,) = find_rereading_groups(lacking)
     assert (found.group, found.records) == ("tally", {VERDICTS: records(live, VERDICTS)})
@@ -110,7 +113,7 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
 
 
 def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
-    """TALLY has offsets and has written rows, but remembers nothing."""
+    """TALLY with offsets and rows but without state is reported."""
     lacking = cast(Log, _Lacking(live.log, records="state.tally"))
     (found,) = find_rereading_groups(lacking)
     assert found.group == "tally"
@@ -130,7 +133,7 @@ def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
 
 
 def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live: LiveWorld, world: World) -> None:
-    """Every log deletes the offsets with a topic, so new records on it are read, once."""
+    """Every log deletes the offsets with a topic, so that new records on it are read, once."""
     live.log.remove(topics=[FEATURES])
     again = LiveWorld(world.again(), config_of("sqlite:unused"))
     assert again.log.committed("judge", FEATURES) == [None] * PARTITIONS
@@ -142,7 +145,7 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
 
 
 def test_a_repaired_group_reads_only_the_records_without_a_result(live: LiveWorld) -> None:
-    """JUDGE lost its offsets while features waited: after the repair each page has one verdict, on both logs."""
+    """JUDGE lost its offsets while features waited: after the repair, each page has one verdict, on both logs."""
     live.log.remove(groups=["judge"])
     live.feed(pages_later(live, sites=SITES, pages=2))
     (found,) = find_rereading_groups(live.log)
@@ -156,7 +159,7 @@ def test_a_repaired_group_reads_only_the_records_without_a_result(live: LiveWorl
 
 
 def test_score_is_repaired_by_the_fetches_of_its_scores(live: LiveWorld) -> None:
-    """Its requests are read; scores name the fetch that asked for them."""
+    """SCORE is repaired from its scores, each of which names the fetch that requested it."""
     assert records(live, SCORE_REQUESTS)
     live.log.remove(groups=["score"])
     assert [found.group for found in find_rereading_groups(live.log)] == ["score"]
@@ -179,7 +182,7 @@ def test_offsets_beyond_the_end_are_repaired(live: LiveWorld) -> None:
 
 
 def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
-    """Its offsets would move under it: the refusal says to stop it."""
+    """A group with members is not repaired: the refusal says to stop it, because its offsets would move."""
     live.log.remove(groups=["judge"])
     member = live.log.join("judge", [FEATURES], member="m")
     settle([member], PARTITIONS)
@@ -189,7 +192,7 @@ def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
 
 
 def test_tally_needs_no_repair(live: LiveWorld) -> None:
-    """It knows what it has read: nothing is set, and the message says so."""
+    """TALLY's state holds its reads, so that nothing is set, and the message says so."""
     live.log.remove(groups=["tally"])
     (found,) = find_rereading_groups(live.log)
     assert remedy(found) == "nothing has to be repaired" and "duplicate" not in found.text
@@ -198,7 +201,7 @@ def test_tally_needs_no_repair(live: LiveWorld) -> None:
 
 @pytest.mark.parametrize("topic", [VERDICTS, SCORES, "sites"])
 def test_a_topic_that_was_deleted_and_made_again_is_reported(live: LiveWorld, topic: str) -> None:
-    """With the replay that makes its records again from the features; the log begins with features, without pages."""
+    """A recreated topic is reported with the replay that recreates its records from the features."""
     assert [name for name, _ in find_emptied_topics(live.log)] == ["pages"]
     live.log.remove(topics=[topic])
     policy = CleanupPolicy.DELETE if topic == VERDICTS else CleanupPolicy.COMPACT

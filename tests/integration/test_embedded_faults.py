@@ -1,4 +1,4 @@
-"""The embedded log with killed processes, full or damaged disks, and locks held by others."""
+"""The embedded log with killed processes, full or damaged disks, and foreign locks."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _check_whole(log: EmbeddedLog, reported: dict[str, int]) -> None:
 
 
 def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: EmbeddedLog, start: Start) -> None:
-    """Values that a killed process wrote and never committed go after a day; records keep theirs."""
+    """Values that a killed process never committed are removed after a day; records keep theirs."""
     for _ in range(3):
         worker = start("count")
         assert "ready" in (said := lines(worker))
@@ -128,7 +128,7 @@ def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: Embedded
 
 
 def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog, again: Open) -> None:
-    """After a restore of an older log.sqlite, newer segments stay; those that grew since stay for at least a day."""
+    """After a restore of an older log.sqlite, newer segments stay for at least a day, also ones that grew since."""
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 5000, timestamp_ms=0)])
     sql(folder, "VACUUM INTO ?", str(folder.parent / "backup"))
@@ -148,7 +148,7 @@ def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedL
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "no tables"])
 def test_segments_without_their_database_are_refused(folder: Path, log: EmbeddedLog, left: str) -> None:
-    """Segments without log.sqlite, or with one that has no tables, is no new log: LogDamaged, and nothing changes."""
+    """Segments without log.sqlite, or with one without tables, are LogDamaged, and nothing changes."""
     log.append([record("in", 0, "k", "x" * 5000)])
     log.close()
     database = folder / "log.sqlite"
@@ -168,7 +168,7 @@ def test_segments_without_their_database_are_refused(folder: Path, log: Embedded
 
 @pytest.mark.parametrize("left", ["a folder", "segments", "an empty database"])
 def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> None:
-    """A process died after it made the folder, `segments`, or an empty log.sqlite: the next one opens a new log."""
+    """If a process died while creating the folder, `segments` or log.sqlite, the next one opens a new log."""
     if left != "a folder":
         (tmp_path / "segments").mkdir()
     if left == "an empty database":
@@ -178,7 +178,7 @@ def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> Non
 
 
 def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
-    """No process that opens a new log mistakes the segments of a faster one for those of a lost database."""
+    """When many processes open a new log, none takes the segments of another for those of a lost database."""
     for number in range(10):
         folder, start = tmp_path / str(number), threading.Barrier(6)
 
@@ -197,7 +197,7 @@ def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])
 def test_a_full_disk_is_reported_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
-    """A full disk: LogUnavailable names place and remedy; nothing half is visible; with room the log resumes."""
+    """A full disk is LogUnavailable with place and remedy; no partial commit is visible; with room the log resumes."""
     worker = start("fill", size)
     said = list(lines(worker))
     full = [line for line in said if line.startswith("full")]
@@ -211,7 +211,7 @@ def test_a_full_disk_is_reported_and_left_behind(folder: Path, log: EmbeddedLog,
 
 
 def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog, start: Start) -> None:
-    """A second process gets nothing of a partition whose owner works longer than its lease, but soon after kill -9."""
+    """A second process gets a partition only after its owner is killed, even if the owner works beyond its lease."""
     holder = start("hold")
     assert "ready" in lines(holder)
     log.append([record("in", 0, "k", "v")])
@@ -227,7 +227,7 @@ def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog,
 
 
 def test_processes_append_side_by_side(log: EmbeddedLog, start: Start) -> None:
-    """Three processes append at once: no record is lost, offsets have no gap, and each writer's order holds."""
+    """Three processes append concurrently: no record is lost, offsets have no gap, and each writer's order holds."""
     workers = [start("many", n) for n in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     for partition, writers in ((0, (0, 2)), (1, (1,))):
@@ -251,7 +251,7 @@ def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: Embedde
 
 
 def damage(folder: Path, change: Callable[[Path], object]) -> Path:
-    """Write three large records, and change the segment from outside."""
+    """Write three large records, then change the segment file."""
     with closing(EmbeddedLog(folder)) as log:
         log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
     (segment,) = segments(folder)
@@ -273,9 +273,9 @@ def flip(segment: Path) -> None:
 def test_damaged_values_are_reported_and_the_others_read(
     folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
 ) -> None:
-    """A value with changed or missing bytes is a message with its file, byte and fault, for every way of reading.
+    """A value with changed or missing bytes is a damage message with file, byte and fault, for every way of reading.
 
-    The others of its segment are returned as they are.
+    Other values of the segment are returned unchanged.
     """
     segment = damage(folder, change)
     bad = {"checksum": [1], "3000 of 5000 bytes": [1, 2], "missing": [0, 1, 2]}[what]
@@ -329,7 +329,7 @@ INLINE = [
 
 
 def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
-    """Change a column of a record of partition 0 of `in` from outside; `value` is SQL."""
+    """Change a column of a record of partition 0 of `in`; `value` is SQL."""
     sql(folder, f"UPDATE records SET {column} = {value} WHERE id = (SELECT min(id) FROM records) + ?", offset)
 
 
@@ -344,8 +344,8 @@ def test_a_small_record_that_changed_is_reported(
     assert [bool(m.damage) for m in found] == [False, bool(fault), False]
     log.append([record("in", 0, "k", None)])
     alter(folder, "key", "x'6c'", 3)
-    assert [(m.value, bool(m.damage)) for m in log.read("in", 0, 3)] == [(b"", True)]  # it removes nothing
-    if not fault:  # SQLite calls the same bytes a text: no byte is lost
+    assert [(m.value, bool(m.damage)) for m in log.read("in", 0, 3)] == [(b"", True)]  # the change removes nothing
+    if not fault:  # the same bytes as text: no byte is lost
         assert (found[1].key, found[1].value) == (b"k", b"valu")
         return
     assert (found[1].offset, found[1].value) == (1, b"")
@@ -355,7 +355,7 @@ def test_a_small_record_that_changed_is_reported(
 
 @pytest.mark.parametrize("column", ["timestamp_ms", "segment"])
 def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log: EmbeddedLog, column: str) -> None:
-    """A column became text that is no UTF-8: SQLite cannot return that row, which is damage; the others are read."""
+    """A row with text that is not UTF-8, which SQLite cannot return, is damage; the others are read."""
     log.append([record("in", 0, "k", "valu") for _ in range(4)])
     alter(folder, column, "CAST(x'ff' AS TEXT)")
     member = log.join("g", ["in"], member="m")
@@ -369,7 +369,7 @@ def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log
 
 
 def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: EmbeddedLog, again: Open) -> None:
-    """Overflow pages of a long value are overwritten: that record is damaged, and the others are read."""
+    """If overflow pages of a long value are overwritten, that record is damaged, and the others are read."""
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT)])
     log.append([record("newest", 0, f"{n}", f"{n}" * 100_000) for n in range(3)])
     log.close()
@@ -378,7 +378,7 @@ def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: Embedded
 
 
 def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLog) -> None:
-    """The checksum covers the offset: a record whose row id changed is damaged where it is now."""
+    """A record with a changed row id is damaged, because its checksum covers the offset."""
     log.append([record("in", 0, "k", "valu") for _ in range(3)])
     alter(folder, "id", "id + 4", 2)
     sql(folder, "UPDATE partitions SET next = 10")
@@ -402,7 +402,7 @@ def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLo
 def test_a_damaged_row_does_not_stop_retention(
     folder: Path, log: EmbeddedLog, column: str, value: str, cleanup: CleanupPolicy
 ) -> None:
-    """With any damage in a column, expired records of its partition and of the others are removed."""
+    """With damage in any column, expired records of this and other partitions are removed."""
     log.remove(["in", "out"])
     log.create([Topic("in", 1, cleanup, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
     log.append([record("in", 0, "k", None if n == 1 else "valu", timestamp_ms=0) for n in range(3)])
@@ -416,7 +416,7 @@ def test_a_damaged_row_does_not_stop_retention(
 
 
 def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, log: EmbeddedLog, again: Open) -> None:
-    """SQLite finds damage in one partition: that is logged, the others expire, and segments without records go."""
+    """Damage in one partition is logged; other partitions expire, and segments without records are removed."""
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT), Topic("last", 1, retention_ms=1000)])
     log.append([record("newest", 0, "k", f"{n}" * 100_000) for n in range(3)])
     log.append([record("last", 0, "k", "x" * 5000, timestamp_ms=0)])
@@ -434,21 +434,21 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
 
 
 def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
-    """A file that is no database raises LogDamaged naming it."""
+    """A file that is not a database raises LogDamaged with its name."""
     (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 1000)
     with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
         EmbeddedLog(tmp_path)
 
 
 def test_a_newer_database_is_refused(folder: Path) -> None:
-    """A folder of a newer farmwatch raises SchemaTooNew naming both versions."""
+    """A folder of a newer farmwatch raises SchemaTooNew with both versions."""
     sql(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
     with pytest.raises(SchemaTooNew, match=r"schema 99.*up to 2"):
         EmbeddedLog(folder)
 
 
 def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
-    """The folder, its database and its segments are open to the owner alone."""
+    """Only the owner can open the folder, its database and its segments."""
     log.append([record("in", 0, "k", "x" * 5000)])
     (segment,) = segments(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -458,7 +458,7 @@ def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
 
 
 def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open) -> None:
-    """Expired segments go, those that are written or still hold a kept record stay."""
+    """Expired segments are removed; those being written, or with a kept record, stay."""
     log = again(segment_bytes=15_000)
     log.create([Topic("old", 1, retention_ms=1000)])
     for age in range(6):
@@ -469,7 +469,7 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open)
     assert len(segments(folder)) == 2
     assert [m.timestamp_ms for m in log.read("old", 0)] == [3000, 4000, 5000]
     other.expire(9000)
-    assert len(segments(folder)) == 1  # the log still writes it
+    assert len(segments(folder)) == 1  # the log is still writing it
     log.append([record("old", 0, "k", "y" * 8000, timestamp_ms=9000)])
     log.close()
     other.expire(20_000)
@@ -477,7 +477,7 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open)
 
 
 def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> None:
-    """Each offset comes as a record or is reported as expired, once and in order, at any pace of retention."""
+    """At any pace of retention, each offset is read as a record or reported as expired, once and in order."""
     log = again(segment_bytes=12_000)
     log.create([Topic("old", 1, retention_ms=1)])
     count = 400
@@ -497,7 +497,7 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> No
 
     def followed() -> bool:
         following = found[-1].offset + 1 if found else 0
-        if reading.beginning("old")[0] >= min(following, count - 2):  # close on retention's heels
+        if reading.beginning("old")[0] >= min(following, count - 2):  # close behind retention
             found.extend(member.poll(0.2, 5, 1 << 20))
         return bool(found) and found[-1].offset == count - 1
 
@@ -516,7 +516,7 @@ def uses_of(log: EmbeddedLog) -> list[Callable[[], object]]:
 
 
 def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
-    """Using a log that the parent opened raises StreamError in the child, for reading and for writing."""
+    """In a forked child, using the parent's log raises StreamError, for reading and for writing."""
     child = os.fork()
     if child == 0:
         refused = 0
@@ -530,7 +530,7 @@ def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
 
 
 def test_a_closed_log_refuses_every_use(log: EmbeddedLog) -> None:
-    """After close every use raises StreamError; closing again is allowed."""
+    """After close, every use raises StreamError; a second close is allowed."""
     log.close()
     log.close()
     for use in uses_of(log):

@@ -1,4 +1,4 @@
-"""An embedded log that is open for reading only: it needs no right to write, and leaves no trace."""
+"""An embedded log opened for reading only needs no write permission and leaves no trace."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def as_another_user(folder: Path, action: Callable[[], int], rights: int = 0o555) -> int:
-    """What `action` returns in a process that has these rights on the folder, by default to read it and no more."""
+    """The result of `action` in a process with these permissions on the folder; by default, it may only read."""
     paths = [folder, *folder.rglob("*")]
     for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)
@@ -93,12 +93,12 @@ def test_reading_changes_no_file(folder: Path) -> None:
 
 
 def test_a_log_at_rest_is_read_without_the_right_to_write(folder: Path) -> None:
-    """A user without the right to write the folder reads all of it."""
+    """A user without write permission on the folder reads all of it."""
     assert as_another_user(folder, lambda: look(folder)) == 2
 
 
 def test_a_log_at_work_is_read_without_the_right_to_write(folder: Path) -> None:
-    """While another process writes, a user without the right to write the folder sees its commits."""
+    """While another process writes, a user without write permission sees its commits."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     assert as_another_user(folder, lambda: look(folder)) == 3
@@ -121,7 +121,7 @@ def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
 
 
 def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
-    """If the index of the WAL is missing and may not be created, one line names the needed rights."""
+    """If the WAL index is missing and cannot be created, one line names the needed permissions."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     copied = folder.parent / "copied"
@@ -137,7 +137,7 @@ def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
 
 
 def test_an_open_reader_follows_writers_that_come_and_go(folder: Path) -> None:
-    """Opened without a writer, it sees later records, for any order of the starts and ends of writers."""
+    """A reader opened without a writer sees later records, for any order of writers' starts and ends."""
     log = EmbeddedLog(folder, read_only=True)
     for count in range(3, 8):
         assert log.end("in") == [count - 1]
@@ -151,7 +151,7 @@ def test_an_open_reader_follows_writers_that_come_and_go(folder: Path) -> None:
 
 
 def test_nothing_is_written_by_a_reader(folder: Path) -> None:
-    """Every call that would write raises StreamError that names the log."""
+    """Every call that would write raises StreamError with the name of the log."""
     before = snapshot(folder)
     log = EmbeddedLog(folder, read_only=True)
     calls: list[Callable[[], object]] = [
@@ -170,7 +170,7 @@ def test_nothing_is_written_by_a_reader(folder: Path) -> None:
 
 
 def test_a_folder_that_may_not_be_read_is_reported(folder: Path) -> None:
-    """A user without rights on the folder gets LogUnavailable that names it and the missing right."""
+    """A user without permissions on the folder gets LogUnavailable with the folder and the missing permission."""
 
     def refused() -> int:
         with pytest.raises(

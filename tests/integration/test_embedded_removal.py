@@ -1,4 +1,4 @@
-"""Removal from the embedded log: a kill during it, other writers, and its result."""
+"""Removal from the embedded log: its result, a kill during it, and other writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(folder: Path) -> Iterator[EmbeddedLog]:
-    """A log with a topic, a group and a store that are to be removed, and others that stay."""
+    """A log with a topic, a group and a store to remove, and others that stay."""
     opened = EmbeddedLog(folder)
     opened.create([Topic("stays", 1), Topic("pairs", 2), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     opened.append([record("stays", 0, "k", "v")])
@@ -56,7 +56,7 @@ def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> 
 
 @pytest.mark.kill
 def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Path) -> None:
-    """After a kill at any moment all records are there or none is visible; the next expire deletes the rest."""
+    """After a kill at any moment, all records exist or none is visible; the next expire deletes the rest."""
     dice = random.Random(3)
     for attempt in range(6):
         with worker_process("remove", folder) as process:
@@ -86,7 +86,7 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
 def test_what_a_broken_removal_left_is_deleted_by_expire(
     log: EmbeddedLog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the process dies after the first transaction, expire of another one deletes records and state."""
+    """If the process dies after the first transaction, expire in another process deletes records and state."""
     monkeypatch.setattr("stream.embedded.log.clear", lambda *_: 0)
     log.remove(["pairs"], ["g"], ["s"])
     monkeypatch.undo()

@@ -83,3 +83,15 @@ def test_state_goes_with_and_without_an_owner(filled: World) -> None:
     assert {key for key, value in rows.items() if value} == {OTHER.encode()}
     kept_ms = 0 if filled.embedded else 89 * 86_400_000
     assert report.records >= 4 and (report.gone_at_ms > wall_ms() + kept_ms) is not filled.embedded
+
+
+def test_a_host_of_which_only_compacted_records_are_left(world: World) -> None:
+    """Its hits have expired. Kafka holds the row behind its tombstone until it compacts: that is no process at work."""
+    log = world.log
+    log.create(all_topics(2, "e"))
+    place = partition_of(HOST, 2)
+    log.append([record(SITES, place, HOST, encode(SiteState(id=HOST, site=HOST)))])
+    report = Forgetting(log, masked(log, look_s=0), None, sleep=lambda _: None).run([HOST])
+    assert report.records == 1 and bool(report.gone_at_ms) is not world.embedded
+    newest = {message.key: message.value for message in log.read(SITES, place)}
+    assert not newest.get(HOST.encode())

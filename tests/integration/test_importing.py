@@ -1,4 +1,4 @@
-"""An import on every log: pages that are there are known to the next process."""
+"""An import on every log: later processes know the existing pages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def assert_each_is_there_once(log: Log) -> None:
 
 
 def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -> None:
-    """A part of an archive, then the whole, then the whole again, each by another process: each page is there once."""
+    """After a part of an archive, then the whole twice, each by another process, each page exists once."""
     data = archive(tmp_path)
     world.log.create(all_topics(PARTITIONS, "e"))
     first = _import(world.log, data[: len(data) // 2])

@@ -1,4 +1,4 @@
-"""The log on a broker that asks for TLS, a password and rights: those that docs/how-to/kafka.md names suffice."""
+"""The log on a broker with TLS, a password and access rights: those in docs/how-to/kafka.md suffice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGE = (DOCS / "how-to" / "kafka.md").read_text()
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Address of a broker with TLS, SASL and the rights of the page, and the certificate that it shows."""
+    """Address of a broker with TLS, SASL and the page's rights, and its certificate."""
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key.pem", folder / "ca.pem"
     make_certificate(key, certificate, "localhost")
@@ -58,14 +58,14 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
 
 def make_certificate(key: Path, certificate: Path, name: str) -> None:
-    """Signed by itself."""
+    """Create a self-signed certificate."""
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2"]
     names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*made, *names], check=True, capture_output=True)
 
 
 def rights() -> Iterator[ACL]:
-    """The rights that the page names: 'on topics …: Create, Describe; on groups …: Read'."""
+    """The rights that the page names, such as 'on topics …: Create, Describe; on groups …: Read'."""
     (said,) = re.findall(r"The user needs, (.+?)\.\n", PAGE, re.DOTALL)
     kinds = {"topics": "TOPIC", "groups": "GROUP", "transactional": "TRANSACTIONAL_ID", "the": "CLUSTER"}
     for part in " ".join(said.split()).split("; "):
@@ -87,7 +87,7 @@ def settings(certificate: Path, **changed: Any) -> KafkaSettings:
 
 
 def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path: Path) -> None:
-    """Topics are made and removed, records written and read, a stage commits with state, groups are reset, removed."""
+    """Topics are created and removed, records written and read, a stage commits state, groups are reset and removed."""
     address, certificate = guarded
     log = KafkaLog(address, prefix=PREFIX, state_folder=tmp_path / "state", settings=settings(certificate))
     log.create([Topic("in", 2, retention_ms=86_400_000), Topic("out", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
@@ -128,7 +128,7 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
 def test_a_refused_client_is_told_the_setting(
     guarded: tuple[str, Path], tmp_path: Path, changed: dict[str, str], said: str
 ) -> None:
-    """It is not taken for a broker that is away and retried for ever, and no message holds the password."""
+    """A refused client gets an error with the setting, without retries and without the password."""
     address, certificate = guarded
     make_certificate(tmp_path / "key.pem", tmp_path / "other.pem", "other")
     if "ssl_cafile" in changed:
@@ -143,7 +143,7 @@ def test_a_refused_client_is_told_the_setting(
 
 
 def test_a_client_with_sasl_is_told_of_a_listener_without(tmp_path: Path) -> None:
-    """The open listener asks for neither TLS nor SASL."""
+    """A client with SASL on an open listener gets an error: the listener has neither TLS nor SASL."""
     trusted = KafkaSettings(client={"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"})
     plain = broker()
     with pytest.raises(StreamError, match=f"{plain} speaks PLAINTEXT, this client SASL_PLAINTEXT"):

@@ -1,4 +1,4 @@
-"""Flipped bits in the broker's files, and foreign headers: damaged messages; the records after them are read."""
+"""Flipped bits in the broker's files, and foreign headers, are damage messages; later records are read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.waiting import PATIENCE_S
 from tests.support.worlds import drain, settle
 
 pytestmark = pytest.mark.kafka
-HEADER_BYTES = 61  # of a batch; its records follow
-DELTA_AT, ATTRIBUTES_AT = 23, 21  # byte of the batch: how far its last offset is from its first; its attributes
+HEADER_BYTES = 61  # byte offset in a batch; its records follow
+DELTA_AT, ATTRIBUTES_AT = 23, 21  # bytes of the batch header: last offset minus first; attributes
 
 
 @pytest.fixture
 def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
-    """A log of its own on the broker, with the topics `in` and `out`."""
+    """A separate log on the broker, with the topics `in` and `out`."""
     opened = KafkaLog(one_broker.address, prefix=f"t{uuid.uuid4().hex[:12]}.", state_folder=tmp_path / "state")
     opened.create([Topic("in", 1), Topic("out", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     yield opened
@@ -53,13 +53,13 @@ def flip(file: Path, byte: int, bits: int = 1) -> None:
 
 
 def append_batches(log: Log, topic: str = "in", batches: int = 4, records: int = 3) -> None:
-    """Batches of some records each, every one a transaction of its own, and so a marker behind each."""
+    """Batches of a few records, each in its own transaction, and so followed by a marker."""
     for batch in range(batches):
         log.append([Output(topic, 0, b"k", f"{batch}.{n}".encode(), {"run": "r"}) for n in range(records)])
 
 
 def read_everywhere(log: KafkaLog) -> Iterator[list[Message]]:
-    """The records of `in` by every way of reading."""
+    """The records of `in`, read in every way."""
     yield list(log.read("in", 0))
     yield list(log.read_all({At("in", 0): (0, log.end("in")[0])}))
     member = log.join("g", ["in"], member="m")
@@ -74,7 +74,7 @@ def test_a_batch_that_changed_is_damage_and_the_others_are_read(log: KafkaLog, o
     """Each offset of the batch is a message whose damage names topic, partition and offsets; all others are read."""
     append_batches(log)
     file = segment(one_broker, log)
-    first, at = next(found for found in batches(file) if found[0] == 4)  # the second: offset 3 is a marker
+    first, at = next(found for found in batches(file) if found[0] == 4)  # the second batch: offset 3 is a marker
     flip(
         file,
         at + {"a record": HEADER_BYTES + 9, "its last offset": DELTA_AT, "its attributes": ATTRIBUTES_AT + 1}[place],
@@ -93,7 +93,7 @@ def test_a_batch_that_changed_is_damage_and_the_others_are_read(log: KafkaLog, o
 
 
 def test_a_damaged_marker_hides_nothing(log: KafkaLog, one_broker: Broker) -> None:
-    """The marker of a commit is damaged: its offset is reported, and the records before and behind it are read."""
+    """A damaged commit marker is reported at its offset, and the records before and after it are read."""
     append_batches(log, batches=3)
     file = segment(one_broker, log)
     flip(file, next(at for offset, at in batches(file) if offset == 3) + HEADER_BYTES + 5)
@@ -103,7 +103,7 @@ def test_a_damaged_marker_hides_nothing(log: KafkaLog, one_broker: Broker) -> No
 
 
 def test_headers_of_strangers_are_damage(log: KafkaLog, one_broker: Broker) -> None:
-    """A header value that is no UTF-8 is damage; the records around it are read."""
+    """A header value that is not UTF-8 is damage; the records around it are read."""
     producer = KafkaProducer(bootstrap_servers=one_broker.address, acks="all", linger_ms=0)
     for name, value in (("run", b"r"), ("run", b"\xff\xfe"), ("run", b"r")):
         producer.send(log._site.full("in"), b"v", b"k", [(name, value)]).get(PATIENCE_S)
@@ -114,7 +114,7 @@ def test_headers_of_strangers_are_damage(log: KafkaLog, one_broker: Broker) -> N
 
 
 def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_path: Path) -> None:
-    """State that cannot be read back is reported with its place: counts without it would be wrong in silence."""
+    """State that cannot be restored is reported with its place, because counts without it would be wrong."""
     member = log.join("g", ["in"], member="m", store="s")
     settle([member], 1)
     member.commit(Commit(state={0: [StateChange(b"key", b"value")]}))
@@ -130,9 +130,9 @@ def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_p
 def test_a_changelog_whose_last_marker_was_removed_is_restored(
     log: KafkaLog, one_broker: Broker, tmp_path: Path
 ) -> None:
-    """Compaction may remove the last marker of a rolled segment: nothing is left to read up to the end, and no error.
+    """Compaction may remove the last marker of a rolled segment: the end is never reached, without an error.
 
-    The state is restored all the same, by a command and by the next owner of the partition.
+    The state is still restored, by a command and by the next owner of the partition.
     """
     member = log.join("g", ["in"], member="m", store="s")
     settle([member], 1)

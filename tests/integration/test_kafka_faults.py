@@ -28,7 +28,7 @@ from tests.support.worlds import drain
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
 ROUNDS = 50 if LONG else 10
-AWAY_S = 60.0 if LONG else 20.0  # longer than every time limit of SETTINGS
+AWAY_S = 60.0 if LONG else 20.0  # longer than every time limit in SETTINGS
 PATIENCE_S = 120.0
 PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
@@ -36,7 +36,7 @@ SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_t
 
 @pytest.fixture
 def own_broker(one_broker: Broker) -> Broker:
-    """The broker, running again after any earlier test."""
+    """A running broker, restarted after an earlier test if necessary."""
     return one_broker if one_broker.running else one_broker.start()
 
 
@@ -46,7 +46,7 @@ class RandomBatches(Counting):
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.commits = 0
-        self.largest = 8  # records of a batch
+        self.largest = 8  # records per batch
 
     def committed(self) -> None:
         self.commits += 1
@@ -54,7 +54,7 @@ class RandomBatches(Counting):
 
 
 class Worker:
-    """A loop in a thread: for each record it writes an output, and counts it in the state, in one commit."""
+    """A loop in a thread that, for each record, writes an output and counts it in the state, in one commit."""
 
     def __init__(self, log: KafkaLog, seed: int) -> None:
         self.stage = RandomBatches(seed)
@@ -69,7 +69,7 @@ class Worker:
         self._thread.join(PATIENCE_S)
 
     def told(self) -> str:
-        """How it is; raises the error that ended it."""
+        """Its health; raises the error that ended it."""
         if self._broken is not None:
             raise self._broken
         return f"{self.stage.commits} commits, {self._loop.health()}"
@@ -82,7 +82,7 @@ class Worker:
 
 
 def _open(broker: Broker, folder: Path, settings: KafkaSettings = SETTINGS) -> KafkaLog:
-    """The log of one test: the folder's name is its prefix."""
+    """The log of one test; its prefix is the folder's name."""
     return KafkaLog(broker.address, prefix=f"{folder.name}.", state_folder=folder, settings=settings)
 
 
@@ -115,7 +115,7 @@ def _assert_exactly_once(log: KafkaLog, count: int) -> None:
 
 
 def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: Path) -> None:
-    """SIGKILL of the broker at random moments of a stream of commits: outputs, state and offsets agree at the end."""
+    """Through SIGKILLs of the broker at random moments, outputs, state and offsets agree at the end."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     chance = random.Random(seed)
@@ -137,7 +137,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
 
 
 def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broker, tmp_path: Path) -> None:
-    """While the broker is away the member raises LogUnavailable; when it is back, the work resumes by itself."""
+    """While the broker is away, the member raises LogUnavailable; when it is back, work resumes."""
     count = 3000
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
@@ -157,7 +157,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
 
 
 def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Path) -> None:
-    """Joining while the broker is away succeeds; polling raises LogUnavailable, and works when the broker is back."""
+    """Joining succeeds while the broker is away; polling raises LogUnavailable until the broker is back."""
     log = _open(own_broker, tmp_path)
     _prepare(log, 10)
     log.close()
@@ -173,7 +173,7 @@ def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Pa
 
 
 def test_a_transaction_that_never_ends_is_reported(own_broker: Broker, tmp_path: Path) -> None:
-    """Offsets that stay unstable for longer than transactions last are an error that names the remedy; work resumes."""
+    """Offsets that stay unstable beyond the transaction timeout are an error with a remedy; work resumes."""
     log = _open(own_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
     lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)
@@ -183,7 +183,7 @@ def test_a_transaction_that_never_ends_is_reported(own_broker: Broker, tmp_path:
     stranger.send_offsets_to_transaction(held, f"{tmp_path.name}.g")
     member = log.join("g", ["in"], member="m", store="counts")
     found: list[Message] = []
-    deadline = time.monotonic() + 0.9 * PATIENCE_S  # not much later the broker aborts the stranger's
+    deadline = time.monotonic() + 0.9 * PATIENCE_S  # soon after, the broker aborts the foreign transaction
     with pytest.raises(LogUnavailable, match="find-hanging"):
         while time.monotonic() < deadline:
             found += member.poll(0.2, 10, 1 << 20)

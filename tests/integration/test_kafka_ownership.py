@@ -1,4 +1,4 @@
-"""Ownership on Kafka: partitions go together, and a member that lost them cannot commit."""
+"""Ownership on Kafka: a member owns the same partitions of all topics, and cannot commit lost ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_member_that_slept_through_a_move_is_fenced(world: KafkaWorld, with_of
 
 
 def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: KafkaWorld) -> None:
-    """The second live member of a name fences the first, which stays out until the name is free."""
+    """A second live member of a name fences the first, which stays out until the name is free."""
     world.topics("a", "out")
     first = world.owner(2, "a")
     second = world.owner(2, "a", log=world.again())
@@ -74,7 +74,7 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: Kafka
 
 
 def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a refused heartbeat of the earlier generation during a join, the client joins again."""
+    """If a heartbeat of the earlier generation is refused during a join, the client joins again."""
     world.topics("a")
     takes = ConsumerCoordinator._process_sync_group_response
     joins: list[int] = []
@@ -92,7 +92,7 @@ def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypat
 
 
 def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> None:
-    """Offsets and records of a dead process's open transaction do not count; polls return those before it."""
+    """Polls return the records before a dead process's open transaction; its offsets and records do not count."""
     log, prefix = world.log, world.prefix
     world.topics("in", partitions=1)
     log.append([record("in", 0, "k") for _ in range(5)])

@@ -1,4 +1,4 @@
-"""Local state on Kafka is a copy: it may be lost, old, or behind, and is made right from the changelog."""
+"""Local state on Kafka is a copy: lost, old or late files are corrected from the changelog."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def damage(states: Path) -> None:
 
 
 def age(states: Path) -> None:
-    """Make the files older than the time for which tombstones are kept."""
+    """Make the files older than the retention of tombstones."""
     for path in states.rglob("*.sqlite"):
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             database.execute("UPDATE applied SET touched_ms = 0")
@@ -84,7 +84,7 @@ def test_state_is_whole_after_a_restart(world: KafkaWorld, states: Path, happeni
 
 
 def test_files_from_before_the_last_commits_are_caught_up(world: KafkaWorld, states: Path, tmp_path: Path) -> None:
-    """A crash between the commit on Kafka and the local write leaves old files; the next owner sees all commits."""
+    """After a crash between the commit and the local write, the next owner sees all commits."""
     member = world.owner(2, "in", store="s")
     put(member, a="1", b="2")
     member.close()
@@ -100,7 +100,7 @@ def test_files_from_before_the_last_commits_are_caught_up(world: KafkaWorld, sta
 
 
 def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
-    """A process that died inside a transaction leaves records on the changelog which no owner and no audit sees."""
+    """Changelog records of a process that died inside a transaction are visible to no owner and no audit."""
     member = world.owner(2, "in", store="s")
     put(member, a="1")
     member.close()
@@ -109,7 +109,7 @@ def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
     dying.begin_transaction()
     dying.send(f"{world.prefix}state.s", b"\0" * 8 + b"ghost", b"a", [], 0).get(timeout=30)
     dying.kill()
-    again = world.owner(2, "in", store="s", name="other")  # waits till the broker has ended the transaction
+    again = world.owner(2, "in", store="s", name="other")  # waits until the broker has ended the transaction
     assert again.state(0).get(b"a") == b"1"
     assert list(world.log.scan_state("s", 0)) == [(b"a", b"1")]
     put(again, a="2")
@@ -117,7 +117,7 @@ def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
 
 
 def test_state_alone_moves_no_input_offset(world: KafkaWorld) -> None:
-    """A commit of state alone is checked against the group's generation, and leaves the input offsets as they were."""
+    """A commit of state alone is checked against the group's generation and moves no input offset."""
     world.log.append([record("in", 0, "k")])
     member = world.owner(2, "in", store="s")
     put(member, a="1")
@@ -131,7 +131,7 @@ def test_state_alone_moves_no_input_offset(world: KafkaWorld) -> None:
 
 
 def test_a_changelog_that_the_broker_compacted(world: KafkaWorld, states: Path) -> None:
-    """The state restored from repacked compacted batches is the same, with deletions."""
+    """State restored from compacted, repacked batches is the same, with deletions."""
     eager = {
         "cleanup.policy": "compact",
         "segment.ms": "300",
@@ -142,7 +142,7 @@ def test_a_changelog_that_the_broker_compacted(world: KafkaWorld, states: Path) 
     topic = {"num_partitions": 2, "replication_factor": -1, "configs": eager}
     cast(KafkaLog, world.log)._site.admin.create({f"{world.prefix}state.packed": topic})
     member = world.owner(2, "in", store="packed")
-    large = b"much of the same " * 100_000  # a batch above what a decoder may take to be the end
+    large = b"much of the same " * 100_000  # a batch beyond what a decoder may take for the end
     wanted: dict[bytes, bytes] = {b"large": large}
     for number in range(20):
         member.commit(Commit(state={0: [StateChange(b"k%d" % n, b"%d" % number) for n in range(50)]}))

@@ -40,7 +40,7 @@ PAGES = Topic("pages", 2, retention_ms=86_400_000, retention_bytes=1_000_000)
 
 
 def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> None:
-    """cleanup.policy, retention and the cap on a batch are on the broker as the topic says."""
+    """cleanup.policy, retention and the batch limit on the broker are those of the topic."""
     kafka_log.create(
         [
             Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30),
@@ -51,7 +51,7 @@ def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> N
     names = [kafka_log._site.full(name) for name in ("kept", "newest", "for-ever")]
     found = kafka_log._site.admin.topic_settings(names)
     kept, newest, for_ever = (found[name] for name in names)
-    assert (for_ever["retention.ms"], for_ever["retention.bytes"]) == ("-1", "-1")  # not the broker's week
+    assert (for_ever["retention.ms"], for_ever["retention.bytes"]) == ("-1", "-1")  # not the broker's default of a week
     assert (kept["cleanup.policy"], kept["retention.ms"]) == ("delete", "86400000")
     assert kept["retention.bytes"] == str(1 << 30)
     assert newest["cleanup.policy"] == "compact"
@@ -60,7 +60,7 @@ def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> N
 
 
 def test_check_is_content_with_what_create_made(kafka_log: KafkaLog) -> None:
-    """After create, every finding of the doctor is right, for all topics of farmwatch."""
+    """After create, the doctor finds no fault in any topic of farmwatch."""
     topics = all_topics(2, "e1")
     kafka_log.create(topics)
     findings = kafka_log.check(topics)
@@ -69,7 +69,7 @@ def test_check_is_content_with_what_create_made(kafka_log: KafkaLog) -> None:
 
 
 def test_a_topic_held_for_a_run_takes_a_new_limit_and_stays_held(kafka_log: KafkaLog) -> None:
-    """While a run needs the topic nothing leaves, whatever the new limit; later the new limit holds."""
+    """While a run needs a topic, nothing expires, whatever its new limit; later the new limit applies."""
     kafka_log.create([Topic("a", 1, retention_ms=2 * DAY_MS)])
     kafka_log.expire(0, {"a": [0]})
     kafka_log.set_limits([Topic("a", 1, retention_ms=DAY_MS, retention_bytes=1 << 30)])
@@ -82,7 +82,7 @@ def test_a_topic_held_for_a_run_takes_a_new_limit_and_stays_held(kafka_log: Kafk
 
 
 def test_a_start_changes_only_the_limits_that_are_set(kafka_log: KafkaLog, capsys: pytest.CaptureFixture[str]) -> None:
-    """An operator's own limits stay; one of the configuration replaces the topic's and is reported, once."""
+    """An operator's own limits stay; a configured limit replaces the topic's and is reported once."""
     silent = Config(log=LogSettings(url="kafka:broker:9092", partitions=2))
     create_topics(kafka_log, silent)
     kafka_log.set_limits([Topic(topics.PAGES, 2, retention_ms=400 * DAY_MS, retention_bytes=1 << 40)])
@@ -110,14 +110,14 @@ def test_check_names_what_is_wrong(kafka_log: KafkaLog) -> None:
 
 
 def test_check_of_a_broker_that_is_away(tmp_path: Path) -> None:
-    """The doctor gets a finding, not an error, where nothing answers."""
+    """If no broker answers, the doctor gets a finding and no error."""
     settings = KafkaSettings(request_timeout_s=1, connect_timeout_s=0.5)
     findings = KafkaLog("127.0.0.1:1", state_folder=tmp_path, settings=settings).check()
     assert [right for _, right, _ in findings] == [True, False]
 
 
 def test_slow_crc32c_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the C implementation the log does not start, and says how to install it."""
+    """Without the C implementation of crc32c the log does not start, and the message says how to install it."""
     monkeypatch.setattr(util, "crc32c_c", None)
     with pytest.raises(StreamError, match=r"farmwatch\[kafka\]"):
         KafkaLog("127.0.0.1:1", state_folder=tmp_path)
@@ -125,7 +125,7 @@ def test_slow_crc32c_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("compressible", [True, False])
 def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, compressible: bool) -> None:
-    """Records of 4 MiB pass, whether they compress or not, and small ones beside them keep their order."""
+    """Records of 4 MiB, compressible or not, pass, and small records among them keep their order."""
     kafka_log.create([Topic("big", 1)])
     bodies = [(b"x" * RECORD_CAP_BYTES if compressible else os.urandom(RECORD_CAP_BYTES)) for _ in range(3)]
     values = [body for pair in zip(bodies, (b"1", b"2", b"3"), strict=True) for body in pair]
@@ -134,7 +134,7 @@ def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, comp
 
 
 def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
-    """The request keeps them for years, in the last version with that field."""
+    """The request to set offsets keeps them for years, in the last version with that field."""
     at = TopicPartition("in", 0)
     request = AdminClient._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
     assert request.retention_time_ms > YEAR_MS
@@ -147,7 +147,7 @@ def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
     not os.environ.get("FARMWATCH_LONG"), reason="a minute is the least time for which offsets are kept"
 )
 def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) -> None:
-    """On a broker that forgets after a minute, a member's offsets are forgotten, set or renewed ones stay."""
+    """On a broker that forgets after a minute, a member's offsets are forgotten; set or renewed ones stay."""
     broker = Broker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=1000")
     try:
         log = KafkaLog(broker.start().address, state_folder=tmp_path)
@@ -163,7 +163,7 @@ def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) ->
         leave("renewed")
         log.reset("set", "in", [1])
         assert renew_offsets(log, "renewed", ["in"])
-        leave("left")  # last: when it is forgotten, the time of the others is over, too
+        leave("left")  # last: when these are forgotten, the others' time is over too
         wait_until(lambda: log.committed("left", "in") == [None], "what was left to be forgotten", 180, every_s=1)
         assert [log.committed(group, "in") for group in ("set", "renewed")] == [[1], [1]]
         log.close()
@@ -193,7 +193,7 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
 
 
 def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:
-    """A new reader, and one whose rows have expired, read all records."""
+    """A new reader, or one whose rows have expired, reads all records of `control`."""
     name = kafka_log._site.full(CONTROL)
     admin = KafkaAdminClient(bootstrap_servers=broker())
     admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])
@@ -226,7 +226,7 @@ def limits(log: KafkaLog, topic: str) -> dict[str, str]:
 
 
 def test_a_needed_topic_has_no_limit_until_it_is_not_named(limited: KafkaLog, kafka_world: KafkaWorld) -> None:
-    """While it is named the broker removes nothing, after any number of calls; another process restores the limits."""
+    """While a topic is needed, the broker removes nothing; another process restores the limits."""
     limited.expire(0, {"pages": [0, 0]})
     held = limits(limited, "pages")
     assert int(held["retention.ms"]) > 100 * YEAR_MS
@@ -240,7 +240,7 @@ def test_a_needed_topic_has_no_limit_until_it_is_not_named(limited: KafkaLog, ka
 
 
 def test_limits_that_the_operator_changes_meanwhile_count(limited: KafkaLog) -> None:
-    """A limit set while the topic is held is lifted by the next call, and given back in the end."""
+    """A limit set while the topic is needed is lifted by the next call and restored at the end."""
     limited.expire(0, {"pages": [0, 0]})
     limited._site.admin.set_topic_settings({limited._site.full("pages"): {"retention.ms": "5000"}})
     limited.expire(0, {"pages": [0, 0]})
@@ -250,7 +250,7 @@ def test_limits_that_the_operator_changes_meanwhile_count(limited: KafkaLog) -> 
 
 
 def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(limited: KafkaLog) -> None:
-    """There is nothing to lift: their settings are the same before, while and after."""
+    """Topics without a limit, and compacted ones, keep their settings before, during and after."""
     before = {topic: limits(limited, topic) for topic in ("for-ever", "newest")}
     for needed in ({"for-ever": [0, 0], "newest": [0, 0]}, {}):
         limited.expire(0, needed)
@@ -258,7 +258,7 @@ def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(limited: Kaf
 
 
 def test_other_farmwatches_of_the_broker_are_left_alone(limited: KafkaLog, tmp_path: Path) -> None:
-    """Another prefix neither lifts nor gives back."""
+    """Another prefix neither lifts nor restores limits."""
     with closing(KafkaWorld(tmp_path / "other")) as world:
         other = cast(KafkaLog, world.log)
         other.create([PAGES])
@@ -270,7 +270,7 @@ def test_other_farmwatches_of_the_broker_are_left_alone(limited: KafkaLog, tmp_p
 
 
 def test_check_sees_through_what_is_held(limited: KafkaLog) -> None:
-    """For the doctor a held topic has the limits that are its own, and a wrong one is reported."""
+    """The doctor compares a needed topic's own limits, and reports a wrong one."""
     limited.expire(0, {"pages": [0, 0]})
     assert [told for _, right, told in limited.check([PAGES]) if not right] == []
     wrong = limited.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])

@@ -1,4 +1,4 @@
-"""The stage loop on the in-memory log: commits, rollbacks, dead letters, and the end."""
+"""The stage loop on the in-memory log: commits, rollbacks, dead letters and shutdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITIONS = 2
 
 
 class Troubled(Counting):
-    """Fails as a URL asks for."""
+    """Fails in the way that a URL names."""
 
     def __init__(self) -> None:
         self.transient_faults = 0
@@ -88,7 +88,7 @@ def test_each_record_takes_effect_once(memory: MemoryLog) -> None:
 
 
 def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> None:
-    """After a transient error nothing of the batch counts; when it has passed, each record counts once."""
+    """A transient error rolls the batch back; on the retry each record counts once."""
     put(memory, ("a.example", "x"), ("a.example", "transient"))
     stage, metrics = Troubled(), Metrics()
     stage.transient_faults = 2
@@ -100,7 +100,7 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
 
 @pytest.mark.parametrize(("url", "said"), [("poison", "cannot be processed"), ("large", "a Decision of")])
 def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog, url: str, said: str) -> None:
-    """A record that cannot be processed, or has too large an output, is dead-lettered; its neighbours are processed."""
+    """A record that fails, or whose output is too large, is dead-lettered; other records are processed."""
     put(memory, ("a.example", "x"), ("a.example", url), ("a.example", "x"))
     cycle(loop_on(memory, Troubled()))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
@@ -110,7 +110,7 @@ def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog, url
 
 
 def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> None:
-    """When most records fail, the stage waits in place of emptying its input into the dead letters."""
+    """If most records fail, the stage waits instead of dead-lettering all of its input."""
     put(memory, *[("a.example", "poison")] * 10)
     loop = loop_on(memory, Troubled())
     cycle(loop, 4)
@@ -121,7 +121,7 @@ def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> 
 
 @pytest.mark.parametrize("may_return", [False, True])
 def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_return: bool) -> None:
-    """A damaged batch of Kafka is many damaged records: all become dead letters. A missing file is waited for."""
+    """A damaged batch on Kafka is many damaged records, all dead-lettered. A missing file makes the stage wait."""
     put(memory, *[("a.example", "x")] * 60)
     member = memory.join("group", ["in"], member="one", store="counts")
 
@@ -136,14 +136,14 @@ def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_retu
 
 
 def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: MemoryLog) -> None:
-    """Where prepare fails for a batch, its records are prepared alone and only the bad one is dead-lettered."""
+    """If prepare fails for a batch, its records are prepared one by one, and only the bad one is dead-lettered."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "y"))
     cycle(loop_on(memory, Preparing()))
     assert [d.reason for d in decisions(memory)] == ["prepared 0", "prepared 2"]
 
 
 def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
-    """A heartbeat is passed to the next topic with its start, and no stage sees it."""
+    """A heartbeat is passed to the next topic with its start time, and the stage does not see it."""
     memory.append([heartbeat.travelling("in", 1, {heartbeat.HEADER: "12345"})])
     metrics = Metrics()
     cycle(loop_on(memory, Troubled(), metrics))
@@ -153,7 +153,7 @@ def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
 
 
 def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: MemoryLog) -> None:
-    """When ownership is lost at the commit, nothing is visible; the loop reads the records again."""
+    """If ownership is lost at the commit, nothing is visible and the records are read again."""
     put(memory, ("a.example", "x"))
     stage = Troubled()
     member = memory.join("group", ["in"], member="one", store="counts")
@@ -165,7 +165,7 @@ def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: Memory
 
 
 def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
-    """With input and no commit for longer than the watchdog's limit the health turns bad, with the reason."""
+    """Input without a commit for longer than the watchdog's limit makes the loop unhealthy, with the reason."""
     now = [0.0]
     put(memory, ("a.example", "transient"))
     stage = Troubled()
@@ -183,7 +183,7 @@ def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
 
 
 def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
-    """A member that is behind and is given nothing is no idle member: the health turns bad."""
+    """A member with lag that gets no records is not idle: the loop becomes unhealthy."""
     now = [0.0]
     put(memory, ("a.example", "x"))
     member = memory.join("group", ["in"], member="one", store="counts")
@@ -202,7 +202,7 @@ def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
 
 
 def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None:
-    """Trace, run, epoch and ruleset of a record are copied to its outputs; other headers are not."""
+    """Trace, run, epoch and ruleset headers of a record are copied to its outputs; other headers are not."""
     trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
     headers = {"traceparent": trace, "run": "live", "private": "x"}
     record = encode(Hit(id="1", site="a.example", url="x"))
@@ -213,7 +213,7 @@ def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None
 
 
 def test_the_lag_of_partitions_that_moved_away_is_forgotten(memory: MemoryLog) -> None:
-    """Their new owner shows it: the sum over the processes counts no record twice."""
+    """The lag of lost partitions is removed, so that the sum over processes counts each record once."""
     metrics, stage = Metrics(), Counting()
     member = memory.join("group", list(stage.inputs), member="one", store=stage.store)
     member.poll(0, 1, 1)
@@ -229,7 +229,7 @@ def test_the_lag_of_partitions_that_moved_away_is_forgotten(memory: MemoryLog) -
 
 
 def _lags(metrics: Metrics) -> dict[tuple[str, str], float]:
-    """By gauge and partition."""
+    """Lags by gauge and partition."""
     samples = [
         sample for metric in metrics.registry.collect() for sample in metric.samples if "_log_lag_" in sample.name
     ]
@@ -247,7 +247,10 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
 
 @pytest.mark.parametrize(("set_by_user", "then"), [(700, 10_000), (10_000, 10_000), (50_000, 50_000), (0, 0)])
 def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
-    """Python's own number is raised; a higher one of the user, or a collector that is off, stays."""
+    """Python's default threshold of the garbage collector is raised.
+
+    A higher threshold, or a disabled collector, stays.
+    """
     before = gc.get_threshold()
     try:
         gc.set_threshold(set_by_user, 11, 12)

@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 class Fatal(Exception):
-    """A permanent fault, for any record."""
+    """A permanent error that concerns no single record."""
 
     fatal = True
 
@@ -50,7 +50,7 @@ def ids(*numbers: int) -> list[str]:
 
 
 def beside_the_next(stage: Ahead, batch: Sequence[str]) -> None:
-    """A gate: the first batch waits until the second one has begun."""
+    """A gate: the first batch waits until the second one begins."""
     if "0" in batch:
         wait_until(lambda: len(stage.begun) > 1, "the second batch to begin")
 
@@ -76,7 +76,7 @@ def test_the_next_batch_begins_while_one_is_worked_on(memory: MemoryLog) -> None
 
 
 def test_batches_are_committed_in_the_order_of_reading(memory: MemoryLog) -> None:
-    """A second batch that is ready first waits for the first one; each commit's offsets lie behind the last one's."""
+    """A second batch that is ready first waits for the first; offsets of commits only grow."""
     put(memory, 6)
     member = memory.join("group", ["in"], member="one")
     offsets: list[int] = []
@@ -92,7 +92,7 @@ def test_batches_are_committed_in_the_order_of_reading(memory: MemoryLog) -> Non
 
 
 def test_a_stage_that_does_not_ask_has_one_batch_in_flight(memory: MemoryLog) -> None:
-    """With ahead = 1 nothing is read while a batch is worked on."""
+    """With ahead = 1, nothing is read while a batch is processed."""
     put(memory, 6)
     stage = Ahead(lambda *_: time.sleep(0.05))
     stage.ahead = 1
@@ -103,7 +103,7 @@ def test_a_stage_that_does_not_ask_has_one_batch_in_flight(memory: MemoryLog) ->
 
 @pytest.mark.parametrize("fault", [Transient("comes back"), Fenced("moved"), LogUnavailable("away")])
 def test_a_rollback_of_the_first_drops_the_second(memory: MemoryLog, fault: Exception) -> None:
-    """The slow work of the first fails while the second is ready: neither is committed, both are read again, once."""
+    """If the slow work of the first batch fails, neither batch is committed and both are read again, once."""
     put(memory, 4)
     faults = [fault]
     seen: list[list[str]] = []
@@ -128,7 +128,7 @@ def test_a_rollback_of_the_first_drops_the_second(memory: MemoryLog, fault: Exce
 
 
 def test_a_failed_commit_of_the_first_drops_the_second(memory: MemoryLog) -> None:
-    """When the commit of the first is refused, the second is not committed either: it would leave a gap."""
+    """If the commit of the first batch is refused, the second is not committed, because it would leave a gap."""
     put(memory, 4)
     member = memory.join("group", ["in"], member="one")
     stage = Ahead(beside_the_next)
@@ -138,7 +138,7 @@ def test_a_failed_commit_of_the_first_drops_the_second(memory: MemoryLog) -> Non
 
 
 def test_a_fault_of_the_second_leaves_the_first_committed(memory: MemoryLog) -> None:
-    """The first is committed before the second is looked at; only the second is read again."""
+    """If the second batch fails, the first is committed, and only the second is read again."""
     put(memory, 4)
     faults = [Transient("comes back")]
 
@@ -154,7 +154,7 @@ def test_a_fault_of_the_second_leaves_the_first_committed(memory: MemoryLog) -> 
 
 
 def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> None:
-    """It concerns no record: the loop ends with it, nothing is committed, and the next process reads all again."""
+    """After a fatal error the loop ends without dead letters or commits, and the next process reads all again."""
     put(memory, 4)
 
     def gate(_stage: Ahead, _batch: Sequence[str]) -> None:
@@ -168,9 +168,9 @@ def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> Non
 
 @pytest.mark.parametrize("in_time", [True, False])
 def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog, in_time: bool) -> None:
-    """Stopped with two in flight, the loop commits both, begins no third, leaves, and closes the stage.
+    """Stopped with two batches in flight, the loop commits both, begins no third, leaves, and closes the stage.
 
-    The drain is one for all that is in flight: past it nothing of either is committed.
+    One drain limit applies to both: after it, neither is committed.
     """
     put(memory, 8)
     release, stop = threading.Event(), threading.Event()
@@ -192,10 +192,10 @@ def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog,
 
 
 def test_a_crash_with_two_in_flight_costs_no_record_and_doubles_none(memory: MemoryLog) -> None:
-    """The process dies between the first commit and the second: its successor repeats only the uncommitted batch."""
+    """If the process dies between the two commits, its successor repeats only the uncommitted batch."""
     put(memory, 8)
     dead = loop_on(memory, Ahead(beside_the_next))
-    dead.cycle(threading.Event())  # one committed, one in flight; then nobody calls it again
+    dead.cycle(threading.Event())  # one committed, one in flight; then the loop is not called again
     assert out(memory) == ids(0, 1)
     again = Ahead()
     cycle(loop_on(memory, again))
@@ -204,9 +204,9 @@ def test_a_crash_with_two_in_flight_costs_no_record_and_doubles_none(memory: Mem
 
 
 def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> None:
-    """A member joins while two batches are in flight: each record is committed once, by one or the other."""
+    """If a member joins while two batches are in flight, each record is committed once, by either member."""
     world.topics("in", "out", "dead-letters", partitions=PARTITIONS)
-    appended = 0  # to each partition; more is to do until both have had a part in it, however fast they are
+    appended = 0  # to each partition; records remain until both have taken part
 
     def append(count: int) -> None:
         nonlocal appended
@@ -243,9 +243,9 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
 
 
 def test_records_of_a_partition_that_came_back_are_left_out() -> None:
-    """A partition that was lost and returned has a new epoch.
+    """The batch of a partition that was lost and returned is dropped, because its epoch is new.
 
-    Its batch is dropped, the other partitions' batches stay.
+    The batches of other partitions stay.
     """
     work: Future[dict[int, Any]] = Future()
     work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
@@ -262,7 +262,7 @@ def test_records_of_a_partition_that_came_back_are_left_out() -> None:
 def test_a_long_batch_is_distinguished_from_one_that_stands_still(
     memory: MemoryLog, moves: bool, starting: bool, healthy: bool
 ) -> None:
-    """Past the watchdog's limit a batch is healthy while the stage reports progress or loading."""
+    """Beyond the watchdog's limit, a batch is healthy while the stage reports progress or loading."""
     put(memory, 1)
     now, looks, release = [0.0], [0], threading.Event()
     seen: list[bool] = []
@@ -287,7 +287,7 @@ def test_a_long_batch_is_distinguished_from_one_that_stands_still(
 
 
 def test_a_stage_that_loads_again_is_not_ready_meanwhile(memory: MemoryLog) -> None:
-    """Readiness follows the stage while a batch is worked on, not only between batches."""
+    """Readiness follows the stage during a batch, not only between batches."""
     put(memory, 1)
     release = threading.Event()
     seen: list[bool] = []
@@ -311,7 +311,7 @@ def test_a_stage_that_loads_again_is_not_ready_meanwhile(memory: MemoryLog) -> N
 
 
 def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None:
-    """Another poll, in the time in which a batch fills, could find nothing live and add of the background again."""
+    """A background batch is not filled by further polls, which would only add background records."""
 
     class Both(Ahead):
         inputs: Mapping[str, type[Record]] = {"in": Hit, "out": Hit}

@@ -1,4 +1,4 @@
-"""A stage on every log whose input is unreadable or expired unread: one dead letter each, the rest is processed."""
+"""A stage on every log: an unreadable or expired input is one dead letter, and the rest is processed."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ BAD = {
 
 @pytest.fixture
 def world(world: World) -> World:
-    """A log with an input that can be taken away, an output and dead letters, of one partition each."""
+    """A log with an input that can expire, an output and dead letters, of one partition each."""
     world.topics("in", partitions=1, retention_ms=1)
     world.topics("out", DEAD_LETTERS, partitions=1)
     return world
 
 
 def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options: Any) -> None:
-    """Run the stage as a process of its own until `last` is copied so often and nothing is left.
+    """Run the stage as a separate process until `last` is copied that often and nothing is left.
 
-    With `fails` the first commit does; the other options are settings of the loop.
+    With `fails` the first commit fails; the other options are settings of the loop.
     """
     log = world.again()
     member: Any = log.join("g", ["in"], member="one")
@@ -65,7 +65,7 @@ def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options
 
 
 def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
-    """Its origin, key, value and headers are those of the record; every good record around it is processed."""
+    """The dead letter has origin, key, value and headers of the record; every good record is processed."""
     for value in BAD.values():
         world.log.append([Output("in", 0, SITE, GOOD, {"run": "live"}), Output("in", 0, SITE, value, {"run": "live"})])
     world.log.append([Output("in", 0, SITE, GOOD)])
@@ -83,11 +83,11 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a rollback"])
 def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: World, fails: bool) -> None:
-    """The letter names the offsets and the cause, the counter has them, the breaker stays closed, the rest is done."""
+    """The letter has offsets and cause, the counter counts them, the breaker stays closed, the rest is processed."""
     put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [4])
     metrics = Metrics()
-    with capture_logs() as logged:  # the breaker would open at the first record that fails
+    with capture_logs() as logged:  # the breaker would open at the first failed record
         run(world, metrics, "5", fails=fails, breaker_least=1, breaker_share=0.0)
     log = world.again()
     assert [d.id for d in decisions(log, [0])] == ["4", "5"]
@@ -104,7 +104,7 @@ def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: Wo
 
 
 def test_a_stage_that_falls_behind_reports_each_gap(world: World) -> None:
-    """Retention that overtakes a group again is reported again, with the records it took this time, none twice."""
+    """Each time that retention overtakes a group, the newly expired records are reported, none twice."""
     put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [2])
     run(world, Metrics(), str(RECORDS - 1))

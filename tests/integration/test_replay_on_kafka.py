@@ -1,4 +1,4 @@
-"""A whole replay on Kafka: markers between the records, a shared run, and a stopped one."""
+"""A whole replay on Kafka: with transaction markers, a shared run, and a stopped one."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ pytestmark = [pytest.mark.kafka]
 
 
 def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
-    """Verdicts and rows equal those of live, which is unchanged; stopped and resumed; removal deletes its topics."""
+    """Verdicts and rows equal those of live, which is unchanged, after a stop and a resume.
+
+    Removal deletes its topics.
+    """
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
         world.feed(features_of_pages(6, 40, world.epoch))
         world.carry_on()
-        world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, markers between
+        world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, with markers between
         world.carry_on()
         before = world.live_traces()
         run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")
@@ -66,7 +69,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
         assert (counts.pages > 0, counts.unscored) == (True, 0)
         for number in range(3):
             beat(kafka.log, PARTITIONS, number)
-        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 0  # neither they nor markers
+        assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 0  # neither heartbeats nor markers
         world.feed(features_of_pages(1, 2, world.epoch, seed=3))
         assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).lag == 4  # hits and features
         world.carry_on()
@@ -89,7 +92,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
         asked = requests_of(world, "loose")
         assert len(set(asked)) == len(asked) > 0
         world.score_runs(OTHER_DETECTOR)
-        world.score()  # which leaves them unanswered
+        world.score()  # and leaves them unanswered
         world.score_runs(DETECTOR, OTHER_DETECTOR)
         loose, _ = world.begin(name="loose")
         work_both()

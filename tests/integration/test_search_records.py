@@ -1,4 +1,4 @@
-"""Quota and progress of a source's round, on every log: both survive a restart."""
+"""Quota and progress of a source's round survive a restart, on every log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAID = {"web": {"results": [{"url": "https://a.example/"}, {"url": "https://b.ex
 
 
 def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
-    """Broken off after two of four queries: the next process counts on, and asks the other two; each hit once."""
+    """After two of four queries, the next process counts on and asks the other two; each hit exists once."""
     world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     settings = BraveSettings(rate=100.0, quota_month=10)
     desk = Desk(world.log, Brave(settings, "key"), settings, lambda _: answer(SAID))

@@ -1,18 +1,35 @@
-"""A year of records with retention, time compressed: the disk stays within its budget, and the database shrinks."""
+"""A year of records with retention, time compressed: disk, state and memory stay within bounds."""
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
+import pytest
+
+from farmwatch.audit.audit import audit
+from farmwatch.audit.scope import TALLIED
+from farmwatch.config.config import Config
+from scoring.score_stage import score_key
+from scoring.settings import TallySettings
+from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Output, Topic
-from tests.support.worlds import TestClock
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.schema.records import Decision, Hit, Record, SiteState, decode, encode
+from stream.schema.topics import DECISIONS, HITS, SCORES, SITE_TERMS, SITES, VERDICTS, all_topics
+from tests.support.tally_desk import DETECTOR, SPRT, page, score
+from tests.support.worlds import EmbeddedWorld, TestClock
 
 DAY_MS = 86_400_000
 PARTITIONS = 4
-BUDGET = 40_000_000  # of the topics with a limit by size, together
+BUDGET = 40_000_000  # the size limits of all topics
 
 
 def _on_disk(folder: Path) -> int:
@@ -20,9 +37,9 @@ def _on_disk(folder: Path) -> int:
 
 
 def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
-    """Records of every size for 365 days, a burst of 150 times as many in the spring, and a round of retention a day.
+    """Records of every size arrive for 365 days, 150 times as many in spring, with retention once a day.
 
-    The folder is never larger than the limits and a third, files in use included; months after the burst it has shrunk.
+    The folder never exceeds the limits by more than a third, and shrinks in the months after the burst.
     """
     clock, folder = TestClock(), tmp_path / "log"
     with closing(EmbeddedLog(folder, clock=clock, segment_bytes=1_000_000)) as log:
@@ -52,3 +69,89 @@ def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
         assert max(sizes[240:]) < 0.4 * max(sizes)
         assert sum(1 for p in range(PARTITIONS) for _ in log.read("sites", p)) <= 40 * PARTITIONS
         assert max(sizes) > 0.6 * BUDGET  # the burst fills it
+
+
+SITES_MADE, PAGES_EACH = 8, 6
+HITS_A_DAY = 12  # in 200 days more than values that a process caches
+TALLY = TallySettings(sprt=SPRT)
+
+
+class _Year:
+    """TALLY live on a log, day by day; a site is measured on the day after it was found or reopened."""
+
+    def __init__(self, world: EmbeddedWorld) -> None:
+        self.world, self.log, self.day = world, world.log, 0
+        self.log.create(all_topics(1, "e"))
+        self.first: dict[str, int] = {}  # site -> time of its first page
+        self._read = self._hits = 0
+        stage = TallyStage(DETECTOR, TALLY)
+        stage.poll_s = 0.001
+        member = world.join(*stage.inputs, group="tally", store=stage.store)
+        quick = LoopSettings(linger_s=0.0)
+        self._loop = StageLoop(stage, member, metrics=Metrics(), settings=quick, clock=world.clock)
+
+    def live(self, days: int) -> None:
+        for _ in range(days):
+            for place, message in enumerate(list(self.log.read(DECISIONS, 0, self._read))):
+                decision = decode(Decision, message.value or b"")
+                self._read = message.offset + 1
+                if not decision.stop:
+                    self._measure(decision.site, place)
+            if self.day < SITES_MADE:
+                self._measure(f"s{self.day}.example", 0)
+            for number in range(HITS_A_DAY):
+                site = f"s{(self.day + number) % SITES_MADE}.example"
+                name, self._hits = f"h{self._hits}", self._hits + 1
+                self._put(HITS, Hit(id=name, site=site, url=f"https://{site}/", fetched_at=self.world.clock()))
+            for _ in range(4):
+                self._loop.cycle(threading.Event())
+            self.log.expire(self.world.clock())
+            self.world.clock.turn(DAY_MS)
+            self.day += 1
+
+    def _measure(self, site: str, place: int) -> None:
+        """The pages of a term: known ones with new texts."""
+        now_ms = self.world.clock() + place
+        first = self.first.setdefault(site, now_ms)
+        for number in range(PAGES_EACH):
+            text = f"{site} {now_ms} {number}"
+            judged = page(number, visit=now_ms + number, text=text, first_at=first)
+            names = {"site": site, "id": f"{site} {judged.id}", "page_id": f"{site} {number}", "epoch": "e"}
+            self._put(VERDICTS, msgspec.structs.replace(judged, **names))
+            scored = msgspec.structs.replace(score(text, self.day > 200), site=site)
+            self._put(SCORES, scored, score_key(scored))
+
+    def _put(self, topic: str, record: Record, key: str = "") -> None:
+        self.log.append([Output(topic, 0, (key or record.site).encode(), encode(record))])
+
+    def sizes(self) -> tuple[int, int, int]:
+        """Keys of TALLY's state, its bytes, and the memory that Python has allocated."""
+        rows = list(self.log.scan_state("tally", 0))
+        state_bytes = sum(len(key) + len(value) for key, value in rows)
+        keys = len(rows)
+        del rows
+        gc.collect()
+        return keys, state_bytes, tracemalloc.get_traced_memory()[0]
+
+
+@pytest.mark.slow
+def test_a_year_leaves_the_state_of_tally_as_it_was_after_its_first_terms(tmp_path: Path) -> None:
+    """Sites are measured in five terms, with hits every day: keys, state and memory are flat; the audit is clean."""
+    with closing(EmbeddedWorld(tmp_path)) as world:
+        year = _Year(world)
+        tracemalloc.start()
+        year.live(200)
+        before = year.sizes()
+        year.live(200)
+        after = year.sizes()
+        tracemalloc.stop()
+        assert before[0] <= SITES_MADE + 101 * HITS_A_DAY + 1
+        assert all(late <= 1.1 * early for early, late in zip(before, after, strict=True)), (before, after)
+        rows = [
+            decode(SiteState, m.value) for topic in (SITES, SITE_TERMS) for m in world.log.read(topic, 0) if m.value
+        ]
+        verdicts = {(row.site, row.term): row.verdict for row in rows}
+        assert [verdicts["s0.example", term] for term in range(5)] == ["human", "human", "human", "llm", "llm"]
+        report = audit(world.log, config=Config(tally=TALLY))
+        assert [record.how for record in report.broken if record.step == TALLIED] == []
+        assert report.steps[TALLIED].records >= 5 * SITES_MADE

@@ -1,11 +1,18 @@
-"""A site that turns from human to LLM texts, over HTTP on loopback with short terms, through every stage."""
+"""A site that turns from human to LLM texts, over HTTP on loopback with short terms: in one process, and as roles."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,6 +21,9 @@ from aiohttp import web
 from crawler.crawl_stage import CrawlStage
 from farmwatch.audit.audit import audit
 from farmwatch.config.config import Config
+from farmwatch.demo.human_pages import human_pages
+from farmwatch.demo.server import LoopbackWeb, Response
+from farmwatch.demo.site_pages import llm_articles
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
@@ -31,7 +41,9 @@ from stream.processing.stage import Stage
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
+from tests.support.farm import Farm
 from tests.support.tally_desk import SPRT
+from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
 from tests.support.worlds import World
@@ -40,6 +52,7 @@ pytestmark = pytest.mark.slow
 
 SITE = "turns.test"
 PAGES = 8
+SERVED = 15  # to the roles
 TERM_S = 15.0
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_S / 86_400)
 MEASURE = MeasureSettings(workers=1)
@@ -152,3 +165,67 @@ def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
     assert replayed(log, rows_of(log)) == rows_of(log)
     report = audit(log, config=Config(tally=TALLY))
     assert (report.ok, report.broken) == (True, [])
+
+
+class TurningSite(Mapping[str, Response]):
+    """Pages with texts by people, and from `turn` on by a language model."""
+
+    def __init__(self) -> None:
+        human = [[page.title, *page.paragraphs] for page in human_pages()]
+        llm = [article.text.split("\n\n") for article in llm_articles()["tidynest.example"]]
+        self._texts, self._turned = human[:SERVED], llm[:SERVED]
+
+    def turn(self) -> None:
+        self._texts = self._turned
+
+    def __getitem__(self, path: str) -> Response:
+        texts = {f"/{number}": text for number, text in enumerate(self._texts)}
+        body = "".join(f"<p>{paragraph}</p>" for paragraph in texts[path])
+        return Response(body=f"<html><body><article>{body}</article></body></html>".encode())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(f"/{number}" for number in range(SERVED))
+
+    def __len__(self) -> int:
+        return SERVED
+
+
+def test_the_roles_measure_a_site_that_turns_again(tmp_path: Path) -> None:
+    """`farmwatch up` with its roles as processes, TALLY killed as the site turns: human, and llm in a later term.
+
+    A replay has the same rows of these terms, and the audit is clean.
+    """
+    site = TurningSite()
+    hits = tmp_path / "hits.jsonl"
+    hits.write_text("".join(json.dumps({"url": f"http://{SITE}{path}", "query_id": "q"}) + "\n" for path in site))
+    settings = {
+        "crawl.stop_when_decided": "true",
+        "crawl.page_budget": str(SERVED),
+        "crawl.use_sitemaps": "false",
+        "tally.term_days": str(TERM_S / 86_400),
+    }
+    with LoopbackWeb({SITE: site}) as web, Farm(tmp_path, f"sqlite:{tmp_path / 'log'}", web, settings) as farm:
+        farm.start(hits)
+
+        def term_of(verdict: str) -> int | None:
+            """The first term with this verdict."""
+            with farm.log() as log:
+                return min((term for term, row in rows_of(log).items() if row.verdict == verdict), default=None)
+
+        for verdict in ("human", "llm"):
+            wait_until(lambda v=verdict: term_of(v) is not None, farm.tail, 12 * TERM_S, every_s=0.5)
+            if verdict == "human":
+                site.turn()
+                os.kill(farm.roles()["tally"], signal.SIGKILL)
+        farm.settle(12 * TERM_S)
+        assert farm.stop() == 0
+        human, llm = term_of("human"), term_of("llm")
+        assert human is not None and llm is not None and human < llm
+        flags = [flag for setting in farm.flags for flag in ("--set", setting)]
+        command = [sys.executable, "-m", "farmwatch", "replay", "--ruleset", "default", "--name", "again", *flags]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        with farm.log() as log:
+            live, again = ({t: row for t, row in rows_of(log, run).items() if t <= llm} for run in ("live", "again"))
+        assert again == live
+        report = farm.audit()
+        assert (report.ok, report.broken) == (True, [])

@@ -1,4 +1,4 @@
-"""A web that outlasts any test and can be set to refuse: sites of many articles."""
+"""A web of many articles that outlasts any test and can be set to refuse."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EndlessWeb:
         self.hosts = {f"s{number}.example": _Site(self, f"s{number}.example") for number in range(_SITES)}
 
     def hits(self) -> list[dict[str, object]]:
-        """Every page, by turns of the sites."""
+        """Every page, the sites in turn."""
         return [
             {"query": f"q{page}", "rank": rank, "url": f"http://{host}/{page}"}
             for page in range(_PAGES)

@@ -1,4 +1,4 @@
-"""SCORE in a process whose device is lost once, a while after its start: `python -m tests.ops.losing_score …`."""
+"""SCORE in a process whose device is lost once, some time after its start: `python -m tests.ops.losing_score …`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from farmwatch.__main__ import run
 from scoring.errors import DeviceLost
 from scoring.pair.device import PairDevice
 
-AFTER_S = 30.0  # from its first batch on: what is before is the quiet time
+AFTER_S = 30.0  # counted from its first batch; the time before is quiet
 
 
 def lose_once() -> None:
-    """The first batch after that time finds no device."""
+    """The first batch after that time fails without a device."""
     launch, began_s, lost = PairDevice.launch, list[float](), list[bool]()
 
     def losing(device: PairDevice, texts: Any) -> Any:

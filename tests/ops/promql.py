@@ -1,4 +1,4 @@
-"""Queries taken apart: the metrics, labels and values that they name, and wrong ones made of them."""
+"""Parses queries into metrics, labels and values, and makes wrong queries of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dashboards.pace import Durations
 
-Series = Mapping[str, str]  # labels, `__name__` among them
+Series = Mapping[str, str]  # labels, including `__name__`
 _TOKEN = re.compile(r'"[^"]*"|[a-zA-Z_:][\w:]*|\d+(?:\.\d+)?[smhd]?|=~|!~|[<>=!]=|\S|\s+')
 _WORDS = {*("by", "on", "and", "or", "unless", "offset", "bool", "group_left", "without", "ignoring"), "time", "vector"}
 _GROUPING = {"by", "on", "group_left"}
@@ -24,11 +24,11 @@ class Token(NamedTuple):
 
 
 def tokens(query: str) -> list[Token]:
-    """The pieces, which joined are the query."""
+    """The tokens, whose concatenation is the query."""
     found: list[Token] = []
     texts = _TOKEN.findall(query)
     metric = label = operator = word = ""
-    inside = ""  # "{" within a selector, "(" within a list of labels
+    inside = ""  # "{" inside a selector, "(" inside a list of labels
     for place, text in enumerate(texts):
         following = next((one for one in texts[place + 1 :] if one.strip()), "")
         kind = "other"
@@ -88,7 +88,7 @@ def renamed(query: str) -> Iterator[str]:
 
 
 def flipped(query: str) -> Iterator[str]:
-    """The query with one comparison turned round, or one set operator made another."""
+    """The query with one comparison reversed, or one set operator replaced."""
     found = tokens(query)
     for place, token in enumerate(found):
         other = (
@@ -101,9 +101,9 @@ def flipped(query: str) -> Iterator[str]:
 
 
 def moved(query: str) -> Iterator[str]:
-    """The query with one threshold half and twice as high; 0 becomes something below and above all values.
+    """The query with one threshold halved and doubled; 0 becomes a value below and above all values.
 
-    Windows and offsets become half and twice as long.
+    Windows and offsets are halved and doubled.
     """
     found = tokens(query)
     for place, token in enumerate(found):

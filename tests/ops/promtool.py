@@ -1,4 +1,4 @@
-"""Debian's Prometheus, Alertmanager, their tools and systemd's, as tests/ops/install.sh unpacks them."""
+"""Debian's Prometheus, Alertmanager, their tools and systemd's, as unpacked by tests/ops/install.sh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER = ROOT / ".prometheus" / "usr" / "bin"
 
 
 def tool(name: str) -> Path:
-    """The program; skips where it is not here, fails where it is required (as in CI)."""
+    """The program; skips if it is missing, fails if it is required (as in CI)."""
     program = _FOLDER / name
     if not program.exists():
         said = f"{name} is not here: tests/ops/install.sh unpacks it on Debian"
@@ -26,7 +26,7 @@ def tool(name: str) -> Path:
 
 
 def promtool(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run promtool; its two outputs together are `stdout`."""
+    """Run promtool; `stdout` has both of its outputs."""
     return subprocess.run(
         [tool("promtool"), *arguments],
         input=given,

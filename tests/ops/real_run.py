@@ -1,4 +1,4 @@
-"""A real run: crawl, canaries, a search, a dead letter, a replay, a cutover, a restart; Prometheus looks on."""
+"""A real run under Prometheus: crawl, canaries, a search, a dead letter, a replay, a cutover and a restart."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 from tests.support.web.search_engines import SEARXNG, Engine, says
 
-PACE = Durations(faster=20_000)  # each window is that of some scrapes
+PACE = Durations(faster=20_000)  # windows are a few scrapes
 _PATIENCE_S = 120
-_CANARY_PAGES = 13  # of a site: fewer get no verdict
+_CANARY_PAGES = 13  # per site: fewer get no verdict
 
 
 @dataclass
 class RealRun:
-    """What runs, and the Prometheus that scrapes it."""
+    """The running processes, and the Prometheus that scrapes them."""
 
     farm: Farm
     prometheus: Prometheus
     targets: dict[str, int]
-    pages: dict[str, str]  # /metrics by role, as read at the end
+    pages: dict[str, str]  # /metrics by role, read at the end
 
     def until(self, query: str) -> None:
         """Wait until the query has a series."""
@@ -53,7 +53,7 @@ class RealRun:
 
 
 def free_base() -> int:
-    """A port that is free, as are those behind it that the roles need."""
+    """A free port with the free ports after it that the roles need."""
     while True:
         (first,) = free_ports(1)
         with suppress(OSError, OverflowError), ExitStack() as held:
@@ -68,7 +68,7 @@ def ports(first: int) -> dict[str, int]:
 
 
 def canary_file(folder: Path, *, swapped: bool = False) -> Path:
-    """Human and LLM canary sites out of the demo's texts; `swapped`: under each other's names."""
+    """Human and LLM canary sites from the demo's texts; with `swapped`, each has the other's name."""
     texts = [("\n\n".join(page.paragraphs), "human") for page in human_pages()[-2 * _CANARY_PAGES :]]
     texts += [(article.text, "llm") for site in list(llm_articles().values())[1:3] for article in site[:_CANARY_PAGES]]
     other = {"human": "llm", "llm": "human"}
@@ -109,7 +109,7 @@ def write_hits(folder: Path, demo: DemoWeb) -> Path:
 def command(
     farm: Farm, *arguments: str, module: str = "farmwatch", by: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A command of farmwatch on the farm's log, ended with the block; `by` another program that starts it."""
+    """A farmwatch command on the farm's log, ended with the block; `by` is another program to start it."""
     flags = [flag for setting in farm.flags for flag in ("--set", setting)]
     with farm.output.open("ab") as output:
         process = subprocess.Popen(
@@ -123,13 +123,13 @@ def command(
 
 
 def few_are_enough(text: str) -> str:
-    """Queries without the least number of pages and sites of some."""
+    """Queries without their minimum number of pages and sites."""
     return re.sub(r">= [\d.]+", ">= 0", text)
 
 
 @contextmanager
 def watched(farm: Farm, folder: Path, pace: Durations, alerts: Alertmanager | None = None) -> Iterator[RealRun]:
-    """The farm under the eyes of a Prometheus with all rules."""
+    """A farm scraped by a Prometheus with all rules."""
     targets = ports(farm.config.metrics.port)
     with Prometheus(folder, targets, few_are_enough(rule_file(DOCS, pace)), alerts) as prometheus:
         yield RealRun(farm, prometheus, targets, {})
@@ -137,7 +137,7 @@ def watched(farm: Farm, folder: Path, pace: Durations, alerts: Alertmanager | No
 
 @contextmanager
 def real_run(folder: Path) -> Iterator[RealRun]:
-    """Everything that dashboards and alerts look at, but for faults of devices and brokers."""
+    """Everything that dashboards and alerts show, except faults of devices and brokers."""
     demo = build_demo_web(slow_s=0.7)  # long enough for windows that are compared with earlier ones
     queries = folder / "queries"
     queries.write_text("garden\n")
@@ -155,7 +155,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         farm.start()
         held.callback(farm.stop)
         searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
-        for role in Role:  # each counter is seen at 0 first: a rate needs the values before and after
+        for role in Role:  # each counter is seen at 0 first: a rate needs values before and after
             run.until(f'count_over_time(farmwatch_build_info{{role="{role.value}"}}[5s]) > 1')
         with command(farm, "search", "--hits", str(write_hits(folder, demo))) as adding:
             assert adding.wait(_PATIENCE_S) == 0
@@ -163,13 +163,13 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         with farm.log() as log:
             log.append([Output(HITS, 0, b"x.example", b"no record")])
         farm.settle(_PATIENCE_S)
-        # TALLY looks seldom where a look takes long, as that at few sites on a busy machine; a new one looks at once
+        # TALLY updates gauges less often if that is slow; a new process updates at once
         os.kill(farm.roles()["tally"], signal.SIGKILL)
         run.until("farmwatch_role_restarts_total > 0")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
         for alert in ALERTS:
-            if "offset" in alert.signal:  # what is compared with a day ago is there as long as that
+            if "offset" in alert.signal:  # values compared with a day ago exist for that long
                 run.until(PACE.query(alert.signal))
         replay = ("replay", "--ruleset", "notes", "--name", "notes", "--to", "follow")
         with command(farm, *replay, "--metrics-port", str(run.targets["replay"])):

@@ -1,4 +1,4 @@
-"""For each alert, series in which it fires and series in which it is silent, a little below the threshold."""
+"""For each alert, series for which it fires, and series slightly below the threshold for which it is silent."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ SEVERITY = dict.fromkeys(("NoVerdicts", "HeartbeatStale", "RoleDown"), "critical
 
 
 class Case(NamedTuple):
-    """Series by name, as promtool writes them; when the alert is looked for, and whether it fires then."""
+    """Series by name, in promtool's notation, the time to check the alert, and whether it fires then."""
 
     alert: str
     step: str  # between two samples
     series: dict[str, str]
-    silent_at: str  # just before `for` has passed, or once the windows have
+    silent_at: str  # just before `for` has passed, or the windows have
     fires_at: str = ""  # just after, or as late as the windows allow; "" = never
-    labels: Mapping[str, str] = MappingProxyType({})  # of the alert that fires, besides its name and severity
+    labels: Mapping[str, str] = MappingProxyType({})  # of the firing alert, besides name and severity
     said: str = ""  # its value, in the description
-    severities: tuple[str, ...] = ()  # of those that fire; () = its only one
+    severities: tuple[str, ...] = ()  # of the firing alerts; () = its only one
 
     @property
     def grave(self) -> tuple[str, ...]:
-        """The severities with which it fires."""
+        """The severities with which the alert fires."""
         return self.severities or (SEVERITY.get(self.alert, "warning"),)
 
 
@@ -41,7 +41,7 @@ def _verdicts(a_minute: float, run: str = "first") -> dict[str, str]:
 
 
 def _answers(a_minute: dict[str, float]) -> dict[str, str]:
-    """Page requests by status; none: no answer."""
+    """Page requests by status; without one, there is no answer."""
     return {
         f'{_PAGE}"{"fetched" if status == "2xx" else "failed"}",status="{status}"}}': f"0+{count}x60"
         for status, count in a_minute.items()
@@ -49,7 +49,7 @@ def _answers(a_minute: dict[str, float]) -> dict[str, str]:
 
 
 def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
-    """Verdicts per half hour: articles and others; after 30 hours this many fewer articles."""
+    """Verdicts per half hour: articles and others; after 30 hours, this many fewer articles."""
     name = 'farmwatch_page_verdicts_total{run="first",verdict="'
     return LIVE | {
         f'{name}article"}}': f"0+{articles}x60 {60 * articles}+{articles - later}x60",
@@ -58,7 +58,7 @@ def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
 
 
 def _scores(scored: int, abstained: int, later: int) -> dict[str, str]:
-    """Scored articles in half an hour, and others; after 30 hours so many fewer of the former."""
+    """Scored articles per half hour, and others; after 30 hours, this many fewer scored ones."""
     name = 'farmwatch_stage_records_total{run="first",stage="score",result="'
     return LIVE | {
         f'{name}scored"}}': f"0+{scored}x60 {60 * scored}+{scored - later}x60",
@@ -69,7 +69,7 @@ def _scores(scored: int, abstained: int, later: int) -> dict[str, str]:
 
 
 def _of_old(series: dict[str, str]) -> dict[str, str]:
-    """Of a run that is not live."""
+    """Series of a run that is not live."""
     return {name.replace('run="first"', 'run="old"'): values for name, values in series.items() if "live" not in name}
 
 

@@ -1,4 +1,4 @@
-"""Real servers for tests: a Prometheus that scrapes ports of this machine, an Alertmanager behind it."""
+"""Real servers for tests: a Prometheus that scrapes ports of this machine, and an Alertmanager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE_S = 30
 
 
 class Server:
-    """A process that listens on a port of its own until the end of the block."""
+    """A process that listens on its own port until the end of the block."""
 
     def __init__(self, folder: Path, program: str, *arguments: str, ready: str) -> None:
         (self.port,) = free_ports(1)
@@ -68,17 +68,17 @@ class Alertmanager(Server):
         super().__init__(folder, "prometheus-alertmanager", *own, ready="/-/ready")
 
     def raised(self) -> set[str]:
-        """The alerts that would be sent: those without inhibition."""
+        """The alerts that would be sent: those that are not inhibited."""
         return {name for name, _ in self.graded()}
 
     def graded(self) -> set[tuple[str, str]]:
-        """The same, each with its severity."""
+        """The same with the severity of each."""
         told = self.get("/api/v2/alerts", active="true", inhibited="false")
         return {(alert["labels"]["alertname"], alert["labels"]["severity"]) for alert in told}
 
 
 class Prometheus(Server):
-    """Scrapes every second; `targets` are ports by role, of the job `farmwatch` but for replay and search."""
+    """Scrapes every second; `targets` are ports by role, in the job `farmwatch` except for replay and search."""
 
     def __init__(
         self, folder: Path, targets: Mapping[str, int], rules: str, alerts: Alertmanager | None = None
@@ -106,18 +106,18 @@ class Prometheus(Server):
         self.started_s = time.time()
 
     def now(self, query: str) -> list[dict[str, Any]]:
-        """The series of a query with their present values."""
+        """The series of a query with their current values."""
         found: list[dict[str, Any]] = self.get("/api/v1/query", query=query)["data"]["result"]
         return found
 
     def history(self, query: str, until_s: float = 0) -> list[dict[str, Any]]:
-        """The series of a query since the start, with those of their values that are numbers."""
+        """The series of a query since the start, if they have numeric values."""
         between = {"start": self.started_s, "end": until_s or time.time(), "step": SCRAPE_S}
         found = self.get("/api/v1/query_range", query=query, **between)["data"]["result"]
         kept = [{**one, "values": [value for value in one["values"] if value[1] != "NaN"]} for one in found]
         return [one for one in kept if one["values"]]
 
     def series(self) -> list[dict[str, str]]:
-        """All series that there have been."""
+        """All series since the start."""
         found: list[dict[str, str]] = self.get("/api/v1/series", **{"match[]": '{__name__=~".+"}'})["data"]
         return found

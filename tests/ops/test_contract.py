@@ -1,4 +1,4 @@
-"""Dashboards and rules against the series of a real run, on a real Prometheus that scraped it."""
+"""Dashboards and rules against the series of a real run, scraped by a real Prometheus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealRun]:
 
 
 def panel_queries() -> dict[str, str]:
-    """Query -> legend, of each panel and annotation, as Grafana sends them; no hour is waited for."""
+    """Query -> legend of each panel and annotation, as Grafana sends them, with short windows."""
     found = {query(text): legend for row in ROWS for panel in row.panels for text, legend in panel.queries}
     found |= {query(text): "" for _, _, text in ANNOTATIONS}
     for variable, value in _GRAFANA.items():
@@ -40,7 +40,7 @@ def panel_queries() -> dict[str, str]:
 
 
 def rule_queries() -> list[str]:
-    """Of each recording rule, and each alert's signal: that of a silent alert has data, too; those that add pods."""
+    """Queries of each recording rule and each alert's signal, which a silent alert has too."""
     rules = [PACE.query(text) for text in (*(one.query for one in RECORDINGS), *(alert.signal for alert in ALERTS))]
     return rules + [trigger["metadata"]["query"] for one in _scaled() for trigger in one["spec"]["triggers"]]
 
@@ -50,9 +50,9 @@ def _scaled() -> Iterator[dict[str, Any]]:
 
 
 def test_every_query_returns_data(run: RealRun) -> None:
-    """Each panel, annotation, recording rule and alert's signal had a value, and a legend's labels are there.
+    """Each panel, annotation, recording rule and alert's signal has a value, and a legend's labels exist.
 
-    In the rules windows are shorter and few pages and sites are enough, as the run takes seconds, and is small.
+    In the rules, windows are shorter and few pages and sites are enough, because the run is short and small.
     """
     empty = [text for text in map(few_are_enough, rule_queries()) if not run.prometheus.history(text)]
     for text, legend in panel_queries().items():
@@ -63,7 +63,7 @@ def test_every_query_returns_data(run: RealRun) -> None:
 
 
 def test_every_name_exists(run: RealRun) -> None:
-    """Metrics, labels and values of all queries, and those of the variables, are in the series of the run."""
+    """Metrics, labels and values of all queries and variables occur in the series of the run."""
     series = run.prometheus.series()
     wrong = {text: wrong_names(text, series) for text in [*panel_queries(), *rule_queries()]}
     assert {text: names for text, names in wrong.items() if names} == {}
@@ -72,14 +72,14 @@ def test_every_name_exists(run: RealRun) -> None:
 
 
 def test_a_wrong_name_in_a_query_is_seen(run: RealRun) -> None:
-    """Of panels, annotations and rules: each metric, label and value renamed, one at a time."""
+    """If any metric, label or value in a panel, annotation or rule is renamed, the checks fail."""
     series = run.prometheus.series()
     wrong = [text for right in [*panel_queries(), *rule_queries()] for text in renamed(right)]
     assert len(wrong) > 300 and [text for text in wrong if not wrong_names(text, series)] == []
 
 
 def test_a_wrong_comparison_in_a_panel_is_seen(run: RealRun) -> None:
-    """Turned round, a comparison or a join with the live run leaves no data, or other data."""
+    """A reversed comparison, or a changed join with the live run, gives no data or other data."""
     now_s = time.time()
     for right in panel_queries():
         for wrong in flipped(right):
@@ -87,7 +87,7 @@ def test_a_wrong_comparison_in_a_panel_is_seen(run: RealRun) -> None:
 
 
 def test_every_metric_is_shown_or_left_out_on_purpose() -> None:
-    """Metrics without a panel or alert are a cost; the listed ones are for debugging."""
+    """Metrics without a panel or alert are a cost; only the listed ones, for debugging, have none."""
     used = {token.text for text in [*panel_queries(), *rule_queries()] for token in tokens(text)}
     used = {re.sub(r"_(total|bucket|sum|count)$", "", name).removeprefix("farmwatch_") for name in used}
     closer = {
@@ -98,7 +98,7 @@ def test_every_metric_is_shown_or_left_out_on_purpose() -> None:
 
 
 def test_promtool_finds_no_fault_with_any_page(run: RealRun) -> None:
-    """/metrics of each role, of the search and of a replay, by its linter."""
+    """promtool's linter accepts /metrics of each role, of the search and of a replay."""
     assert set(run.pages) == set(run.targets)
     for role, page in run.pages.items():
         checked = promtool("check", "metrics", given=page)

@@ -1,4 +1,4 @@
-"""Six faults in a running farm: each raises its alert and no other."""
+"""Six faults in a running farm each raise their alert and no other."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("ops")]
 
-PACE = Durations(faster=60)  # an hour is a minute
+PACE = Durations(faster=60)  # an hour becomes a minute
 _ROLES = ("crawl", "measure", "judge", "score", "tally")
 _PATIENCE_S = 180
-_QUIET_S, _AFTER_S = 15, 30  # before the fault nothing is raised; after its alert, nothing else
+_QUIET_S, _AFTER_S = 15, 30  # before the fault no alert fires; after its alert, no other one
 
 
 class Scene:
@@ -45,7 +45,7 @@ class Scene:
         self.run: RealRun = held.enter_context(watched(self.farm, folder, PACE, self.alerts))
 
     def up(self, *roles: str, alone: bool = False, **by: Any) -> subprocess.Popen[bytes]:
-        """`farmwatch up` of these roles; `alone`: one, unsupervised. `by` as for `command`."""
+        """`farmwatch up` of these roles; `alone`: one role without a supervisor. `by` as for `command`."""
         hits = self._folder / f"hits-{roles[0]}.jsonl"
         hits.write_text("".join(json.dumps(hit) + "\n" for hit in self.web.hits()))
         more = [word for role in roles for word in ("--role", role)]
@@ -56,7 +56,7 @@ class Scene:
         return self._held.enter_context(command(self.farm, "up", *more, **by))
 
     def works(self, *but: str) -> None:
-        """All roles work, and no alert of their start is left `but` these."""
+        """All roles work, and no alert of their start is left, except `but`."""
         for role in _ROLES:
             self.run.until(f'up{{role="{role}"}} == 1')
         self.run.until('rate(farmwatch_stage_records_total{stage="score"}[5s]) > 0')
@@ -70,7 +70,7 @@ class Scene:
         self._watch(set(), _QUIET_S)
 
     def raises(self, alert: str) -> None:
-        """That alert, soon, and no other, then or later."""
+        """That alert fires soon, and no other one, then or later."""
         wait_until(
             lambda: alert in self._raised({alert}), lambda: f"{alert}\n{self.farm.tail()}", _PATIENCE_S, every_s=0.5
         )
@@ -90,7 +90,7 @@ class Scene:
 
 @contextmanager
 def scene(folder: Path, log: str = "", **own: str) -> Iterator[Scene]:
-    """The log is in memory, independent of other writers to this machine's disk."""
+    """A scene whose log is in memory, independent of other writers to this disk."""
     with ExitStack() as held:
         memory = Path("/dev/shm")
         home = Path(held.enter_context(TemporaryDirectory(dir=memory if memory.is_dir() else folder)))
@@ -100,7 +100,7 @@ def scene(folder: Path, log: str = "", **own: str) -> Iterator[Scene]:
 
 
 def test_a_broker_that_is_away(tmp_path: Path) -> None:
-    """The heartbeat stops; the roles stay up and wait."""
+    """If the broker is unavailable, the heartbeat stops; the roles stay up and wait."""
     broker = Broker()
     try:
         broker.start()
@@ -115,7 +115,7 @@ def test_a_broker_that_is_away(tmp_path: Path) -> None:
 
 
 def test_a_role_that_is_killed_and_held_down(tmp_path: Path) -> None:
-    """If JUDGE is down, consequent alerts are inhibited."""
+    """If JUDGE is down, resulting alerts are inhibited."""
     with scene(tmp_path) as at:
         at.up("crawl", "measure", "score", "tally")
         judge = at.up("judge", alone=True)
@@ -125,7 +125,7 @@ def test_a_role_that_is_killed_and_held_down(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_runs_full(tmp_path: Path) -> None:
-    """The log is on a small disk of its own, and grows."""
+    """The log fills its own small disk, and the alert fires."""
     small = tmp_path / "small"
     small.mkdir()
     mounted = ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=400m tmpfs {small} && exec "$0" "$@"']
@@ -144,7 +144,7 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
 
 
 def test_hosts_that_refuse_all(tmp_path: Path) -> None:
-    """Every host answers 403: hardly anything is measured, which is critical."""
+    """If every host answers 403, hardly anything is measured, which is critical."""
     with scene(tmp_path) as at:
         at.up(*_ROLES)
         at.is_quiet()
@@ -172,14 +172,14 @@ def test_a_device_that_is_lost(tmp_path: Path) -> None:
     }
     with scene(tmp_path, **own) as at:
         at.up("score", alone=True, module="tests.ops.losing_score")
-        at.run.until('farmwatch_log_rebalances_total{role="score"} > 0')  # what waits for its models would be an alert
+        at.run.until('farmwatch_log_rebalances_total{role="score"} > 0')  # waiting for its models would be an alert
         at.up("crawl", "measure", "judge", "tally")
         at.is_quiet()
         at.raises("ScorerDeviceErrors")
 
 
 def test_canaries_that_are_judged_wrongly(tmp_path: Path) -> None:
-    """Human canary sites have the texts of LLM ones, and the other way round."""
+    """Human canary sites have the texts of LLM ones, and the reverse."""
     with scene(tmp_path, canary__file=str(canary_file(tmp_path, swapped=True))) as at:
         at.up(*_ROLES)
         at.works("CanariesDegraded")

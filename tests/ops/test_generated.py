@@ -1,4 +1,4 @@
-"""The committed dashboards and rules are those that the tables make."""
+"""The committed dashboards and rules equal the generated ones."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _RUNBOOK = ("## What it means", "## Confirm", "## Do", "## Do not")
 
 
 def test_files_are_generated_identically() -> None:
-    """Each file is there with these bytes, and no other one is."""
+    """Each generated file exists with these bytes, and no others exist."""
     made = files()
     assert {file: file.read_text() for folder in _FOLDERS for file in folder.iterdir()} == made
 
 
 @pytest.mark.parametrize("file", sorted(_FOLDERS[0].iterdir()), ids=lambda file: file.stem)
 def test_json_survives_grafanas_own_model(file: Path) -> None:
-    """Read and written by the Foundation SDK, it is the same: nothing in it is unknown or misplaced."""
+    """Dashboards read and written by the Foundation SDK are unchanged: nothing is unknown or misplaced."""
     read = Dashboard.from_json(json.loads(file.read_text()))
     assert as_text(read) == file.read_text()
 
 
 @pytest.mark.parametrize("file", sorted(_FOLDERS[0].iterdir()), ids=lambda file: file.stem)
 def test_each_panel_is_a_question_with_an_answer(file: Path) -> None:
-    """A question, a description, a unit, links to pages that exist; panels do not overlap, and ids are single."""
+    """Panels have a question, a description, a unit and valid links; they do not overlap, and ids are unique."""
     board = json.loads(file.read_text())
     panels = [panel for panel in board["panels"] if panel["type"] != "row"]
     assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "run", "source"]
@@ -56,7 +56,7 @@ def test_each_panel_is_a_question_with_an_answer(file: Path) -> None:
 
 
 def test_there_is_an_overview_and_a_dashboard_for_each_row() -> None:
-    """The rows are in the order of the data."""
+    """There is an overview and a dashboard per row, in the order of the pipeline."""
     names = [row.name for row in ROWS]
     assert names == ["Answer", "Flow", "Crawl", "Rules", "Scoring", "Log", "Replay", "Process"]
     assert {file.stem for file in _FOLDERS[0].iterdir()} == {"overview", *(name.lower() for name in names)}
@@ -65,7 +65,7 @@ def test_there_is_an_overview_and_a_dashboard_for_each_row() -> None:
 
 
 def test_each_alert_has_a_page_and_a_panel() -> None:
-    """Each alert has a page with meaning, confirmation, remedy and mistakes; there is no other page."""
+    """Each alert has a page with meaning, confirmation, remedy and mistakes, and there are no other pages."""
     pages = {runbook_page(alert.name) for alert in ALERTS}
     assert {f"how-to/runbook/{file.name}" for file in (DOCS / "how-to" / "runbook").iterdir()} == pages
     for page in pages:
@@ -75,7 +75,7 @@ def test_each_alert_has_a_page_and_a_panel() -> None:
 
 
 def test_severities_are_those_of_the_documentation() -> None:
-    """Of each alert's page, and of the table of all."""
+    """Severities in the alerts equal those on their pages and in the table."""
     table = (DOCS / "how-to" / "monitor.md").read_text()
     rows = dict(re.findall(r"^\| \[(\w+)\]\(runbook/\S+\) \| ([\w, ]+?) \|", table, re.MULTILINE))
     for name in {alert.name for alert in ALERTS}:
@@ -86,7 +86,10 @@ def test_severities_are_those_of_the_documentation() -> None:
 
 
 def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Path) -> None:
-    """Their own tools read the files; alerts that inhibit and are inhibited exist; none inhibits a graver one."""
+    """Prometheus's and Alertmanager's tools accept the files; inhibiting alerts exist.
+
+    None inhibits a more severe one.
+    """
     folder = ROOT / "deploy"
     settings = (folder / "prometheus" / "prometheus.yml").read_text()
     (tmp_path / "prometheus.yml").write_text(settings.replace("/rules/", f"{HERE / 'rules'}/"))
@@ -102,7 +105,7 @@ def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Pa
 
 
 def _gravities(matchers: list[str]) -> list[int]:
-    """Of the alerts in matchers such as `alertname =~ "NoVerdicts|RoleDown"`, perhaps of one severity alone."""
+    """Severities of the alerts in matchers such as `alertname =~ "NoVerdicts|RoleDown"`, perhaps limited to one."""
     wanted = {words[0]: set(words[1:]) for text in matchers if (words := re.findall(r"\w+", text))}
     named = [alert for alert in ALERTS if alert.name in wanted["alertname"]]
     assert {alert.name for alert in named} == wanted["alertname"]
@@ -110,7 +113,7 @@ def _gravities(matchers: list[str]) -> list[int]:
 
 
 def test_compose_mounts_what_is_there() -> None:
-    """The folders of the three servers, and the names by which Prometheus asks for the roles."""
+    """The compose file mounts existing folders of the three servers, and Prometheus scrapes the roles' names."""
     read = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
     for name in ("prometheus", "alertmanager", "grafana"):
         folders = [mount.split(":")[0] for mount in read[name]["volumes"] if mount.startswith(".")]
@@ -121,7 +124,7 @@ def test_compose_mounts_what_is_there() -> None:
 
 
 def test_a_share_is_shown_with_its_interval_and_never_pooled() -> None:
-    """Queries of panels, and that of the documentation, keep all bounds, and detectors, rulesets and methods apart."""
+    """Queries of panels and docs keep all bounds, and separate detectors, rulesets and methods."""
     queries = [text for row in ROWS for panel in row.panels for text, _ in panel.queries]
     queries += re.findall(r"^max by .*", (DOCS / "how-to" / "monitor.md").read_text(), re.MULTILINE)
     shares = [text for text in queries if "farmwatch_share{" in text]

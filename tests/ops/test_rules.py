@@ -1,4 +1,4 @@
-"""Rules and alerts in promtool: each fires, each is silent, and no wrong threshold goes unseen."""
+"""Rules and alerts in promtool: each fires, each is silent, and no wrong threshold passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 Rules = dict[str, Any]
 _ORDER = ["farmwatch-records", "farmwatch-alerts"]
-_FILES = 150  # of one call of promtool
+_FILES = 150  # per call of promtool
 
 
 def rules() -> list[Rules]:
@@ -31,14 +31,14 @@ def rules() -> list[Rules]:
 
 
 def with_uses(alert: str, all_rules: Sequence[Rules]) -> list[Rules]:
-    """The rules of an alert and the recordings behind it."""
+    """The rules of an alert and the recordings that they use."""
     own = [rule for rule in all_rules if rule.get("alert") == alert]
     used = {token.text for rule in own for token in tokens(rule["expr"])}
     return [rule for rule in all_rules if rule.get("record") in used] + own
 
 
 def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cases: Iterable[Case] = CASES) -> Path:
-    """A test file of an alert's cases, beside the rules that it tests."""
+    """A test file of an alert's cases, next to the tested rules."""
     used = with_uses(alert, all_rules)
     groups = [
         {"name": name, "rules": [rule for rule in used if kind in rule]}
@@ -47,7 +47,7 @@ def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cas
     (folder / f"{name}.rules.yml").write_text(yaml.safe_dump({"groups": groups}))
     tests = [_test(case, used) for case in cases if case.alert == alert]
     file = folder / f"{name}.test.yml"
-    # promtool evaluates a file's groups at one interval, and reports by file: so a file for each alert
+    # promtool uses one interval per file and reports by file, so each alert has its own
     every = next(case.step for case in cases if case.alert == alert)
     given = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": every, "group_eval_order": _ORDER}
     file.write_text(yaml.safe_dump({**given, "tests": tests}))
@@ -64,7 +64,7 @@ def _test(case: Case, used: Sequence[Rules]) -> dict[str, Any]:
 
 
 def _fired(case: Case, used: Sequence[Rules], severity: str) -> dict[str, Any]:
-    """The alert of that severity, or what it would be if a rule had it."""
+    """The alert with that severity, or its expected form if a rule had it."""
     rules_of = [rule for rule in used if rule.get("alert") == case.alert]
     own = [rule for rule in rules_of if case.labels.get("error") in (rule["labels"].get("error"), None)]
     rule = next((rule for rule in own if rule["labels"]["severity"] == severity), own[0])
@@ -81,7 +81,7 @@ def told(rule: Rules, case: Case) -> dict[str, str]:
 
 
 def failed(files: Sequence[Path]) -> set[Path]:
-    """The files whose tests promtool says have failed."""
+    """The files whose tests failed in promtool."""
     found = set()
     for start in range(0, len(files), _FILES):
         some = files[start : start + _FILES]
@@ -92,7 +92,7 @@ def failed(files: Sequence[Path]) -> set[Path]:
 
 
 def test_promtool_finds_no_fault_with_the_rules(tmp_path: Path) -> None:
-    """Neither an error nor a remark of its linter."""
+    """promtool's linter reports neither an error nor a remark."""
     file = tmp_path / "rules.yml"
     file.write_text(rule_file(DOCS))
     checked = promtool("check", "rules", file)
@@ -100,20 +100,23 @@ def test_promtool_finds_no_fault_with_the_rules(tmp_path: Path) -> None:
 
 
 def test_each_alert_fires_and_is_silent() -> None:
-    """There are cases of both kinds for every alert, those of several parts included."""
+    """Every alert, and every part of one, has cases of both kinds."""
     assert {case.alert for case in CASES if case.fires_at} == {alert.name for alert in ALERTS}
     assert {case.alert for case in CASES if not case.fires_at} == {alert.name for alert in ALERTS}
 
 
 @pytest.mark.parametrize("alert", sorted({alert.name for alert in ALERTS}))
 def test_an_alert_fires_when_it_should_and_says_the_value(alert: str, tmp_path: Path) -> None:
-    """It fires once `for` has passed, with these labels, summary and description; below the threshold it does not."""
+    """An alert fires once `for` has passed, with its labels, summary and description.
+
+    Below the threshold it does not.
+    """
     tested = promtool("test", "rules", written(tmp_path, alert, alert, rules()))
     assert tested.returncode == 0, tested.stdout
 
 
 def mutants(changes: Callable[[str], Iterator[str]], *, durations: bool = False) -> Iterator[tuple[str, list[Rules]]]:
-    """The rules with one change in one of them, and an alert that it concerns."""
+    """The rules with one change, and an alert that depends on it."""
     original = rules()
     for place, rule in enumerate(original):
         name = rule.get("alert") or next(alert.name for alert in ALERTS if rule["record"] in alert.signal)
@@ -139,7 +142,7 @@ def seconds_of(duration: str) -> int:
 
 
 def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int, list[str]]:
-    """How many wrong rules there are, and the expressions of those with which the alert's cases pass."""
+    """The number of wrong rules, and the expressions of those that pass the alert's cases."""
     files = {written(folder, f"{number}", name, found): found for number, (name, found) in enumerate(wrong)}
     right = {rule["expr"] for rule in rules()}
     passed = files.keys() - failed(list(files))
@@ -148,12 +151,12 @@ def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int,
 
 @pytest.mark.parametrize("changes", [flipped, moved, renamed])
 def test_a_wrong_rule_fails_its_cases(changes: Callable[[str], Iterator[str]], tmp_path: Path) -> None:
-    """Comparisons turned round; thresholds, windows and `for` halved and doubled; names changed: promtool sees each."""
+    """promtool detects reversed comparisons, halved and doubled thresholds, windows and `for`, and changed names."""
     count, passed = unseen(tmp_path, mutants(changes, durations=changes is moved))
     assert count > 20 and passed == []
 
 
 def test_a_wrong_severity_fails_its_cases(tmp_path: Path) -> None:
-    """Whom an alert wakes is in the cases, not taken from the rule."""
+    """The severity is in the cases, not taken from the rule."""
     count, passed = unseen(tmp_path, other_severities())
     assert count == 2 * len(ALERTS) and passed == []

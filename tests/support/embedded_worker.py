@@ -1,4 +1,4 @@
-"""Faults of the embedded log: files changed by others, and processes to start and kill.
+"""Faults of the embedded log: changed files, and processes to start and kill.
 
 A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
 """
@@ -44,7 +44,7 @@ def sql(folder: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 def lose_page(folder: Path, value: bytes) -> None:
-    """Break the first page of 16 KiB that holds only `value`: a long value fills such pages."""
+    """Overwrite the first 16 KiB page that holds only `value`, which must be long."""
     sql(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
     file = folder / "log.sqlite"
     data = bytearray(file.read_bytes())
@@ -58,14 +58,14 @@ def segments(folder: Path) -> set[Path]:
 
 
 def say(line: str) -> None:
-    """Print a line for the test at once. A line this short enters the pipe whole or not at all, also at a kill."""
+    """Print a line at once. A line this short is written to the pipe whole or not at all, also at a kill."""
     os.write(1, f"{line}\n".encode())
 
 
 def count(folder: Path) -> None:
-    """Commit 0, 1, 2, …: a small record, a large one, a count in state and an offset; print each when it is durable.
+    """Commit 0, 1, 2, …: a small record, a large one, a count in state and an offset; print each once it is durable.
 
-    Two threads append beside it, so that commits share groups with others.
+    Two threads append concurrently, so that commits share groups.
     """
     log = EmbeddedLog(folder, segment_bytes=400_000)
     member = log.join("g", ["in"], member="counter", store="s")
@@ -84,7 +84,7 @@ def count(folder: Path) -> None:
 
 
 def _append(log: EmbeddedLog, name: str) -> None:
-    """Append pairs: both or none must be there."""
+    """Append pairs, of which both or none must exist."""
     number = sum(1 for _ in log.read("pairs", "xy".index(name))) // 2
     while True:
         value = (f"{number}" if number % 2 else f"{number}".ljust(5000)).encode()
@@ -107,7 +107,7 @@ def fill(folder: Path, size: int) -> None:
     """Append records of `size` bytes until the disk is full, print the error, make room, and append once more."""
     log = EmbeddedLog(folder)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))  # a write beyond it fails, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))  # a later write fails, as on a full disk
     number = 0
     errors = 0
     while errors < 3:
@@ -133,13 +133,13 @@ def remove(folder: Path) -> None:
 
 
 def die(folder: Path) -> None:
-    """Write a large value and die in the transaction that would have committed it."""
+    """Write a large value, and die in the transaction that would have committed it."""
     log = EmbeddedLog(folder)
     log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
 
 
 def many(folder: Path, partition: int) -> None:
-    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
+    """Append 100 records to a partition one by one, while other processes do the same."""
     log = EmbeddedLog(folder)
     for number in range(100):
         log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])

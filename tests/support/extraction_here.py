@@ -1,6 +1,6 @@
-"""A stand-in for MEASURE's worker processes: extraction in this process, once for each page in a session of tests.
+"""Replaces MEASURE's worker processes: extraction in this process, once per page in a session of tests.
 
-Settings that differ only in limits measure the pages of the tests alike and share the results.
+Settings that differ only in limits measure the tests' pages alike and share the results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from filters.settings import MeasureSettings
 
 
 class ExtractionHere:
-    """The part of `ExtractionPool` that MEASURE uses. No limit of time: for the tests' own pages."""
+    """The part of `ExtractionPool` that MEASURE uses, without a time limit, for the tests' own pages."""
 
     def __init__(self, settings: MeasureSettings) -> None:
         self._settings = settings
@@ -39,7 +39,7 @@ def extract_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Extract in worker processes, and remember the results."""
+    """Extract in worker processes and cache the results."""
     monkeypatch.setattr("filters.measure_stage.ExtractionPool", _RememberingPool)
 
 

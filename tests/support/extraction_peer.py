@@ -1,4 +1,4 @@
-"""Plain Trafilatura with farmwatch's options, and the quality of a main text by labels: for the test and the bench."""
+"""Plain Trafilatura with farmwatch's options, and the quality of a main text by labels, for the test and the bench."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class GoldPage:
-    """A page with its main text by people, or with segments inside and outside of its main text."""
+    """A page with its human main text, or with segments inside and outside of its main text."""
 
     html: str
     body: bytes  # zstd
@@ -28,7 +28,7 @@ class GoldPage:
 
 
 def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
-    """Each `every`-th page of a source with labels of the main text, in the order of the file."""
+    """Every `every`-th page of a source with labels of the main text, in file order."""
     rows = [json.loads(line) for line in (source / "gold.jsonl").read_text().split("\n") if line]
     for row in [row for row in rows if row.get("articleBody") or row.get("with")][::every]:
         body = (source / "html" / f"{row['id']}.html.zst").read_bytes()
@@ -41,8 +41,8 @@ def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
 def f1(texts: Sequence[str], pages: Sequence[GoldPage]) -> float:
     """The quality of the texts of a source's pages, 0..1.
 
-    With main texts by people: the mean over the pages of F1 of the multisets of lower-cased words. With segments: F1 of
-    finding those that belong and no others, all pages' segments counted together.
+    With human main texts: the mean over the pages of F1 of the multisets of lower-cased words. With segments: F1 of
+    finding exactly the segments inside, over all pages.
     """
     if all(page.text is not None for page in pages):
         return sum(_token_f1(text, page.text or "") for text, page in zip(texts, pages, strict=True)) / len(pages)
@@ -75,9 +75,9 @@ def bare(html: str, *, precision: bool = False) -> Any:
 
 
 def bare_text(html: str, *, retried: bool) -> str:
-    """All text of Trafilatura's result: for recall; if `retried`, for precision if that finds any.
+    """All text of Trafilatura's result: for recall, or if `retried` for precision if that finds any.
 
-    Joined as Trafilatura does to count it; its own rendering would contain the targets of links.
+    It is joined as Trafilatura does to count it; Trafilatura's own rendering would contain link targets.
     """
     documents = [bare(html, precision=True)] if retried else []
     documents = [document for document in documents if document is not None] or [bare(html)]

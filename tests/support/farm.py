@@ -35,7 +35,7 @@ REPRODUCIBLE = {
     "crawl.allow_private": "true",
     "crawl.delay_s": "0.02",
     "crawl.domain_delay_s": "0",
-    "crawl.address_delay_s": "0",  # all sites have one address
+    "crawl.address_delay_s": "0",  # all sites share one address
     "crawl.ask_tdmrep": "false",
     "crawl.delay_per_second": "0",  # a busy machine answers slowly
     "crawl.retry_s": "0.05",

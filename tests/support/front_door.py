@@ -46,7 +46,7 @@ def article_html(words: int = 400) -> str:
 
 
 def finished_log(folder: Path) -> str:
-    """URL of an embedded log with two measured pages of a site, one an article with a score; one refused; two rows."""
+    """URL of an embedded log with two measured pages, one a scored article, one refused page, and two rows."""
     url = f"sqlite:{folder}"
     log = open_log(url)
     measurer = Measurer(MeasureSettings())

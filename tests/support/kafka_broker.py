@@ -1,8 +1,8 @@
-"""A real Apache Kafka broker for tests, its data in a temporary folder, killed and restarted at will.
+"""A real Apache Kafka broker for tests, with its data in a temporary folder, that can be killed and restarted.
 
 The controller is a separate process, as in a cluster, and survives a killed broker. If both were killed together, the
-broker would start as the leader of all partitions and lose them again when it registers. In between Kafka 4.3 drops the
-markers of a transaction that is being committed (KAFKA-20734), which then never ends; loads of groups fail, too.
+broker would start as the leader of all partitions and lose them again when it registers. In between, Kafka 4.3 drops
+the markers of a transaction that is being committed (KAFKA-20734), which then never ends; loads of groups fail too.
 
 The jars come from tests/broker/install.sh. `FARMWATCH_TEST_KAFKA=host:port` uses an operator's broker for `broker()`.
 """
@@ -90,8 +90,9 @@ class Broker:
     """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
 
     def __init__(self, *properties: str, guarded_port: int = 0) -> None:
-        """Choose ports and format the data folder; `properties` are added, to the controller's too where they are of
-        access. Skips where Java or the jars are missing.
+        """Choose ports and format the data folder. Skips if Java or the jars are missing.
+
+        `properties` are added; those about access apply to the controller too.
         """
         require_installed()
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
@@ -180,7 +181,7 @@ class Broker:
             process.wait()
 
     def _answers(self) -> bool:
-        with socket.socket() as probe:  # kafka-python backs off for seconds if nothing listens yet
+        with socket.socket() as probe:  # kafka-python backs off for seconds if no one listens yet
             if probe.connect_ex(("127.0.0.1", self._port)) != 0:
                 return False
         try:
@@ -204,7 +205,7 @@ class Broker:
 
 
 def require_installed() -> None:
-    """Skip where Java or the jars are missing; fail where FARMWATCH_REQUIRE_KAFKA is set."""
+    """Skip if Java or the jars are missing; fail if FARMWATCH_REQUIRE_KAFKA is set."""
     if shutil.which("java") is None:
         reason = "no java on the PATH: install a Java 17 runtime"
     elif not any(LIBS.glob("kafka_*.jar")):
@@ -217,7 +218,7 @@ def require_installed() -> None:
 
 
 def broker() -> str:
-    """host:port of the one broker for all tests of a run, started at the first call and closed at exit."""
+    """host:port of one broker for all tests of a run, started at the first call and closed at exit."""
     return os.environ.get(OPERATORS_BROKER) or _session_broker().address
 
 

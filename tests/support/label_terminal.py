@@ -1,4 +1,4 @@
-"""`farmwatch label` in a process on a pseudo-terminal; tests type into it and read from it."""
+"""`farmwatch label` in a process on a pseudo-terminal, with its input and output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Desk:
         os.write(self.fd, keys.encode())
 
     def wait_for(self, text: str) -> str:
-        """Read until `text` appears after the text of the last wait; returns all text since then."""
+        """Read until `text` appears after the last wait; returns all text since then."""
         until = time.monotonic() + _DEADLINE_S
         while (at := self.shown.find(text, self._read_to)) < 0:
             assert time.monotonic() < until, f"{text!r} was never shown: {self.shown[-2000:]!r}"
@@ -56,16 +56,16 @@ class Desk:
         return since
 
     def echoes(self) -> bool:
-        """Whether the terminal is in the mode of a shell: whole lines, with echo."""
+        """Whether the terminal is in a shell's mode: whole lines, with echo."""
         flags: int = termios.tcgetattr(self.fd)[3]
         return flags & termios.ICANON != 0 and flags & termios.ECHO != 0
 
     def wait_for_echo(self, wanted: bool) -> None:
-        """Wait until the terminal is in the mode of a shell, or until it is not."""
+        """Wait until the terminal enters or leaves a shell's mode."""
         wait_until(lambda: self.echoes() is wanted, f"a terminal that {'echoes' if wanted else 'does not echo'}")
 
     def end(self) -> int:
-        """Read until the process has ended; its exit code, negative for a signal."""
+        """Read until the process has ended; returns its exit code, negative for a signal."""
         while self._read():
             pass
         _, status = os.waitpid(self.pid, 0)

@@ -47,15 +47,15 @@ Gate = Callable[["Ahead", Sequence[str]], object]
 
 
 class Ahead(Copying):
-    """Two records a batch; the slow work of a batch calls `gate` with the ids, which may block or raise."""
+    """A stage with two records per batch, whose slow work calls `gate` with the ids, which may block or raise."""
 
     max_records = 2
     ahead = 2
 
     def __init__(self, gate: Gate = lambda *_: None) -> None:
-        self.begun: list[list[str]] = []  # ids of each batch with begun slow work
+        self.begun: list[list[str]] = []  # ids of each batch whose slow work began
         self.running = 0
-        self.most = 0  # batches in slow work at once
+        self.most = 0  # batches in slow work
         self.dropped: list[int] = []
         self.closed = False
         self._gate = gate
@@ -101,7 +101,7 @@ class Around:
 
 
 def refusing(member: Member, *faults: Exception) -> Around:
-    """A member whose first commits raise these."""
+    """A member whose first commits raise these errors."""
     left = list(faults)
 
     def commit(commit: Commit) -> None:

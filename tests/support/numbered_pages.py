@@ -1,4 +1,4 @@
-"""Features of pages, for the tests of rules and of stages that read them."""
+"""Features of pages, for tests of rules and of stages that read features."""
 
 from __future__ import annotations
 

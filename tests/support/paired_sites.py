@@ -13,7 +13,7 @@ Numbers = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Numbers]
 Sample = Callable[[int, np.random.Generator], Numbers]
 
-# of a site: llm and classifiable under A, the same under B
+# per site: llm and classifiable under A, the same under B
 KINDS = np.array(
     [[1, 1, 1, 1], [1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]],
     np.float64,
@@ -23,7 +23,7 @@ SITES = {  # probability of each kind
     "nearly all one way": [0.08, 0.005, 0.06, 0.785, 0.005, 0.02, 0.02, 0.025],
     "few flips": [0.03, 0.002, 0.006, 0.929, 0.0, 0.01, 0.001, 0.022],
 }
-PAGES = {  # share of articles under A, share of the others let in by B, of the articles thrown out, how equal sites are
+PAGES = {  # share of articles under A, share of others let in by B, of articles thrown out, similarity of sites
     "a rule is loosened": (0.6, 0.10, 0.02, 1.0),
     "a rule is tightened, in few sites": (0.3, 0.02, 0.10, 0.5),
     "hardly a flip": (0.6, 0.02, 0.001, 0.3),
@@ -41,7 +41,7 @@ def uneven_sites(sites: int, rng: np.random.Generator) -> Numbers:
 
 
 def of_sites(probabilities: list[float]) -> tuple[Sample, float]:
-    """Sites whose verdicts flip, or that enter or leave the denominator; and the true difference of their rate."""
+    """Sites whose verdicts flip, or that enter or leave the denominator, and the true difference of their rate."""
     p = np.array(probabilities)
     expected = p @ KINDS
     truth = expected[2] / expected[3] - expected[0] / expected[1]
@@ -51,7 +51,7 @@ def of_sites(probabilities: list[float]) -> tuple[Sample, float]:
 def of_pages(
     base: float, let_in: float, thrown_out: float, alike: float, pages_of: Draw = small_sites
 ) -> tuple[Sample, float]:
-    """Sites of several pages, each with its own share of articles and its own rates of flips, far from the mean."""
+    """Sites of several pages with different shares of articles and rates of flips, and the true difference."""
 
     def sample(sites: int, rng: np.random.Generator) -> Numbers:
         def of_site(mean: float) -> Numbers:

@@ -1,7 +1,7 @@
 """Tiny random pairs of language models for tests: real architectures and file formats, nothing downloaded.
 
-The numbers mean nothing; the mathematics is that of the large models. Initial weights are wide (0.3), so that the two
-models disagree and an error in a term shows.
+The numbers mean nothing, but the computation is that of the large models. Initial weights are wide (0.3), so that the
+two models disagree and an error in a term shows.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def build_pair(
 
 
 def settings_of(pair: Pair, **changes: Any) -> PairSettings:
-    """Settings that read any text of at least two tokens with `pair` on the CPU, with `changes`."""
+    """Settings under which `pair` reads any text of at least two tokens on the CPU, with `changes`."""
     usual: dict[str, Any] = {"device": "cpu", "min_tokens": 2, "english_only": False, "batch_tokens": 512}
     return PairSettings(observer=str(pair.observer), performer=str(pair.performer), **(usual | changes))
 
 
 def build_tokenizer(architecture: Architecture = "falcon", vocab: int = 300, extra: str = "") -> Tokenizer:
-    """A byte-level BPE tokenizer trained on a few sentences and `extra`; the one of a llama puts <s> before a text."""
+    """A byte-level BPE tokenizer trained on a few sentences and `extra`; a llama's puts <s> before a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.BPE())

@@ -1,4 +1,4 @@
-"""Where the checkout, its documents and the labelled test data are."""
+"""The paths of the checkout, its documents and the labelled test data."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ DATA_ENV = "FARMWATCH_TEST_DATA"
 
 
 def data_root() -> Path:
-    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` beside the checkout."""
+    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` next to the checkout."""
     return Path(os.environ.get(DATA_ENV, ROOT.parent / "shared"))

@@ -1,4 +1,4 @@
-"""Prose by a person; repeated, it is long enough for the detectors."""
+"""Prose by a person, which is long enough for the detectors when repeated."""
 
 PROSE = (
     "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "

@@ -1,7 +1,7 @@
 """Human prose from Python's own documentation.
 
-Both sources are by the Python Software Foundation's contributors: the chapters of `pydoc_data.topics` (a language
-reference: long, even, impersonal) and the docstrings of the standard library. No training text is of their register.
+The sources are the chapters of `pydoc_data.topics` (a language reference: long, even, impersonal) and the docstrings of
+the standard library, both by the Python Software Foundation's contributors. No training text has their register.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def tallied(world: CutoverWorld) -> Run:
 def put_site(world: CutoverWorld, run: Run, number: int, at_ms: int | None = None) -> None:
     """Append a site's hits and pages with the records of MEASURE, JUDGE and SCORE, at `at_ms` (default: now).
 
-    A quarter of the pages is dropped; of an llm site 15 in 16 articles are flagged, of another one 1 in 16.
+    A quarter of the pages is dropped; 15 in 16 articles of an llm site are flagged, and 1 in 16 of another site.
     """
     site, outputs = site_name(number), []
     partition = partition_of(site, PARTITIONS)
@@ -96,6 +96,6 @@ def rows_of(world: CutoverWorld) -> dict[str, SiteState]:
 
 
 def rewrite(world: CutoverWorld, row: SiteState, **fields: object) -> None:
-    """Append a site's row once more, with other fields, under its own key."""
+    """Append a site's row again, with other fields, under its own key."""
     changed = msgspec.structs.replace(row, **fields)
     world.log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(changed))])

@@ -25,7 +25,7 @@ SPRT = SprtParams(p0=0.10, min_articles=4)
 
 
 class Desk:
-    """A stage with its state, fed record by record, each in a batch of its own."""
+    """A stage with its state, fed record by record, each in its own batch."""
 
     def __init__(self, detector: str = DETECTOR, *, decides: bool = True, **settings: Any) -> None:
         self.stage = TallyStage(detector, TallySettings(**settings), decides=decides)
@@ -43,7 +43,7 @@ class Desk:
         return self
 
     def tick(self, now_ms: int) -> Desk:
-        """A batch without a record, at a later time."""
+        """Process a batch without a record, at a later time."""
         self.now_ms = now_ms
         self._batch(None)
         return self

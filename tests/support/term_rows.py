@@ -11,7 +11,7 @@ VERSIONS = {"ruleset": "default", "digest": "d1", "detector": "fake/1", "method_
 
 
 def term_row(site: str, verdict: str, term: int = 0, days: tuple[int, ...] = (), **fields: object) -> SiteState:
-    """A row of a term, with 10 articles, all of them flagged or none; days are counted from FIRST_DAY."""
+    """A row of a term with 10 articles, all flagged or none; days are counted from FIRST_DAY."""
     start = (FIRST_DAY + term * TERM) * DAY_MS
     known = {
         **VERSIONS,

@@ -1,4 +1,4 @@
-"""Writes at a position that break off, as in a crash."""
+"""Writes at a position that are cut off, as in a crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _pwrite = os.pwrite
 
 
 def tear_writes(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """So many calls of `os.pwrite` succeed; each later one writes half of its bytes and raises KeyboardInterrupt."""
+    """After this many calls of `os.pwrite`, each later one writes half of its bytes and raises KeyboardInterrupt."""
     left = after
 
     def torn(descriptor: int, data: bytes, position: int) -> int:

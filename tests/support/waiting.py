@@ -14,7 +14,7 @@ def wait_until(
     timeout_s: float = PATIENCE_S,
     every_s: float = 0.02,
 ) -> None:
-    """Call `condition` until it is true; after the timeout, fail naming `what`."""
+    """Call `condition` until it is true; after the timeout, fail with the text `what`."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what if isinstance(what, str) else what()}"

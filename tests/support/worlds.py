@@ -23,7 +23,7 @@ LEASE_MS = 60_000  # of the logs with a clock under the test's control
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NOON = 1_700_000_000_000
 
-on_embedded = pytest.mark.parametrize("world", ["embedded"], indirect=True)  # a broker does it at its own pace
+on_embedded = pytest.mark.parametrize("world", ["embedded"], indirect=True)  # a broker does it in its own time
 
 
 class TestClock:
@@ -42,7 +42,7 @@ class TestClock:
 
 
 class World:
-    """One log under test. `log` is one process's view; `again()` opens that of another process."""
+    """A log under test. `log` is one process's view; `again()` opens that of another process."""
 
     embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker has its own clock
     examples = 25  # of the state machine
@@ -55,7 +55,7 @@ class World:
         self.log: Log = self.again()
 
     def again(self) -> Log:
-        """Open the log as another process would, local files lost."""
+        """Open the log as another process would, without local files."""
         opened = self._open()
         self.opened.append(opened)
         return opened
@@ -97,7 +97,7 @@ class World:
         self.log.expire(NOON * 2, {topic: offsets})
 
     def close(self) -> None:
-        """Close members and logs, also fenced and closed ones."""
+        """Close members and logs, even fenced and closed ones."""
         for member in self.members:
             member.close()
         for log in self.opened:
@@ -123,7 +123,7 @@ class EmbeddedWorld(World):
 
 
 class KafkaWorld(World):
-    """The Kafka log on a real broker, under a prefix of its own."""
+    """The Kafka log on a real broker, under its own prefix."""
 
     embedded = False
     examples = 3
@@ -156,7 +156,7 @@ KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 def gather(
     poll: Callable[[], Iterable[Message]], until: Callable[[Sequence[Message]], bool], what: str
 ) -> list[Message]:
-    """Collect the records of `poll` until there are enough."""
+    """Collect records of `poll` until there are enough."""
     found: list[Message] = []
 
     def enough() -> bool:
@@ -168,7 +168,7 @@ def gather(
 
 
 def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
-    """Poll until `count` records came, and once more to see that none is left."""
+    """Poll until `count` records came, and once more to see that there are no others."""
     poll = partial(member.poll, 0.2, max_records, max_bytes)
     found = gather(poll, lambda found: len(found) >= count, f"{count} records")
     found.extend(member.poll(0.05, max_records, max_bytes))
@@ -197,7 +197,7 @@ def settle(members: Sequence[Member], partitions: int) -> None:
 
 
 def record(topic: str, partition: int, key: str, value: str | bytes | None = "v", **more: Any) -> Output:
-    """An output with text in place of bytes."""
+    """An output with text instead of bytes."""
     data = value.encode() if isinstance(value, str) else value
     return Output(topic, partition, key.encode(), data, **more)
 

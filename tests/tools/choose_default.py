@@ -1,17 +1,17 @@
-"""How the ruleset `default` was chosen: `python -m tests.tools.choose_default docs`.
+"""The choice of the ruleset `default`: `python -m tests.tools.choose_default docs`.
 
-Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash. On the
-first half, for m = 0, 1, 2, … optional rules, the best set of m is searched greedily: add the rule that helps most,
-then move single thresholds, block definition or rules while that helps. Cross-validation within the first half, the
-search repeated in every fold, decides on m: the fewest rules whose F1 out of fold is within one standard error
-(bootstrap) of the best, as Breiman et al. prune trees (1984). The second half is looked at once, for the report.
+The goal is the highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a
+hash. On the first half, for m = 0, 1, 2, … optional rules, the best set of m is searched greedily: add the rule that
+helps most, then change single thresholds, block definition or rules while that helps. Cross-validation within the first
+half, with the search repeated in every fold, decides on m: the fewest rules whose F1 out of fold is within one standard
+error (bootstrap) of the best, as Breiman et al. prune trees (1984). The second half is read once, for the report.
 
-Articles of wcxb are long: its F1 alone would drop every second page of a news collection. So a choice must also keep,
-of the English pages of each of three sources of news and blogs, at least KEEPS of those that the rules below keep.
+Articles of wcxb are long: F1 alone would drop every second page of a news collection. So a choice must also keep, of
+the English pages of each of three sources of news and blogs, at least KEEPS of those that the rules below keep.
 
-Every ruleset has the rules that wcxb cannot judge, as the users' notes have them: `duplicate_share` (its sites have one
-page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, never below the 150 words that the
-built-in detector needs.
+Every ruleset has the rules that wcxb cannot judge, as in the users' notes: `duplicate_share` (its sites have one page
+each), `language` (all of it is English) and `url_kind`; and `min_tokens`, never below the 150 words that the built-in
+detector needs.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _OF_NOTES = {kind for rule in load_ruleset("notes").rules for kind, _ in rule.pa
 URL_KINDS = {
     kind: pattern for rule in load_ruleset("default").rules for kind, pattern in rule.patterns if kind not in _OF_NOTES
 }
-"""Kinds of URL that may be added to the users' five, as such sites commonly name their paths.
+"""Kinds of URL that may be added to the users' five, as common names of paths.
 
-Left out, since articles stand there too: /p/ (Substack), /wiki/, /guide/, /features/.
+Left out, because articles have them too: /p/ (Substack), /wiki/, /guide/, /features/.
 """
 
 GOPHER_REPETITION = tuple(rule for rule in load_ruleset("gopher").rules if re.search("_(duplicate|top)_", rule.name))
@@ -109,7 +109,7 @@ CANDIDATES: dict[str, list[Option]] = {
         Option((url_rule(kinds),)) for size in range(1, len(URL_KINDS) + 1) for kinds in combinations(URL_KINDS, size)
     ],
 }
-"""Group -> the ways to set it; at most one of a group is in a ruleset. Written before the second half was looked at."""
+"""Group -> its possible settings; a ruleset has at most one per group. Written before the second half was read."""
 
 LENGTHS = options_of("min_tokens", 150, 200, 250, 300, 400)
 FIXED = ("extracted", "duplicate_share", "language", "url_kind")
@@ -117,10 +117,10 @@ FIXED = ("extracted", "duplicate_share", "language", "url_kind")
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate ruleset: definition of a block, number of words, and options by their group."""
+    """A candidate ruleset: block definition, number of words, and options by group."""
 
     blocks: Definition
-    length: int  # place in LENGTHS
+    length: int  # index in LENGTHS
     chosen: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ Guard = Callable[[Choice], bool]
 
 
 class Pages:
-    """Pages, and which of them each option keeps: every choice is then a conjunction of rows of flags."""
+    """Pages, and the pages that each option keeps: every choice is a conjunction of rows of flags."""
 
     def __init__(self, pages: Sequence[LabelledPage]) -> None:
         self.articles = np.array([page.label.page_type == "article" for page in pages])
@@ -163,7 +163,7 @@ class Pages:
 
 
 def guard_of(pages: Sequence[LabelledPage]) -> Guard:
-    """Whether a choice keeps enough of each of the sources that are articles for the most part."""
+    """Whether a choice keeps enough of each of the sources that are mostly articles."""
     english = [page for page in pages if page.features.measures.get("language") == "en"]
     sources = [Pages([page for page in english if page.label.source == source]) for source in GUARDED]
     least = [KEEPS * source.kept(NOTHING_MORE).sum() for source in sources]
@@ -178,7 +178,7 @@ def f1(articles: Flags, kept: Flags) -> float:
 
 
 def search(pages: Pages, guard: Guard, places: Places) -> list[Choice]:
-    """The best choice found with m optional rules, for m = 0 … MOST_RULES, judged on some of the pages."""
+    """The best choice with m optional rules, for m = 0 … MOST_RULES, on some of the pages."""
 
     def value(choice: Choice) -> float:
         score = f1(pages.articles[places], pages.kept(choice)[places])
@@ -193,7 +193,7 @@ def search(pages: Pages, guard: Guard, places: Places) -> list[Choice]:
 
 
 def improved(choice: Choice, value: Callable[[Choice], float]) -> Choice:
-    """Move one thing at a time, the number of rules unchanged, while that helps."""
+    """Change one setting at a time, with the same number of rules, while that helps."""
     while True:
         best = max(moves(choice), key=value)
         if value(best) <= value(choice):
@@ -202,7 +202,7 @@ def improved(choice: Choice, value: Callable[[Choice], float]) -> Choice:
 
 
 def larger(choice: Choice) -> Iterator[Choice]:
-    """One rule more."""
+    """Add one rule."""
     used = dict(choice.chosen)
     for group, ways in CANDIDATES.items():
         for place in range(len(ways)) if group not in used else ():
@@ -210,7 +210,7 @@ def larger(choice: Choice) -> Iterator[Choice]:
 
 
 def moves(choice: Choice) -> Iterator[Choice]:
-    """Another block definition, number of words or threshold, or one rule exchanged for another."""
+    """Another block definition, number of words or threshold, or one rule replaced by another."""
     for blocks in Definition:
         yield replace(choice, blocks=blocks)
     for length in range(len(LENGTHS)):
@@ -227,7 +227,7 @@ class Step(NamedTuple):
 
 
 def cross_validated(pages: Pages, guard: Guard, places: Places) -> list[Step]:
-    """F1 out of fold for m = 0 … MOST_RULES optional rules, the whole search repeated in every fold."""
+    """F1 out of fold for m = 0 … MOST_RULES optional rules, with the whole search repeated in every fold."""
     random = np.random.default_rng(0)
     kept = np.zeros((REPEATS, MOST_RULES + 1, len(places)), bool)
     for repeat in range(REPEATS):
@@ -277,7 +277,7 @@ def _ratio(articles: Flags, kept: Flags, divisor: Flags | None) -> float:
 
 
 def first_half(site: str) -> bool:
-    """The half of a site; fixed."""
+    """The half of a site, which never changes."""
     return hashlib.sha256(site.encode()).digest()[0] % 2 == 0
 
 
@@ -317,7 +317,7 @@ def chosen(measured: Sequence[LabelledPage]) -> list[Table]:
 
 
 def left_out(pages: Pages, kept: Flags) -> Table:
-    """What the users' rules that are not in the choice would drop of the pages that it keeps."""
+    """Pages kept by the choice that the users' other rules would drop."""
     notes = load_ruleset("notes")
     rows = []
     for rule in notes.rules:
@@ -345,7 +345,7 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
 
 
 def main() -> None:
-    """Print the choice and the report, and renew the sections of both pages of rules in the folder that is named."""
+    """Print the choice and the report, and renew the sections of both pages of rules in the given folder."""
     root = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
     labelled = LabelledPages(root / "data" / "pages")
     measured = list(labelled.measured(MeasureSettings(workers=2, time_limit_s=60)))

@@ -49,7 +49,7 @@ _CONDITIONS = {
     "in": "in the list",
     "not in": "not in the list",
 }
-_WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds of all numbers, said once for the page
+_WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds that all numbers share, given once per page
 _UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
 _TOPICS = {  # name -> key, writers
     "hits": ("site", "`farmwatch search`, `crawl --hits`, `up --hits`, `import`"),
@@ -115,7 +115,7 @@ def configuration_page() -> str:
 
 
 def _rows_within(path: str, kind: Any) -> Iterator[str]:
-    """A row for each key of a setting that is a table or nothing."""
+    """A row for each key of an optional table setting."""
     within = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
     for table in (one for one in within if isinstance(one, type) and issubclass(one, msgspec.Struct)):
         for field in msgspec.structs.fields(table):
@@ -181,7 +181,7 @@ def rules_table() -> str:
 
 
 def commands(app: App, prefix: str = "") -> dict[str, App]:
-    """Full name -> command, those of groups included."""
+    """Full name -> command, including those of groups."""
     found: dict[str, App] = {}
     for name in app:
         if name.startswith("-"):
@@ -195,7 +195,7 @@ def commands(app: App, prefix: str = "") -> dict[str, App]:
 
 
 def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
-    """What the source says of a field: the comment on its line, the comment above, or else its name in words."""
+    """The meaning of a field: the comment on its line or above it, or else its name in words."""
     lines = inspect.getsource(owner).splitlines()
     start = next(place for place, line in enumerate(lines) if re.match(rf" {{4}}{name}:", line))
     end = start + 1
@@ -214,7 +214,7 @@ def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
 
 
 def bounds_of(kind: Any) -> str:
-    """The least and the most that a number may be, in words; "" where its type sets no bound."""
+    """The least and the greatest value of a number, in words; "" if its type sets no bound."""
     if get_origin(kind) is not Annotated:
         return "".join(bounds_of(part) for part in get_args(kind)) if get_origin(kind) in (Union, UnionType) else ""
     for meta in kind.__metadata__:
@@ -269,7 +269,7 @@ def reasons_tables() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Path below docs/ -> content of every page generated here."""
+    """Path below docs/ -> content of each generated page."""
     return {
         "reference/configuration.md": configuration_page(),
         "reference/metrics.md": metrics_page(),
@@ -278,7 +278,7 @@ def pages() -> dict[str, str]:
 
 
 def sections() -> dict[str, str]:
-    """Path below docs/ -> content of the section generated here on a page that is written by hand."""
+    """Path below docs/ -> content of the generated section of a hand-written page."""
     return {
         "reference/rules.md": rules_table(),
         "reference/topics.md": topics_table(),
@@ -320,7 +320,7 @@ def _command_lines(name: str, command: App) -> list[str]:
 
 
 def _positional(argument: Argument) -> str:
-    """A positional argument as usage lines have it: NAME, [NAME], [NAME...]."""
+    """A positional argument as in usage lines: NAME, [NAME], [NAME...]."""
     name = argument.name.lstrip("-").upper()
     if argument.required:
         return name

@@ -1,1 +1,1 @@
-"""Commands that carry a log away: backup, restore, copy, export, release."""
+"""Commands that copy a log or parts of it: backup, restore, copy, export, release."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -15,6 +15,7 @@ from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
 from replay.runs.dead_letters import LetterState, StoredLetter, read_letter, read_letters
 from replay.runs.settle_letters import Settled, Wanted, settle
+from stream.log.contract import Log
 from stream.log.errors import BadRecord
 from stream.processing.dead_letters import DeadLetter
 from stream.schema.records import decode, kind_of
@@ -25,7 +26,9 @@ from stream.text.wording import counted, moment, one_line
 _SHOWN = 400  # characters of a field of a record
 _ID = "PARTITION/OFFSET of a letter, as `dead list` shows it"
 Letters = Annotated[list[str] | None, Parameter(help=f"{_ID}; several.", negative="")]
-OfStage = Annotated[str, Parameter(help="Only letters of this stage: crawl, measure, judge, score or tally.")]
+OfStage = Annotated[
+    Literal["crawl", "measure", "judge", "score", "tally"] | None, Parameter(help="Only letters of this stage.")
+]
 OfReason = Annotated[str, Parameter(help="Only letters with this reason: the class of the error.")]
 All = Annotated[bool, Parameter(name="--all", negative="", help="All open letters.")]
 DryRun = Annotated[bool, Parameter(negative="", help="Only print the outcome.")]
@@ -53,7 +56,7 @@ class _Group:
 @dead.command(name="list")
 def list_letters(
     *,
-    stage: OfStage = "",
+    stage: OfStage = None,
     reason: OfReason = "",
     each: Annotated[bool, Parameter(negative="", help="A line for each letter.")] = False,
     json: AsJson = False,
@@ -83,7 +86,7 @@ def list_letters(
             put_json({"stage": group.stage, "run": group.run, "reason": group.reason, **states, "newest": newest})
         return Exit.OK
     if not groups:
-        message("no dead letters")
+        message("no dead letters" if stage is None and not reason else "no dead letters of this stage and reason")
         return Exit.OK
     put_columns(
         groups.values(),
@@ -109,12 +112,10 @@ def show_letter(
     letter: Annotated[str, Parameter(help=f"{_ID}.")], /, *, json: AsJson = False, common: Common = DEFAULTS
 ) -> int:
     """Show a dead letter: the cause, the origin of its record, and the record, with long fields shortened."""
-    partition, offset = _place(letter)
+    _place(letter)
     config = common.load().config
     with opened(config) as log:
-        found = read_letter(log, partition, offset)
-    if found is None:
-        raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
+        found = _existing(log, letter)
     fields = _fields(found)
     content = fields | {"headers": dict(found.message.headers), "record": _record(found.letter)}
     if json:
@@ -134,7 +135,7 @@ def retry_letters(
     letters: Letters = None,
     /,
     *,
-    stage: OfStage = "",
+    stage: OfStage = None,
     reason: OfReason = "",
     every: All = False,
     again: Annotated[
@@ -155,6 +156,8 @@ def retry_letters(
     """
     wanted = _wanted(letters or (), stage, reason, every=every, expired=False)
     with opened(common.load().config, write=not dry_run) as log:
+        for letter in letters or ():
+            _existing(log, letter)
         found = settle(log, wanted, retry=True, again=again, dry_run=dry_run)
     return _report(found, "would retry" if dry_run else "retried", dry_run, json)
 
@@ -164,7 +167,7 @@ def drop_letters(
     letters: Letters = None,
     /,
     *,
-    stage: OfStage = "",
+    stage: OfStage = None,
     reason: OfReason = "",
     every: All = False,
     dry_run: DryRun = False,
@@ -177,11 +180,13 @@ def drop_letters(
     """
     wanted = _wanted(letters or (), stage, reason, every=every, expired=True)
     with opened(common.load().config, write=not dry_run) as log:
+        for letter in letters or ():
+            _existing(log, letter)
         found = settle(log, wanted, retry=False, dry_run=dry_run)
     return _report(found, "would drop" if dry_run else "dropped", dry_run, json)
 
 
-def _wanted(letters: Sequence[str], stage: str, reason: str, *, every: bool, expired: bool) -> Wanted:
+def _wanted(letters: Sequence[str], stage: str | None, reason: str, *, every: bool, expired: bool) -> Wanted:
     """Whether a letter is chosen: by its id, or open and by stage and reason. Raises UsageError.
 
     `expired`: also letters of records that retention removed unread.
@@ -201,8 +206,8 @@ def _wanted(letters: Sequence[str], stage: str, reason: str, *, every: bool, exp
     return wanted
 
 
-def _is_of(stored: StoredLetter, stage: str, reason: str) -> bool:
-    return stage in ("", stored.letter.stage) and reason in ("", stored.reason)
+def _is_of(stored: StoredLetter, stage: str | None, reason: str) -> bool:
+    return stage in (None, stored.letter.stage) and reason in ("", stored.reason)
 
 
 def _place(letter: str) -> tuple[int, int]:
@@ -210,6 +215,14 @@ def _place(letter: str) -> tuple[int, int]:
     if not all(part.isascii() and part.isdigit() for part in (partition, offset)):
         raise UsageError(f"{letter!r} is no dead letter: give {_ID}")
     return int(partition), int(offset)
+
+
+def _existing(log: Log, letter: str) -> StoredLetter:
+    """The letter with this id. Raises NotFound."""
+    found = read_letter(log, *_place(letter))
+    if found is None:
+        raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
+    return found
 
 
 def _report(found: Settled, done: str, dry_run: bool, json: bool) -> int:

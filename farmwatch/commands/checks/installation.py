@@ -39,8 +39,11 @@ def doctor(
     loaded = common.load()
     if repair:
         with opened(loaded.config, write=True) as log:
+            said = ""
             for said in repair_groups(log):
                 message(one_line(f"repaired the group {said}"))
+        if not said:
+            message("no group needs a repair")
     for result in examine(loaded.config, loaded.file, deploy=deploy):
         found.append(result)
         if not json:

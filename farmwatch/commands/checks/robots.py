@@ -1,4 +1,4 @@
-"""The command `robots`: whether a URL may be fetched, and the line of robots.txt that says so."""
+"""The command `robots`: whether a URL may be fetched, and the line of robots.txt that decides."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class _Source:
 
     text: bytes
     origin: str
-    status: int = 0  # HTTP; 0 = no answer, or none asked for
+    status: int = 0  # HTTP; 0 = no answer, or no request
     redirects: int = 0
     robots_until: int = 0  # milliseconds UTC
-    tdm: bytes | None = None  # None: not known
-    unreachable: bool = False  # the robots.txt cannot be read, so nothing is allowed
+    tdm: bytes | None = None  # None: unknown
+    unreachable: bool = False  # robots.txt is unavailable, so that nothing is allowed
 
 
 def robots(

@@ -1,4 +1,4 @@
-"""The commands `crawl`: the role CRAWL alone, in this process, with a view of how it goes; what it would do; pauses."""
+"""The commands `crawl`: the role CRAWL alone, in this process, with a live view; a dry run; pauses."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def pause(*, why: Why = "", common: Common = DEFAULTS) -> int:
     """Make no requests until `farmwatch crawl resume`: in all processes on this log, within seconds.
 
     Requests under way finish. The other stages go on, heartbeats too, and a restart keeps the pause. The log keeps who
-    paused the crawl, when and why; `crawl`, `frontier` and `doctor` show it.
+    paused the crawl, when and why; `crawl`, `frontier`, `status` and `doctor` show it.
     """
     before = order_pause(common.load().config, why, on=True)
     message(
@@ -115,7 +115,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
         view = None
         if console.is_terminal and not console.is_dumb_terminal:
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
-        start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
+        start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
         stop_on_signals(stop, hurry)
         held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, observe=watch.observe)

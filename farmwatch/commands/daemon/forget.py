@@ -32,8 +32,8 @@ def forget(
     log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get
     tombstones, and the command says when the broker has removed the rest.
 
-    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that the log does not
-    know.
+    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host of which log and
+    archive have nothing.
     """
     if not hosts:
         raise UsageError("name a host")
@@ -41,14 +41,14 @@ def forget(
     config = common.load().config
     with opened(config, write=True, is_masked=False) as log:
         create_topics(log, config)
-        if unknown := sorted(set(names) - known_hosts(log, names)):
+        folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
+        if unknown := sorted(set(names) - known_hosts(log, names, folder)):
             raise NotFound(
-                f"the log has nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
+                f"there is nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
                 " away from a host"
             )
         if not yes:
             raise UsageError(one_line(f"this removes all of {', '.join(names)} for ever: add --yes"))
-        folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
         report = Forgetting(log, as_read(log, config), folder, on_progress=message).run(names)
     if json:
         put_json(
@@ -63,7 +63,7 @@ def forget(
     if report.gone_at_ms:
         message(
             f"forgotten: no reader sees {counted(report.records, 'record')} any more; the broker removes the last by"
-            f" {moment(report.gone_at_ms)}{archive}"
+            f" {moment(report.gone_at_ms)}, and those of compacted topics when it compacts them{archive}"
         )
     else:
         message(f"forgotten: {counted(report.records, 'record')} removed{archive}")

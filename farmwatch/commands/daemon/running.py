@@ -57,7 +57,10 @@ def up(
     with ExitStack() as held:
 
         def claim() -> str:
-            """A broker's log is for many processes; of a folder's log, a second one of a role is a mistake."""
+            """Hold the roles' member name.
+
+            In a folder's log, a second process of a role is a mistake; a broker's log allows many.
+            """
             alone = loaded.config.log.url.startswith("sqlite:")
             return held.enter_context(claimed_name(folder, roles, alone=alone))
 
@@ -65,7 +68,7 @@ def up(
             name = claim()
         if not in_process:
             prepare(loaded.config, roles)
-        elif not leash:  # of a supervisor, which has checked
+        elif not leash:  # of a supervisor, which has checked this
             require_fit(loaded.config, roles)
         if name is None:
             name = claim()
@@ -91,7 +94,7 @@ def demo(
 
 
 def parse_roles(names: list[str]) -> list[Role]:
-    """Roles in the order of the data, each once; all where none is named. Raises UsageError."""
+    """Roles in pipeline order, each once; without names, all of them. Raises UsageError."""
     wanted = {part.strip() for name in names for part in name.split(",") if part.strip()}
     unknown = sorted(wanted - set(Role))
     if unknown:
@@ -100,7 +103,7 @@ def parse_roles(names: list[str]) -> list[Role]:
 
 
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
-    """Command line of one role's process, with the flags and the configuration file of this one."""
+    """Command line of one role's process, with this process's flags and configuration file."""
     member = f"{role.value}-{name}"
     command = [*this_program(), "up", "--role", role.value, "--in-process", "--leash", "--member", member]
     if config_file is not None:
@@ -134,7 +137,7 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 
 
 def append_hits_of(config: Config, files: Sequence[Path]) -> int:
-    """Append the files' hits, and say how many of each are new; returns how many lines held none."""
+    """Append the files' hits and print the number of new ones in each; returns the number of lines without a hit."""
     skipped = 0
     for file, added in append_files(config, files) if files else ():
         message(f"{file}: {added.text}")

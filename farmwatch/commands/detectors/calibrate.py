@@ -1,4 +1,4 @@
-"""`farmwatch calibrate`: a detector's threshold from labelled texts, and what it is worth."""
+"""`farmwatch calibrate`: a detector's threshold from labelled texts, and its errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def calibrate(
     if not valid_name(name):
         raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
     if plot:
-        require_matplotlib()  # told now, not after the texts have been scored
+        require_matplotlib()  # now, before the texts are scored
     drawn_too = has_matplotlib() if plot is None else plot
     files = {form: out / f"{name}.{form}" for form in ("json", "report.json", *(("png", "svg") if drawn_too else ()))}
     there = [str(file) for file in files.values() if file.exists()]
@@ -135,7 +135,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
 
 
 def _only(config: Config, detector: str) -> ScoreSettings:
-    """Settings of the one detector, by default the first of the configuration, without thresholds."""
+    """Settings of one detector, by default the first of the configuration, without thresholds."""
     return msgspec.structs.replace(config.score, detectors=[detector or config.score.detectors[0]], thresholds={})
 
 
@@ -158,7 +158,7 @@ def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelF
 def _each(
     detector: Detector, lines: Sequence[LabelledText], file: LabelFile
 ) -> Iterator[tuple[LabelledText, TextScore]]:
-    """Lines with their scores; a text that the detector cannot take is reported, and the others are scored."""
+    """Lines with their scores; a text that fails on the device is reported, and the others are scored."""
     try:
         yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
     except PoisonText as error:

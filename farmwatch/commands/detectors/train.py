@@ -89,10 +89,10 @@ def train_sites(
         raise UsageError(f"{out}: there already; take another --out, or --force to write over")
     file = LabelFile(scores, score_column, label_column)
     sites: dict[tuple[str, bool], list[float]] = {}
-    of: str | None = None  # the identity whose scores they are; "" = neither lines nor command say
+    of: str | None = None  # the identity for these scores; "" = named by neither lines nor command
     for line in file:
         if line.score is None or -1 < line.words < min_words:
-            continue  # abstained, or no article
+            continue  # abstained, or not an article
         if not line.site:
             file.bad(line.place, "no site")
             continue

@@ -1,4 +1,4 @@
-"""`farmwatch import`: pages of WARC files onto the log."""
+"""`farmwatch import`: appends pages of WARC files to the log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from farmwatch.terminal.messages import counting, message, put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
-_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
-_NAMED = 100  # broken records of a file that are named; more are counted
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # a valid label of a metric
+_NAMED = 100  # broken records of a file that are named; others are counted
 
 
 def import_archives(
@@ -59,9 +59,9 @@ def import_archives(
         create_topics(log, config)
         imports = KnownHits(log, imports_lock(config))
         with imports.hold():
-            pass  # what is known is passed over before it is looked into
+            pass  # known pages are skipped before they are parsed
         for file in files:
-            with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is told
+            with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is reported
                 found = pages_of(
                     cast(BinaryIO, MeasuredStream(stream, advance)),
                     config.crawl,

@@ -1,4 +1,4 @@
-"""The command `label`: a person labels the pages of a sample, one key a page."""
+"""The command `label`: a person labels the pages of a sample, with one key per page."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def label(
 
 
 def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: bool) -> tuple[str, int]:
-    """Take answers until there are no more. Returns why the keys do not fit the pages, and the signal that ended it."""
+    """Ask for answers until there are no more. Returns why the keys do not fit the pages, and the ending signal."""
     if answers is not None or not sys.stdin.isatty():
         return _from_keys(session, answers), 0
     screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
@@ -133,7 +133,7 @@ _MOVES: dict[str, Callable[[int], int]] = {
 
 
 def _from_keys(session: Session, answers: Path | None) -> str:
-    """Press the keys of a file. "", or which keys found no page. Raises UsageError for what is no key."""
+    """Press the keys of a file. Returns "", or the keys without a page. Raises UsageError for an unknown key."""
     for place, key in _keys(answers):
         if key == _QUIT:
             break
@@ -168,7 +168,7 @@ def _operator(name: str) -> str:
 
 
 def _put_summary(session: Session, out: Path, *, changes: bool) -> None:
-    """The progress; with `changes` also the results of the runs, which would bias labels that are still to come."""
+    """The progress; with `changes` also the results of the runs, which would bias later labels."""
     of, labelled = len(session.pages), session.labelled
     left = "" if labelled == of else f"; {of - labelled} left: the same command resumes"
     put(f"{labelled} of {counted(of, 'page')} labelled in {one_line(out)}{left}")

@@ -1,4 +1,4 @@
-"""The command `review`: draws a random sample of sites to label; the share then rests on the labels."""
+"""The command `review`: draws a random sample of sites to label, for a share from labels."""
 
 from __future__ import annotations
 

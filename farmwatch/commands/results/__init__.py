@@ -1,1 +1,1 @@
-"""Commands that show what the log holds."""
+"""Commands that show the content of the log."""

@@ -22,7 +22,7 @@ from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
 
-_OVERVIEW = 10  # lines of each list, where no --limit is given
+_OVERVIEW = 10  # lines of each list without --limit
 
 
 def frontier(
@@ -144,13 +144,13 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _meaning(reason: str) -> tuple[str, str]:
-    """The meaning of a reason, and what ends it."""
+    """The meaning of a reason, and how it ends."""
     meaning = meaning_of_reason(reason)
     return meaning.text, meaning.passes or "nothing"
 
 
 def _say_cut(shown: int, found: int, noun: str) -> None:
-    """A list that was cut says so on stderr, JSON or not."""
+    """Report a cut list on stderr, with JSON or without."""
     if shown < found:
         message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from crawler.sources.queries import query_file
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
@@ -29,7 +30,13 @@ _LITE_TEXTS_PER_S = 2_287.0  # one core: docs/reference/benchmarks.md
 
 
 def plan(
-    queries: Annotated[Path, Parameter(help="File with queries: one a line, or CSV and JSONL with a column query.")],
+    queries: Annotated[
+        Path,
+        Parameter(
+            help="File with queries: one a line, or CSV and JSONL with a column query; or how-to, the list that ships"
+            " with farmwatch."
+        ),
+    ],
     /,
     *,
     half_width: Annotated[
@@ -44,8 +51,8 @@ def plan(
 ) -> int:
     """Plan a measurement: the sites, requests, days, disk and GPU hours for an interval of a wanted half width.
 
-    From the figures of the log, where 100 of its sites have pages; else from figures that were measured elsewhere. They
-    are printed with the plan. Nothing is asked or written.
+    From the figures of the log, where 100 of its sites have pages; else from assumptions. They are printed with the
+    plan and their sources. Nothing is asked or written.
 
     Exit code 1 when the queries bring too few sites, or no number of sites would do.
     """
@@ -55,7 +62,7 @@ def plan(
         raise UsageError(f"--half-width {wanted:g}: give a number above 0 and below 0.5, such as 0.05")
     if texts_per_s is not None and not texts_per_s > 0:
         raise UsageError(f"--texts-per-s {texts_per_s:g}: give a number above 0")
-    found, skipped = queries_of(queries)
+    found, skipped = queries_of(query_file(queries))
     figures, needed = _figures(config, wanted)
     known = figures.sites > 0
     per_s = texts_per_s if config.score.uses_pair else _LITE_TEXTS_PER_S
@@ -115,16 +122,19 @@ def _lines(sized: Sizing, config: Config) -> Iterator[str]:
     yield f"time       {lasting((sized.days or 0) * 86_400)} at least, for the crawl"
     yield f"disk       {size(sized.disk_bytes)}, before retention"
     yield f"device     {_device(sized, config)}"
-    own = f"Measured on the {figures.sites:,} sites of this log" if figures.sites else "Assumed, measured elsewhere"
+    brought = f"{figures.classifiable:.0%} of sites get a verdict, {figures.sites_a_query:.1f} new sites a query"
+    pages = f"{figures.pages:.1f} pages and {figures.texts:.1f} scored texts a site"
+    disk = f"{figures.page_bytes / 1000:.0f} kB a page"
+    if figures.sites:
+        yield f"Measured on the {figures.sites:,} sites of this log: {brought}, {pages}, {disk}."
+    else:
+        yield (
+            f"Measured elsewhere: {pages} (docs/explanation/sites.md), {disk} (docs/how-to/deploy.md). Pages that the"
+            f" ruleset drops come on top. From {LEAST_SITES} visited sites on, the log's own figures count."
+        )
+    supposed = "" if figures.sites else f"{brought}, "
     yield (
-        f"{own}: {figures.classifiable:.0%} of sites get a verdict, {figures.pages:.1f} pages and"
-        f" {figures.texts:.1f} scored texts a site, {figures.page_bytes / 1000:.0f} kB a page,"
-        f" {figures.sites_a_query:.1f} sites a query."
-    )
-    if not figures.sites:
-        yield f"Dropped pages, and sites that several queries name, come on top, until {LEAST_SITES} sites are visited."
-    yield (
-        f"Supposed: {REQUEST_S:g} s a request, {config.crawl.max_in_flight} at once (crawl.max_in_flight),"
+        f"Supposed: {supposed}{REQUEST_S:g} s a request, {config.crawl.max_in_flight} at once (crawl.max_in_flight),"
         f" {config.crawl.delay_s:g} s between two requests to a host (crawl.delay_s); hosts of one domain or address"
         " take longer."
     )
@@ -133,7 +143,8 @@ def _lines(sized: Sizing, config: Config) -> Iterator[str]:
 def _device(sized: Sizing, config: Config) -> str:
     texts = counted(sized.texts or 0, "text")
     if not config.score.uses_pair:
-        return f"no GPU; lite-ngram reads {texts} in {lasting((sized.device_hours or 0) * 3600)} on one core"
+        spent = lasting((sized.device_hours or 0) * 3600)
+        return f"no GPU; lite-ngram reads {texts} in {spent} on one core (docs/reference/benchmarks.md)"
     if sized.device_hours is None:
         return f"unknown for {texts}: measure your GPU (`make gpu`) and give --texts-per-s"
     return f"{sized.device_hours:,.1f} GPU hours for {texts}"

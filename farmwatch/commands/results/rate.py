@@ -1,4 +1,4 @@
-"""The command `rate`: the share now, split and cut as requested, or its history. Read-only."""
+"""The command `rate`: the present share, split and cut on request, or its history. Read-only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
 _LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --from
-_JUDGED_ONLY = "judged share only"  # method of a point of before the direct estimate
+_JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -128,7 +128,7 @@ def rate(
 
 
 def _put_line(line: RateLine, *, verbose: bool) -> None:
-    """The share, its weightiest remark, who was not judged, the judged share, the versions; `verbose`: everything."""
+    """Print the share, its main remark, unjudged sites, the judged share and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "LLM: " if line.share is not None else ""
     share, *remarks = line.text.split("; ")
@@ -154,7 +154,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
 
 
 def _not_judged(line: RateLine, *, verbose: bool) -> str:
-    """Sites without a scored article, which are not part of the share, and why: all reasons, or as many as fit."""
+    """Sites without a scored article, which the share leaves out, with the reasons: all, or as many as fit."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
     why = [f"{sites:,} {reason}" for reason, sites in line.not_judged.items()]
@@ -166,7 +166,7 @@ def _not_judged(line: RateLine, *, verbose: bool) -> str:
 
 
 def _warn_unscored(found: Counts, run: str) -> None:
-    """Articles that are part of no verdict yet; the rate changes when their scores come."""
+    """Articles without a score, which change the rate when their scores arrive."""
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""
@@ -233,7 +233,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
 
 
 def _point_fields(point: RatePoint) -> dict[str, Any]:
-    """The fields of a point under the names that `rate --json` has."""
+    """The fields of a point under the names of `rate --json`."""
     fields = msgspec.to_builtins(msgspec.structs.asdict(point))
     for name in ("v", "site", "answer"):
         del fields[name]

@@ -81,7 +81,7 @@ def evaluate_rulesets(
 def _labelled(
     labels: Path, source: list[str], common: Common, jobs: int
 ) -> Iterator[tuple[LabelledPages | LabelledFetches, Callable[[Advance], Iterator[LabelledPage]]]]:
-    """The labelled pages of a folder or a file, and how to go through them with their features."""
+    """The labelled pages of a folder or a file, and an iterator over them with their features."""
     config = common.load().config
     if not labels.is_file() and str(labels) not in STDIN:
         pages = LabelledPages(labels, source)

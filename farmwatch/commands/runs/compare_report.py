@@ -88,7 +88,7 @@ def _changes(found: Comparison) -> None:
 
 
 def _mark(found: Comparison) -> str:
-    """The mark of differences that have other causes than the rules."""
+    """The mark of differences with other causes than the rules."""
     return " *" if found.other_windows else ""
 
 

@@ -97,7 +97,7 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
 
 
 def _warn_differences(log: Log, config: Config) -> None:
-    """Warn where the configuration differs from the live run."""
+    """Warn of differences between the configuration and the live run."""
     live, control = find_rules(log, config), Control(log)
     try:
         for difference in differences(live, config, control):

@@ -1,4 +1,4 @@
-"""The command `replay`: judges stored records by another ruleset or detector, as a run beside the live one."""
+"""The command `replay`: judges stored records under another ruleset or detector, as a run next to the live one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from stream.schema.runs import Run
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
 
-_NICE = 10  # niceness of the process and its children: live goes first
+_NICE = 10  # niceness of the process and its children, so that live goes first
 
 
 def replay(
@@ -123,7 +123,7 @@ def replay(
             ending = process.replay.run()
         line.clear()
         code, lines = _report_ending(log, config, run, ending, signals, json)
-    with suppress(BrokenPipeError):  # the exit code is that of the run, with or without a reader
+    with suppress(BrokenPipeError):  # the exit code is that of the run, even without a reader
         for text in lines:
             if json:
                 put(text)
@@ -233,7 +233,7 @@ def _report_ending(
     code = Exit.PROBLEM if ending in (Ending.REMOVED, Ending.CANCELLED) else Exit.OK
     if ending is Ending.STOPPED and signal.SIGINT in signals:
         code = Exit.INTERRUPTED
-    if ending is Ending.REMOVED or not (as_json or ending is Ending.DONE):  # nothing more is shown
+    if ending is Ending.REMOVED or not (as_json or ending is Ending.DONE):  # no more output
         return code, []
     control = Control(log)
     row = control.runs.get(run.name, run)

@@ -1,8 +1,8 @@
-"""The contenders of the crawlers' benchmark, each for a process of its own.
+"""The contenders of the crawlers' benchmark, each in its own process.
 
-The cost is the CPU time, user and system, of this process with all its threads and children, from when its modules are
-loaded to when its work is done. Every contender fetches 40 pages from each of SITES hosts, 64 requests under way, one
-at a time per host.
+The cost is the CPU time, user and system, of this process with all its threads and children, from loading its modules
+to the end of its work. Every contender fetches 40 pages from each of SITES hosts, 64 requests in flight, one at a time
+per host.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from tests.support.web.crawl_driver import patient_settings
 
 IN_FLIGHT = 64
 PARTITIONS = 4
-LIMIT_S = 600  # for one contender
-_DELAY_S = 0.0005  # nobody waits: what is measured is work
+LIMIT_S = 600  # per contender
+_DELAY_S = 0.0005  # without delays: only work is measured
 
 
 def settings_for(target: str) -> CrawlSettings:
-    """As a user has them, but without waiting, and without the files that the server does not have."""
+    """Settings of a user, but without delays and without the files that the server lacks."""
     return patient_settings(
         target,
         delay_s=_DELAY_S,
@@ -101,7 +101,7 @@ async def fetch_path(target: str, sites: int) -> None:
 
 @contextmanager
 def crawling(folder: Path, target: str, sites: int, metrics: Metrics) -> Iterator[EmbeddedLog]:
-    """CRAWL on an embedded log in a thread, from a hit of each site on; in the end all pages must be there."""
+    """CRAWL on an embedded log in a thread, from one hit per site; at the end all pages must be there."""
     log = EmbeddedLog(folder)
     log.create(all_topics(PARTITIONS, "bench"))
     hits = [make_hit({"url": f"http://site{n}.test/p/0"}) for n in range(sites)]
@@ -136,7 +136,7 @@ def whole_stage(target: str, sites: int) -> dict[str, float]:
 
 
 Work = Callable[[], dict[str, float] | None]
-CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules, and gives the work
+CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules, and returns the work
     "raw aiohttp": lambda target, sites: lambda: asyncio.run(raw(target, sites)),
     "our fetch path": lambda target, sites: lambda: asyncio.run(fetch_path(target, sites)),
     "our whole stage": lambda target, sites: lambda: whole_stage(target, sites),
@@ -148,13 +148,13 @@ CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules,
 
 
 def cpu_s() -> float:
-    """CPU time so far of this process, and of its children that have ended."""
+    """CPU time of this process so far, and of its ended children."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
 def contend(name: str, target: str, sites: int) -> dict[str, float]:
-    """Be the contender, in a process that does nothing else: what it cost."""
+    """Be the contender, in a process that does nothing else; returns its cost."""
     work = CONTENDERS[name](target, sites)
     began = cpu_s()
     cost = work() or {}

@@ -1,7 +1,7 @@
 """The crawler's peers, each set up as its documentation advises for this work: links followed, pages kept as bytes.
 
-Neither waits between requests, logs, or tells anybody anything. What they keep of a page is appended to one file, which
-is the least that keeping can cost. Both are optional (`requirements-bench.lock`), so they are loaded by name.
+They have no delays, logs or telemetry. Kept pages are appended to one file, the cheapest way to keep them. Both are
+optional (`requirements-bench.lock`), and so loaded by name.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def version(peer: str) -> str:
 def scrapy(target: str, sites: int, *, robots: bool = False, frugal: bool = False) -> Callable[[], None]:
     """A Scrapy spider: 64 requests at a time, one per host, every link followed, a pipeline that keeps the pages.
 
-    A frugal one takes links of a site only until it knows as many pages as it wants, as our crawler does; Scrapy's own
-    way is to extract them all and to let its filter drop those that it has seen.
+    A frugal one extracts links of a site only until it knows as many pages as it needs, as our crawler does; Scrapy's
+    own way is to extract all links and to filter known ones.
     """
     framework: Any = importlib.import_module("scrapy")
     running: Any = importlib.import_module("scrapy.crawler")
@@ -82,7 +82,7 @@ def scrapy(target: str, sites: int, *, robots: bool = False, frugal: bool = Fals
 
 
 class KeepingPipeline:
-    """A Scrapy pipeline that appends what it is given to a file."""
+    """A Scrapy pipeline that appends its items to a file."""
 
     def open_spider(self) -> None:
         self._file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the spider
@@ -98,7 +98,7 @@ class KeepingPipeline:
 def crawlee(target: str, sites: int) -> Callable[[], None]:
     """Crawlee's Parsel crawler (its faster parser) with its own HTTP client: 64 tasks, robots.txt, every link followed.
 
-    It knows no limit per host, so a host may see several requests at once here.
+    It has no limit per host, so that a host may see several requests at once.
     """
     logging.disable()
     library: Any = importlib.import_module("crawlee")

@@ -1,7 +1,7 @@
-"""The web that the crawlers are measured on: another process, which costs next to nothing, and counts what it serves.
+"""The web for the crawlers' benchmark: a separate, cheap process that counts the pages it serves.
 
 Every host has the pages /p/0 … /p/39, each with links to all of them, and no robots.txt. The hosts are addresses of
-127.0.0.0/8 on one port, so that whoever crawls them needs no resolver; any name that resolves to `target` does as well.
+127.0.0.0/8 on one port, so that crawlers need no resolver; any name that resolves to `target` works as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COUNTS = "/counts"
 
 
 class Answering(asyncio.Protocol):
-    """One page for every path; requests are small and come whole."""
+    """One page for every path; requests are small and arrive whole."""
 
     missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
@@ -68,7 +68,7 @@ class Server:
         self._process.join()
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Host -> pages served since the last call, and different ones among them."""
+        """Host -> number of pages served since the last call, and of different ones among them."""
         with urllib.request.urlopen(f"http://{self.target}{_COUNTS}") as response:
             return {host: (pages, different) for host, (pages, different) in json.loads(response.read()).items()}
 
@@ -100,7 +100,7 @@ def _host(request: bytes) -> bytes:
 def _serve(ready: Connection, sites: int) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        with socket.socket() as probe:  # a port that is free on one address is, on these, free on all
+        with socket.socket() as probe:  # a port that is free on one of these addresses is free on all
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         hosts = ["127.0.0.1", *(address(site) for site in range(sites))]

@@ -15,7 +15,7 @@ ROOM = 1 << 20
 
 
 def joined(world: World) -> Member:
-    """A member that owns both partitions of a live topic and of one in the background."""
+    """A member that owns both partitions of a live topic and of a background topic."""
     world.topics("live", "later", partitions=2)
     member = world.owner(2, "live", "later", background=["later"])
     return member

@@ -10,7 +10,7 @@ from tests.support.worlds import World, drain, on_embedded, record, settle, valu
 
 
 def ready(world: World, count: int = 3) -> Member:
-    """A member of `in` with a store, that has polled the values 0, 1, … of partition 0; `out` is for outputs."""
+    """A member of `in` with a store that has polled the values 0, 1, … of partition 0; `out` is for outputs."""
     world.topics("in", "out", store="s")
     world.log.append([record("in", 0, "k", str(n)) for n in range(count)])
     member = world.join("in", store="s")
@@ -52,7 +52,7 @@ def test_a_commit_is_visible_whole(world: World) -> None:
 def test_a_commit_with_a_record_that_is_refused_leaves_nothing(
     world: World, bad: Output, error: type[Exception]
 ) -> None:
-    """No output, offset or state is visible, and a right commit follows."""
+    """No output, offset or state of a refused commit is visible, and a valid commit follows."""
     member = ready(world)
     good = all_of(world, 2)
     with pytest.raises(error):
@@ -76,7 +76,7 @@ def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
         zombie.commit(all_of(world, 3))
     assert visible(world) == (0, None, 0)
     assert values(drain(heir, 3)) == ["0", "1", "2"]
-    end = world.log.end("in")[0]  # a member moves an offset on past transaction markers, so that 3 may become 4
+    end = world.log.end("in")[0]  # the committed offset moves past transaction markers, so that 3 may become 4
     heir.commit(all_of(world, end))
     with pytest.raises(Fenced):
         zombie.commit(Commit([record("out", 0, "k", "names no partition")]))
@@ -85,7 +85,7 @@ def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
 
 @on_embedded
 def test_a_member_whose_lease_expired_is_fenced(world: World) -> None:
-    """A silent member's partitions go to another after the lease; its commit raises Fenced, later polls win others."""
+    """A silent member loses its partitions after the lease; its commit raises Fenced, and later polls win others."""
     silent = ready(world)
     world.clock.turn(30_000)
     other = world.join("in", name="other", store="s", log=world.again())
@@ -100,7 +100,7 @@ def test_a_member_whose_lease_expired_is_fenced(world: World) -> None:
 
 
 def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None:
-    """Offsets or state of a foreign partition raise Fenced; its state cannot be read."""
+    """Offsets or state of a partition without ownership raise Fenced; its state cannot be read."""
     first = ready(world)
     second = world.join("in", name="second", store="s", log=world.again())
     settle([first, second], 2)
@@ -115,7 +115,7 @@ def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None
 
 
 def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
-    """After rewind the records after the committed offset come again; from the start without a commit."""
+    """After rewind, records after the committed offset are read again; without a commit, all of them."""
     member = ready(world)
     member.rewind()
     messages = drain(member, 3)
@@ -125,7 +125,7 @@ def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
 
 
 def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
-    """A member that joins after another has closed continues at the committed offset; another group reads all."""
+    """A member that joins after another has closed resumes at the committed offset; another group reads all."""
     member = ready(world)
     found = list(world.log.read("in", 0))
     member.commit(Commit(offsets={At("in", 0): found[1].offset + 1}))
@@ -135,7 +135,7 @@ def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
 
 
 def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
-    """poll gives at most max_records, keeps to max_bytes, and gives one record even above max_bytes."""
+    """poll returns at most max_records and max_bytes, but one record even above max_bytes."""
     world.topics("in")
     world.log.append([record("in", n % 2, "k", b"x" * 4000) for n in range(12)])
     member = world.owner(2, "in")
@@ -164,7 +164,7 @@ def test_poll_takes_turns_between_partitions_and_topics(world: World) -> None:
 
 
 def test_paused_partitions_are_held_back(world: World) -> None:
-    """While paused, poll gives nothing of these partitions; after resume, all of it, in order."""
+    """poll returns no records of paused partitions; after resume, it returns all of them in order."""
     world.topics("in")
     world.log.append([record("in", p, "k", f"{p}.{n}") for n in range(3) for p in range(2)])
     member = world.owner(2, "in")

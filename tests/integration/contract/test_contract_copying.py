@@ -1,4 +1,4 @@
-"""The contract of all logs: what `farmwatch copy` needs beyond stages, on either log."""
+"""The contract of all logs: the operations that only `farmwatch copy` needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.worlds import World, record, values
 
 
 def test_append_returns_the_offsets(world: World) -> None:
-    """One per record, in their order, of small and large ones in two partitions."""
+    """append returns one offset per record, in order, for small and large records in two partitions."""
     world.topics("a")
     world.log.append([record("a", 0, "k", "before")])
     offsets = world.log.append([record("a", n % 2, "k", f"{n}" * (1 + 4000 * (n % 3))) for n in range(5)])
@@ -21,7 +21,10 @@ def test_append_returns_the_offsets(world: World) -> None:
 
 
 def test_truncate_removes_what_is_below(world: World) -> None:
-    """Small and large records go, others stay at their offsets; a group that had not read them learns of it."""
+    """truncate removes small and large records.
+
+    Others keep their offsets, and a group with unread ones gets a report.
+    """
     world.topics("a")
     offsets = world.log.append([record("a", 0, "k", f"{n}" * 3000) for n in range(4)])
     world.log.truncate("a", [offsets[2], 0])
@@ -34,7 +37,7 @@ def test_truncate_removes_what_is_below(world: World) -> None:
 
 
 def test_groups_are_listed(world: World) -> None:
-    """Groups that committed or were set, without those that were removed."""
+    """Groups that committed or were set are listed, and removed groups are not."""
     world.topics("a", store="s")
     member = world.owner(2, "a", group="worked")
     member.commit(Commit(offsets={At("a", 0): 0}))
@@ -44,7 +47,7 @@ def test_groups_are_listed(world: World) -> None:
 
 
 def test_state_is_loaded_and_dumped(world: World) -> None:
-    """With due times, page by page, in key order; a later member works with it."""
+    """State is loaded and dumped with due times, page by page, in key order; a later member uses it."""
     world.topics("a", store="s")
     changes = [StateChange(f"{n:04}".encode(), b"v" * (n % 7), n if n % 2 else None) for n in range(450)]
     world.log.load_state("s", 1, changes[:300])

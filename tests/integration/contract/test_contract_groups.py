@@ -68,7 +68,7 @@ def test_shares_are_sticky(world: World) -> None:
 
 
 def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -> None:
-    """Records that another member committed meanwhile do not come again, even if they were polled here before."""
+    """A partition that returns is read from its committed offset, even if it was polled here before."""
     world.topics("in", partitions=2)
     world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
     first = world.owner(2, "in", name="first")
@@ -94,7 +94,7 @@ def test_topics_of_a_group_are_owned_together(world: World) -> None:
     found: list[set[tuple[str, int]]] = [set(), set()]
 
     def all_there() -> bool:
-        for member, places in zip(members, found, strict=True):  # all are polled: one that is not may be left out
+        for member, places in zip(members, found, strict=True):  # every member polls: one that does not may be excluded
             places |= {(message.topic, message.partition) for message in member.poll(0.2, 100, 1 << 24)}
         return len(found[0]) + len(found[1]) >= 8
 
@@ -105,7 +105,7 @@ def test_topics_of_a_group_are_owned_together(world: World) -> None:
 
 
 def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
-    """A crashed process that joins under its old name gets its partitions without a wait, and no others move."""
+    """A crashed process that joins under its old name gets its partitions at once, and no others move."""
     world.topics("in", partitions=4)
     log = world.again()
     crashing = world.join("in", name="crashing", log=log)
@@ -126,7 +126,7 @@ def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
 @on_embedded
 @pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
 def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
-    """Its lease ends soon after the clock is right: then offsets may be set, and another takes over."""
+    """The lease of a dead member ends soon after the clock is corrected: offsets may be set, and another takes over."""
     world.topics("in")
     world.log.append([record("in", p, "k", "v") for p in range(2)])
     world.clock.turn(wrong_ms)
@@ -140,7 +140,7 @@ def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wron
 
 
 def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> None:
-    """The clock goes back a year under living members: they share all partitions again, and lose no record."""
+    """If the clock goes back a year, living members share all partitions again, and lose no record."""
     world.topics("in")
     members = [world.join("in", name=name, log=world.again()) for name in "ab"]
     settle(members, 2)

@@ -1,8 +1,7 @@
 """A random history of two members, appends, commits, rewinds, crashes and restarts, against a simple model.
 
-Each member copies `in` to `out`, numbering the records of a key by a count that it keeps in state. Whatever happens
-between, in the end `out` must hold every record of a key exactly once, in order and numbered 1, 2, 3, …, and state and
-offsets must agree with it: exactly once, seen from outside.
+Each member copies `in` to `out`, numbering the records of a key by a count in its state. At the end `out` must hold
+every record of a key exactly once, in order and numbered 1, 2, 3, …, and state and offsets must agree.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @rule()
         def lease_runs_out(self) -> None:
-            """All were silent for longer than the lease; the first to poll wins."""
+            """All members are silent for longer than the lease; the first to poll wins."""
             self.world.clock.turn(61_000)
 
         @invariant()
@@ -142,7 +141,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
                 self._check_prefix()
 
         def _guarded(self, name: str, action: Any) -> None:
-            """A member that another of its name has fenced stays out."""
+            """A member that is fenced by another of its name stays out."""
             try:
                 action(self.workers[name])
             except Fenced:

@@ -30,7 +30,7 @@ def write_all(world: World) -> Member:
 
 
 def test_a_removed_topic_is_gone_for_every_process(world: World) -> None:
-    """No process lists, reads, joins or appends to it any more, not even one that used it before; others stay."""
+    """No process lists, reads, joins or appends to a removed topic, even if it used it before; other topics stay."""
     world.topics("a", "kept")
     other = world.again()
     other.append([record("a", 0, "k", "v"), record("kept", 0, "k", "v")])
@@ -47,7 +47,7 @@ def test_a_removed_topic_is_gone_for_every_process(world: World) -> None:
 
 
 def test_a_topic_made_again_begins_anew(world: World) -> None:
-    """It begins at offset 0 with its new records only, also for a process that used the old one."""
+    """A new topic under the old name begins at offset 0, also for a process that used the old one."""
     world.topics("b", "a")
     other = world.again()
     other.append([record("a", 0, "k", f"old {n}") for n in range(3)])
@@ -64,7 +64,7 @@ def test_a_topic_made_again_begins_anew(world: World) -> None:
 
 
 def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
-    """A process that wrote to the old one meets an error of the contract at most, and then the new one."""
+    """A process that wrote to the old topic gets at most one contract error, and then the new topic."""
     world.topics("a", partitions=1)
     other = world.again()
     other.append([record("a", 0, "k", "old")])
@@ -110,9 +110,9 @@ def test_a_member_of_a_removed_topic_reads_nothing_of_it(world: World) -> None:
 
 
 def test_a_removed_group_and_store_begin_anew(world: World) -> None:
-    """Offsets and state are gone: a member that joins under the same names reads all and finds no key.
+    """Offsets and state are removed: a member under the same names reads all and finds no key.
 
-    What sizes() told of topics and state was freed.
+    The bytes that sizes() had for topics and state are freed.
     """
     write_all(world)
     held = world.log.sizes(["out", "state.s"])
@@ -129,7 +129,7 @@ def test_a_removed_group_and_store_begin_anew(world: World) -> None:
 
 
 def test_a_group_with_live_members_is_not_removed(world: World) -> None:
-    """StreamError naming the member; topics, offsets and state are as they were. After close it goes."""
+    """A live member is a StreamError with its name, and nothing changes; after it closes, the group can be removed."""
     write_all(world)
     member = world.owner(2, "in", name="judge.1@host", store="s", log=world.again())
     with pytest.raises(StreamError, match=r"judge\.1@host"):
@@ -143,7 +143,7 @@ def test_a_group_with_live_members_is_not_removed(world: World) -> None:
 
 
 def test_missing_ones_are_passed_over(world: World) -> None:
-    """Removing a missing topic, or one twice, frees nothing and does not raise."""
+    """Removing a missing topic, or removing one twice, frees nothing and does not raise."""
     world.topics("a")
     assert world.log.remove() == 0
     assert world.log.remove(["nowhere"], ["nobody"], ["nothing"]) == 0
@@ -152,7 +152,7 @@ def test_missing_ones_are_passed_over(world: World) -> None:
 
 
 def test_a_store_beside_the_removed_one_stays(world: World) -> None:
-    """State of another store with the same beginning of its name is kept."""
+    """State of another store whose name has the same prefix is kept."""
     world.topics("in", store="s")
     world.topics("state.s.run", cleanup=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):
@@ -164,7 +164,7 @@ def test_a_store_beside_the_removed_one_stays(world: World) -> None:
 
 
 def test_members_are_listed_by_name(world: World) -> None:
-    """members() of another process gives the names of the members, with any characters; none after close."""
+    """members() returns the members' names in another process, with any characters; after close, none."""
     world.topics("in")
     assert world.log.members("g") == []
     names = ["judge_2.näme", "judge.1@host"]
@@ -179,7 +179,7 @@ def test_members_are_listed_by_name(world: World) -> None:
 
 
 def test_sizes_of_topics(world: World) -> None:
-    """Records and bytes of each topic that exists, as another process sees them too; the missing one is left out."""
+    """sizes() returns records and bytes of each existing topic, also in another process, and omits a missing one."""
     world.topics("a", "empty")
     world.log.append([record("a", n % 2, "k", bytes(range(250)) * 40) for n in range(4)])
     for log in (world.log, world.again()):
@@ -194,7 +194,7 @@ def test_sizes_of_topics(world: World) -> None:
 
 
 def test_a_changelog_stands_for_its_store(world: World) -> None:
-    """sizes() of "state.<store>" gives the size of the store's state."""
+    """sizes() of "state.<store>" returns the size of the store's state."""
     write_all(world)
     size = world.log.sizes(["state.s"])["state.s"]
     if world.embedded:
@@ -206,7 +206,7 @@ def test_a_changelog_stands_for_its_store(world: World) -> None:
 
 @on_embedded
 def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
-    """A member that paused while its group was removed and joined again under its name commits nothing."""
+    """A member that paused while its group was removed and joined again cannot commit."""
     world.topics("in", "out", store="s")
     stopped = world.owner(2, "in", store="s", log=world.again())
     world.clock.turn(LEASE_MS + 1)

@@ -31,7 +31,10 @@ def test_old_records_are_removed(world: World) -> None:
 
 
 def test_a_partition_is_held_to_its_bytes(world: World) -> None:
-    """The oldest records of a partition go until it is within retention_bytes; other partitions keep theirs."""
+    """The oldest records of a partition are removed until it is within retention_bytes.
+
+    Other partitions do not change.
+    """
     world.topics("a", retention_bytes=35_000)
     world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
     world.log.append([record("a", 1, "k", "small")])
@@ -60,7 +63,7 @@ def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
     world.log.expire(world.clock.now_ms)
     world.log.append([record("a", 0, key, value) for key, value in [("y", "4"), ("x", "5")]])
-    freed = world.log.expire(world.clock.now_ms, {"a": [1, 0]})  # what is needed does not keep what is superseded
+    freed = world.log.expire(world.clock.now_ms, {"a": [1, 0]})  # needed offsets do not keep superseded records
     assert freed >= 10_000
     found = [(3, b"3"), (4, b"4"), (5, b"5")]
     assert [(m.offset, m.value) for m in world.again().read("a", 0)] == found
@@ -70,9 +73,9 @@ def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
 
 
 def test_what_is_needed_stays(world: World) -> None:
-    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go.
+    """Records from the needed offset of a partition on stay, however old or many; earlier ones are removed.
 
-    A call that does not name the topic, or a later offset, applies its own rules again.
+    A call without the topic, or with a later offset, applies the usual rules again.
     """
     world.topics("old", "other", retention_ms=DAY_MS)
     world.topics("many", retention_bytes=15_000)
@@ -94,7 +97,7 @@ def test_what_is_needed_stays(world: World) -> None:
 
 
 def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
-    """A topic that would lose more by age than `most` keeps it all, and TooMuchExpired names it; the others shrink."""
+    """A topic that would lose more by age than `most` keeps everything, and TooMuchExpired names it; others shrink."""
     world.topics("a", "b", retention_ms=DAY_MS)
     world.topics("newest", partitions=1, cleanup=CleanupPolicy.COMPACT)
     world.topics("capped", partitions=1, retention_ms=DAY_MS, retention_bytes=15_000)
@@ -108,14 +111,14 @@ def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
     assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [0, 0])
     assert values(world.log.read("newest", 0)) == ["2"]
     assert [int(v) for v in values(world.log.read("capped", 0))] == [3]
-    world.log.expire(world.clock.now_ms, {"b": [2, 0], "capped": [0]}, most=0.5)  # what is needed does not go
+    world.log.expire(world.clock.now_ms, {"b": [2, 0], "capped": [0]}, most=0.5)  # needed records are not removed
     assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [2, 0])
     world.log.expire(world.clock.now_ms)
     assert world.log.beginning("b") == [2, 2]
 
 
 def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) -> None:
-    """A record dated a year ahead expires together with the next old record after it, not before."""
+    """A record dated a year ahead expires with the next old record after it, not before."""
     world.topics("a", retention_ms=DAY_MS)
     ahead = world.clock.now_ms + 365 * DAY_MS
     world.log.append([record("a", 0, "k", "ahead", timestamp_ms=ahead) for _ in range(2500)])
@@ -131,7 +134,7 @@ def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) ->
 
 
 def test_tombstones_are_removed_later(world: World) -> None:
-    """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
+    """A tombstone removes its key at once, and is removed itself a day later, so that readers see it."""
     world.topics("a", cleanup=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
     world.log.expire(world.clock.now_ms)

@@ -1,4 +1,4 @@
-"""The contract of all logs: keyed state of a partition, ordered, with a due index, that survives local files."""
+"""The contract of all logs: keyed state of a partition, ordered, with a due index, that survives a loss of files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def joined(world: World) -> Member:
 
 
 def test_keys_are_scanned_in_order_of_bytes(world: World) -> None:
-    """scan gives the keys of a prefix in byte order, at most limit, behind `after`; other prefixes stay out."""
+    """scan returns the keys of a prefix in byte order after `after`, at most limit."""
     member = joined(world)
     keys = [b"a", b"a\x00", b"a\xff", b"a\xff\xff", b"b", b"", b"\xff", b"\xff\xff"]
     member.commit(Commit(state={0: [StateChange(key, b"v" + key) for key in keys]}))
@@ -34,7 +34,7 @@ def test_keys_are_scanned_in_order_of_bytes(world: World) -> None:
 
 
 def test_due_keys_come_oldest_first(world: World) -> None:
-    """due gives keys up to now, by time then key, at most limit; keys without a time stay out."""
+    """due returns keys up to now, by time then key, at most limit; keys without a time are left out."""
     member = joined(world)
     due = {b"c": 5, b"a": 5, b"b": 3, b"later": 100, b"never": None, b"past": -7}
     member.commit(Commit(state={1: [StateChange(key, b"v", at) for key, at in due.items()]}))
@@ -46,7 +46,7 @@ def test_due_keys_come_oldest_first(world: World) -> None:
         Commit(state={1: [StateChange(b"past", b"v", 200), StateChange(b"b", b"v"), StateChange(b"a", None)]})
     )
     assert [key for key, _, _ in state.due(1000, 9)] == [b"c", b"later", b"past"]
-    assert (state.next_due(), len(state.scan(b"", 99))) == (5, 5)  # as committed, though it was read before
+    assert (state.next_due(), len(state.scan(b"", 99))) == (5, 5)  # the committed value, although it was read before
     assert state.get(b"b") == b"v"
 
 
@@ -66,7 +66,7 @@ def test_changes_apply_in_order(world: World) -> None:
 
 
 def test_partitions_have_states_of_their_own(world: World) -> None:
-    """The same key in two partitions holds two values; a store of another name is empty."""
+    """The same key in two partitions holds two values; a store with another name is empty."""
     member = joined(world)
     world.topics(store="other")
     member.commit(Commit(state={0: [StateChange(b"k", b"0")], 1: [StateChange(b"k", b"1", 3)]}))
@@ -91,7 +91,7 @@ def test_state_is_read_from_outside_as_it_stood(world: World) -> None:
 
 
 def test_state_comes_back_after_a_loss_of_local_files(world: World) -> None:
-    """A process without local files that joins sees all committed state: values, deletions, due times, large ones."""
+    """A process without local files restores all committed state: values, deletions, due times, large values."""
     member = joined(world)
     large = bytes(range(256)) * 400
     for n in range(10):
@@ -107,7 +107,7 @@ def test_state_comes_back_after_a_loss_of_local_files(world: World) -> None:
 
 
 def test_state_goes_with_its_partition(world: World) -> None:
-    """The member that wins a partition sees the state that its former owner committed."""
+    """The new owner of a partition sees the state that the former owner committed."""
     first = joined(world)
     first.commit(Commit(state={p: [StateChange(b"owner", b"first", p)] for p in range(2)}))
     second = world.join("in", store="s", name="second", log=world.again())

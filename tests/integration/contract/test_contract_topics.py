@@ -1,4 +1,4 @@
-"""The contract of all logs, outside of groups: topics, appending, reading."""
+"""The contract of all logs, without groups: topics, appends, reads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.worlds import NOON, World, drain, record, values
 
 
 def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> None:
-    """A process that used topics before finds one that another process makes: it reads, writes, joins.
+    """A running process can read, write and join a topic that another process creates.
 
-    Making a topic again changes nothing.
+    Creating a topic again changes nothing.
     """
     world.topics("a")
     other = world.again()
@@ -35,7 +35,7 @@ def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> No
 
 
 def test_limits_change_only_when_they_are_set(world: World) -> None:
-    """Making a topic again keeps its limits; `set_limits` replaces those of one topic, and of no other."""
+    """Creating a topic again keeps its limits; `set_limits` replaces those of one topic only."""
     day, week = 86_400_000, 7 * 86_400_000
     world.log.create([Topic("a", 2, retention_ms=day, retention_bytes=1 << 30), Topic("b", 1, retention_ms=day)])
     world.topics("newest", cleanup=CleanupPolicy.COMPACT)
@@ -72,7 +72,7 @@ def test_unknown_topics_are_named(world: World) -> None:
 
 
 def test_a_record_is_read_as_it_was_appended(world: World) -> None:
-    """Key, value, headers, timestamp and place of a record survive, also those of an empty value and a tombstone."""
+    """Key, value, headers, timestamp and place of a record are kept, also for an empty value and a tombstone."""
     world.topics("a")
     headers = {"run": "live", "traceparent": "00-ü"}
     world.log.append(
@@ -99,7 +99,7 @@ def test_a_record_without_a_timestamp_gets_the_clocks(world: World) -> None:
 
 
 def test_reading_takes_a_range_of_offsets(world: World) -> None:
-    """read(start, stop) gives start <= offset < stop; offsets rise; the default ends at the end of the log."""
+    """read(start, stop) gives start <= offset < stop in order; by default it stops at the end of the log."""
     world.topics("a")
     world.log.append([record("a", 0, "k", str(n)) for n in range(10)])
     end = world.log.end("a")
@@ -127,7 +127,7 @@ def test_reading_ends_where_the_log_ended_at_the_call(world: World) -> None:
 
 
 def test_records_up_to_the_cap_pass(world: World) -> None:
-    """A value of exactly the cap is read whole, beside small ones."""
+    """A value of exactly the cap is read whole, next to small ones."""
     world.topics("a")
     body = bytes(range(256)) * (RECORD_CAP_BYTES // 256)
     world.log.append([record("a", 0, "k", "small"), record("a", 0, "k", body), record("a", 0, "k", "small")])
@@ -143,7 +143,7 @@ def test_records_up_to_the_cap_pass(world: World) -> None:
 def test_an_append_with_a_record_that_is_refused_leaves_nothing(
     world: World, bad: Output, error: type[Exception]
 ) -> None:
-    """One record above the cap, or of a partition that the topic does not have: nothing of the append is visible."""
+    """One record above the cap, or for a missing partition, refuses the whole append."""
     world.topics("a")
     with pytest.raises(error):
         world.log.append([record("a", 0, "k"), bad])
@@ -151,9 +151,9 @@ def test_an_append_with_a_record_that_is_refused_leaves_nothing(
 
 
 def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None:
-    """Four threads, two of them with a log of their own as other processes have, append a key each, two to a partition.
+    """Four threads, two with their own log, append a key each, two per partition.
 
-    Each key's records are read in its order, none is lost.
+    Each key's records are read in order, and none is lost.
     """
     world.topics("a")
     logs = [world.log, world.again(), world.again(), world.log]
@@ -177,7 +177,7 @@ def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None
 
 
 def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
-    """offset_at gives the first record at or after a time, per partition, and the end where there is none."""
+    """offset_at gives the first record at or after a time, per partition, or the end."""
     world.topics("a")
     world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + 10 * n) for n in range(5)])
     at, empty = world.log.offset_at("a", NOON + 15)
@@ -189,10 +189,10 @@ def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
 
 
 def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
-    """Timestamps that go up and down, asked for while records come and go: always the first one that is not before.
+    """With timestamps that go up and down, during appends and removals, offset_at gives the first one not before.
 
-    On Kafka the markers of transactions count too, with the time of the broker, so the answer may be the offset of one
-    that comes before it.
+    On Kafka, transaction markers count too, with the broker's time, so that the answer may be the offset of a preceding
+    marker.
     """
     retention_ms = 10**9 if world.embedded else None
     world.log.create([Topic("a", 1, retention_ms=retention_ms)])
@@ -218,7 +218,7 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
 
 
 def test_a_group_begins_where_it_was_set_to(world: World) -> None:
-    """Offsets set before anyone joined: the group begins there, on every topic and partition, in any process."""
+    """A group begins at the offsets that were set before it was joined, on every partition, in any process."""
     world.topics("in", "side")
     world.log.append([record(topic, p, "k", str(n)) for topic in ("in", "side") for p in range(2) for n in range(4)])
     at = world.log.offset_at("in", 0)
@@ -237,7 +237,7 @@ def test_a_group_begins_where_it_was_set_to(world: World) -> None:
 
 
 def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
-    """A group set to the end of an empty topic and of one with records has no lag, and reads only new records."""
+    """A group set to the end, of an empty topic and of one with records, has no lag, and reads only new records."""
     world.topics("in")
     world.log.append([record("in", 0, "k", "old")])
     world.log.reset("g", "in", world.log.end("in"))
@@ -248,7 +248,7 @@ def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
 
 
 def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None:
-    """With a living member reset raises StreamError and changes nothing; after it has left, the group starts again."""
+    """With a living member, reset raises StreamError and changes nothing; after it has left, the group starts again."""
     world.topics("in")
     world.log.append([record("in", 0, "k", str(n)) for n in range(3)])
     member = world.join("in", log=world.again())
@@ -266,7 +266,7 @@ def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None
 
 
 def test_renewing_offsets_changes_none(world: World) -> None:
-    """Offsets of an idle group are the same after it; where logs forget offsets one without begins with the topic."""
+    """Renewing keeps the offsets of an idle group; if the log forgets offsets, a group without them reads all."""
     world.topics("in", "side", "unread")
     world.log.append([record("in", p, "k", str(n)) for p in range(2) for n in range(3)])
     member = world.join("in", "side")
@@ -299,7 +299,7 @@ def test_several_partitions_are_read_at_once(world: World) -> None:
 
 
 def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
-    """Another number raises StreamError and removes nothing; a topic that is missing is passed over.
+    """A wrong number of needed offsets raises StreamError and removes nothing; a missing topic is skipped.
 
     Young records stay without a need, and nothing is freed.
     """

@@ -1,4 +1,4 @@
-"""The contract of all logs: records that expired unread are reported; nothing is skipped in silence."""
+"""The contract of all logs: records that expired unread are reported, never skipped silently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST = At("a", 0)
 
 
 def put(world: World, count: int, partition: int = 0) -> None:
-    """Append records one by one: on Kafka the marker of a transaction follows each."""
+    """Append records one by one: on Kafka, the marker of a transaction follows each."""
     for n in range(count):
         world.log.append([record("a", partition, "k", str(n))])
 
@@ -35,7 +35,7 @@ def spans(messages: Sequence[Message]) -> list[tuple[int, int]]:
 
 @pytest.fixture
 def world(world: World) -> World:
-    """A log with a topic whose old records can be taken away."""
+    """A log with a topic whose old records can be expired."""
     world.topics("a", partitions=1, retention_ms=1)
     return world
 
@@ -75,9 +75,9 @@ def test_it_comes_again_until_it_is_committed(world: World) -> None:
 
 
 def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World) -> None:
-    """The message is at the place of the records: between the read and the kept ones.
+    """Records that expire while a member reads are reported between the read and the kept records.
 
-    The committed offset stays as it was; on the embedded log the lag counts kept records only.
+    The committed offset does not change; on the embedded log the lag counts kept records only.
     """
     put(world, 6)
     at = offsets(world)
@@ -89,7 +89,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World)
     world.lose("a", [at[4]])
     assert world.log.committed("g", "a") == [at[1]]
     assert not world.embedded or member.lag()[FIRST] == world.log.end("a")[0] - at[4]
-    assert member.poll(0.3, 10, 1 << 20) == []  # an expired span of a held partition waits as its records do
+    assert member.poll(0.3, 10, 1 << 20) == []  # an expired span of a paused partition waits as its records do
     member.resume()
     found = read(member, lambda found: len(found) >= 3)
     assert spans(found) == [(at[1], at[4] - at[1])]
@@ -98,7 +98,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World)
 
 
 def test_all_of_a_partition_may_be_gone(world: World) -> None:
-    """Where nothing is kept, the gap is reported all the same, and later records are read."""
+    """If a partition has no records left, the gap is still reported, and later records are read."""
     put(world, 3)
     end = world.log.end("a")[0]
     world.lose("a", [end])
@@ -112,7 +112,7 @@ def test_all_of_a_partition_may_be_gone(world: World) -> None:
 
 
 def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
-    """A group that has read everything loses nothing by retention: transaction markers are not records."""
+    """Records that expire after a group read them are not reported; transaction markers are not records."""
     put(world, 3)
     member = world.join("a")
     found = drain(member, 3)
@@ -124,7 +124,7 @@ def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
 
 
 def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
-    """A reader gets the newer records of compacted keys, without a report about the removed ones."""
+    """A reader of a compacted topic gets the newer records of its keys, without a report about removed ones."""
     world.topics("c", partitions=1, cleanup=CleanupPolicy.COMPACT)
     for n in range(4):
         world.log.append([record("c", 0, "k", str(n))])

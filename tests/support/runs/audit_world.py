@@ -1,4 +1,4 @@
-"""A log of one partition, for audits of lost, doubled and contradicting records."""
+"""A log of one partition, for audits of lost, doubled and contradictory records."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class World:
         return self
 
     def read_all(self) -> None:
-        """Every group has committed the end of its inputs."""
+        """Let every group commit the end of its inputs."""
         for group, topics in READ.items():
             for topic in topics:
                 self.log.reset(group, topic, self.log.end(topic))

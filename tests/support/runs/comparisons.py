@@ -33,7 +33,7 @@ def change(
 
 
 def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
-    """A direct estimate as `rate` has it."""
+    """A direct estimate as in `rate`."""
     text = f"{share:.1%} (95% interval {low:.1%} to {high:.1%}) of {sites:,} sites with scored articles"
     return DirectShare(share=share, low=low, high=high, method=DIRECT, scored_sites=sites, text=text)
 
@@ -68,7 +68,7 @@ def side(run: str, **other: Any) -> Side:
 
 
 def made() -> Comparison:
-    """A stricter ruleset beside the live one."""
+    """A comparison of a stricter ruleset with the live one."""
     counts = RuleChange.__struct_fields__[3:]
     rules = [
         RuleChange(rule=rule, threshold_a=before, threshold_b=after, **dict(zip(counts, (*let, *out), strict=True)))
@@ -191,7 +191,7 @@ def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> F
 
 
 def empty() -> Comparison:
-    """Two runs without records."""
+    """A comparison of two runs without records."""
     zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
     return Comparison(
         at=AT,

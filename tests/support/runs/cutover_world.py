@@ -151,7 +151,7 @@ class CutoverWorld:
 
     @contextmanager
     def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
-        """The roles in threads of this process, drained at the end; their metrics."""
+        """The roles in threads of this process, drained at the end; returns their metrics."""
         metrics = {role: Metrics() for role in roles}
         with roles_at_work(self.config, metrics):
             yield metrics
@@ -197,7 +197,7 @@ class _Shared(MemoryLog):
 
 @contextmanager
 def cutover_world(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A world on the log of that kind: memory, embedded, kafka. Its MEASURE extracts in this process."""
+    """A world on a log of that kind: memory, embedded, kafka. Its MEASURE extracts in this process."""
     extract_here(monkeypatch)
     if kind == "kafka":
         place = [f"kafka:{broker()}", f"log.prefix=c{uuid.uuid4().hex[:8]}.", f"log.state_folder={folder / 'state'}"]

@@ -1,6 +1,6 @@
 """`farmwatch replay` and `cutover` as processes that tests start and kill, at any moment or at a named one.
 
-They are forked from a server that has imported farmwatch, so each starts in a fraction of a second.
+They are forked from a server that has imported farmwatch, so that each starts in a fraction of a second.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class LiveWorld:
         write_scorers(self.log, Scorers(detectors=list(detectors), at=self._score_starts))
 
     def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
-        """Hits and features of these pages, and a heartbeat behind them in each partition."""
+        """Append hits and features of these pages, and then a heartbeat in each partition."""
         outputs = []
         for record in features:
             hit = Hit(id=f"h{record.id}", site=record.site, url=record.url, query_id="q", rank=1 + len(record.id))
@@ -213,7 +213,7 @@ def live_world(
 ) -> LiveWorld:
     """A log (default: in memory) with this many live-judged pages of this many sites, all texts scored.
 
-    `detectors` are those of SCORE, by default both; `rules-5.toml` lies in the folder.
+    `detectors` are those of SCORE, by default both; `rules-5.toml` is in the folder.
     """
     world = LiveWorld(log or MemoryLog(), config_of(f"sqlite:{folder / 'log'}"))
     if detectors:
@@ -235,7 +235,7 @@ class Working:
         **more: Any,
     ) -> None:
         self.heard: list[str] = []
-        self.looks = 0  # at `control`
+        self.looks = 0  # rows of `control`
         self._stop = threading.Event()
         self._ending: Ending | None = None
 
@@ -263,7 +263,7 @@ class Working:
         wait_until(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
 
     def sees_control(self) -> None:
-        """Wait until it has seen the present `control`."""
+        """Wait until the replay has seen the present `control`."""
         before = self.looks
         wait_until(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
 
@@ -273,7 +273,7 @@ class Working:
         return self._ending
 
     def stop(self) -> Ending | None:
-        """End it as a signal does."""
+        """End the replay as a signal does."""
         self._stop.set()
         return self.end()
 
@@ -294,7 +294,7 @@ def run_stage(
 
 
 def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:
-    """Whether a group has read all of these topics; on Kafka markers may stand behind the last record."""
+    """Whether a group has read all of these topics; on Kafka, markers may follow the last record."""
     ranges = {}
     for topic in topics:
         ends = log.end(topic)
@@ -305,7 +305,7 @@ def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:
 
 @contextmanager
 def measuring_otherwise(world: LiveWorld) -> Iterator[None]:
-    """A configuration of another feature epoch, under which the pages of the tests measure the same."""
+    """A configuration with another feature epoch, under which the tests' pages measure the same."""
     before = world.config
     measure = msgspec.structs.replace(before.measure, max_elements=before.measure.max_elements - 1)
     world.config = msgspec.structs.replace(before, measure=measure)
@@ -328,7 +328,7 @@ def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -
 
 
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:
-    """The stand-in detector's flag for a text, by its digest."""
+    """The stand-in detector's score of a text, by its digest."""
     flag = int(request.text_digest[-2:], 16) % 3 == 0
     ids = request.page_id, request.id
     return text_score(request.site, request.text_digest, detector, flag, *ids, score=1.0 if flag else 0.0)

@@ -82,8 +82,8 @@ def put_run(
 ) -> Run:
     """Write a run: its row in `control`, its verdicts on the pages, and rows of its sites.
 
-    Sites given as names with verdicts get their counts from the verdicts, every article scored. `finished` commits
-    the offsets of its groups at the ends of what they read, else none.
+    Sites given as names with verdicts get their counts from the verdicts, with every article scored. `finished` commits
+    the offsets of its groups at the ends of their topics, otherwise none.
     """
     defaults = {"detector": DETECTOR, "epoch": "e1", "state": RunStatus.DONE}
     run = Run(name=name, ruleset=ruleset.name, digest=ruleset.digest, **{**defaults, **row})

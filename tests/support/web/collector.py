@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector on loopback that keeps the spans that it is sent."""
+"""An OpenTelemetry collector on loopback that keeps the spans it receives."""
 
 from __future__ import annotations
 

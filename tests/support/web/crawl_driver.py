@@ -75,7 +75,7 @@ class Committed:
 
 
 class Store:
-    """Data that survives a process: committed state and the pages."""
+    """Data that outlives a process: committed state and the pages."""
 
     def __init__(self, partitions: int = 4) -> None:
         self.states = [Committed() for _ in range(partitions)]
@@ -89,7 +89,7 @@ class Store:
 
 
 def same_on_every_run(pages: Sequence[Page], site: str) -> list[Page]:
-    """A site's pages, in order, without the fields that differ from run to run."""
+    """A site's pages, in order, without fields that differ between runs."""
     return [replace(page, fetched_at=0, first_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
 
 
@@ -102,7 +102,7 @@ class Driver:
         self.store = store
 
     def round(self, records: Sequence[Record] = (), *, commit: bool = True, later_ms: int = 0) -> None:
-        """One batch, as if it came `later_ms`: process, tick, and commit or roll back."""
+        """Run a batch at `later_ms`: process, tick, and commit or roll back."""
         now = time.time_ns() // 1_000_000 + later_ms
         meter = Meter()
         states = [KeyedState(state) for state in self.store.states]
@@ -128,18 +128,18 @@ class Driver:
         return frontier_left(self.store, len(self.store.states)).active == 0  # type: ignore[arg-type]
 
     def run(self, records: Sequence[Record] = (), *, limit_s: float = 20.0) -> list[Page]:
-        """Rounds until the frontier is at rest; returns all pages of the store."""
+        """Run batches until the frontier is at rest; returns all pages of the store."""
         self.round(records)
         self.run_until(lambda: self.at_rest, limit_s=limit_s)
         return self.store.pages
 
     def run_until(self, condition: Callable[[], object], *, limit_s: float = 20.0) -> None:
-        """Rounds until the condition holds; fails after `limit_s`."""
+        """Run batches until the condition holds; fails after `limit_s`."""
         until = time.monotonic() + limit_s
         while not condition():
             assert time.monotonic() < until, "the crawl did not get there in time"
             self.round()
-            time.sleep(min(self.stage.poll_s, 0.005))  # the last answer is not collected yet
+            time.sleep(min(self.stage.poll_s, 0.005))  # the last answer is not yet collected
 
     def wait_for_result(self) -> None:
         """Wait until the fetch thread has a result that the stage has not collected."""

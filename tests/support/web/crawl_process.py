@@ -1,6 +1,6 @@
-"""CRAWL alone, as processes that tests start, watch and kill (`main`).
+"""CRAWL alone, in processes that tests start, watch and kill (`main`).
 
-It imports only the needs of CRAWL, so a start takes well under a second. `Crawl` is the test's side.
+It imports only what CRAWL needs, so that a start takes well under a second. `Crawl` is the test's side.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Crawl:
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
 
     def start(self, member: str = FIRST) -> None:
-        """Start a process. It shares the partitions with running ones of other names."""
+        """Start a process. It shares the partitions with running processes of other names."""
         command = [sys.executable, "-m", "tests.support.web.crawl_process", self.url, str(self.folder), member]
         with self._output(member).open("ab") as output:
             self._processes[member] = subprocess.Popen(
@@ -83,11 +83,11 @@ class Crawl:
             process.wait()
 
     def stop(self, member: str = FIRST, timeout_s: float = 60) -> None:
-        """SIGTERM, and wait for the drain."""
+        """Send SIGTERM and wait for the drain."""
         process = self._processes[member]
         process.send_signal(signal.SIGTERM)
         code = process.wait(timeout_s)
-        assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter if it was still starting
+        assert code in (0, -signal.SIGTERM), f"exit code {code}\n{self.output()}"  # the latter while it is starting
         del self._processes[member]
 
     @property
@@ -95,7 +95,7 @@ class Crawl:
         return FIRST in self._processes and self._processes[FIRST].poll() is None
 
     def peak_mib(self) -> float:
-        """The peak resident memory of the first process so far, MiB."""
+        """The peak resident memory of the first process, MiB."""
         for line in Path(f"/proc/{self._processes[FIRST].pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
@@ -112,7 +112,7 @@ class Crawl:
     def _is_read(self, unread: bool) -> bool:
         if not unread or not self.url.startswith("kafka:"):
             return not unread
-        return all(  # markers of transactions take offsets, too
+        return all(  # transaction markers take offsets too
             next(iter(self.log.read(HITS, p, self.log.committed("crawl", HITS)[p] or 0)), None) is None
             for p in range(PARTITIONS)
         )

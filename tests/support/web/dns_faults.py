@@ -1,4 +1,4 @@
-"""Unusable answers of a nameserver, by kind: from broken, hostile or overloaded servers."""
+"""Unusable answers of a nameserver, by kind, as broken, hostile or overloaded servers send them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _head(answer: bytes, flags: int = _FLAGS, questions: int = 1, answers: int =
 
 
 def truncated(answer: bytes) -> bytes:
-    """An answer that says "ask again over TCP"."""
+    """An answer that asks for a retry over TCP."""
     return _head(answer, _TRUNCATED) + _question(answer)
 
 

@@ -1,4 +1,4 @@
-"""Fetches of single jobs, from a web on loopback or from a server with any bytes."""
+"""Fetches of single jobs, from a web on loopback or from a server that sends any bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fetch_from(server: Server, *jobs: Job | str, tap: Tap | None = None, **chang
 
 
 def endless(start: bytes, more: bytes, every_s: float = 0.0, sent: list[int] | None = None) -> Server:
-    """A server that sends a beginning, then the same bytes again while the client reads; counts in `sent`."""
+    """A server that sends a beginning, then the same bytes while the client reads; counts in `sent`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

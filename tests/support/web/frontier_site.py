@@ -1,4 +1,4 @@
-"""A frontier under test: sites, a simulated clock, and made-up answers."""
+"""A frontier under test: sites, a simulated clock, and constructed answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask
 
 
 class Site:
-    """A frontier under test over time: each call is a committed batch."""
+    """A frontier under test over time; each call is a committed batch."""
 
     def __init__(self, **changes: object) -> None:
         self.settings = msgspec.structs.replace(SETTINGS, **changes)
@@ -92,7 +92,7 @@ class Site:
         assert self.step(body=text).kind is RequestKind.ROBOTS
 
     def walk(self, **fields: object) -> list[str]:
-        """Paths of the jobs until the site rests, each answered alike."""
+        """Paths of the jobs until the site rests, each with the same answer."""
         paths = []
         while (due := self.committed.next_due()) is not None:
             self.now = max(self.now, due)
@@ -111,14 +111,14 @@ class Site:
 
 
 def with_hits(*paths: str, **changes: object) -> Site:
-    """A site with a hit for each path, or a whole URL."""
+    """A site with a hit for each path or whole URL."""
     site = Site(**changes)
     site.hits(*hits_at(*paths))
     return site
 
 
 def begun(*paths: str, robots: bytes = b"", **changes: object) -> Site:
-    """The same, with its robots.txt read."""
+    """The same, with robots.txt read."""
     site = with_hits(*paths, **changes)
     site.robots(robots)
     return site

@@ -56,7 +56,7 @@ def raw(reply: bytes) -> Handler:
 
 
 class Web(ServerThread):
-    """`routes` maps "host/path" to a reply, a handler, or text of HTML; all else is 404. Use as a context manager."""
+    """`routes` maps "host/path" to a reply, a handler or HTML; all else is 404. Use as a context manager."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Web(ServerThread):
         return [later - earlier for earlier, later in itertools.pairwise(starts)]
 
     def overlaps(self, host: str) -> bool:
-        """Whether two requests to a host were ever under way at once."""
+        """Whether two requests to a host were ever in flight at once."""
         visits = [seen for seen in self.seen if seen.host == host]
         return any(later.began < (earlier.ended or 1e18) for earlier, later in itertools.pairwise(visits))
 

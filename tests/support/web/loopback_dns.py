@@ -1,6 +1,6 @@
-"""A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of questions (RFC 1035, 3596).
+"""A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of queries (RFC 1035, 3596).
 
-A name outside of the table does not exist (NXDOMAIN). Each name has answers in turn, and the last one repeats. So an
+A name outside the table does not exist (NXDOMAIN). Each name has answers in turn, and the last one repeats, so that an
 address can change between its check and its use.
 """
 
@@ -20,12 +20,12 @@ from types import TracebackType
 A, CNAME, AAAA = 1, 5, 28
 NXDOMAIN, SERVFAIL = 3, 2
 
-Spoil = Callable[[bytes], bytes | None]  # good answer -> bytes to send; None: nothing, and a TCP connection stays open
+Spoil = Callable[[bytes], bytes | None]  # good answer -> bytes to send; None: no bytes, and a TCP connection stays open
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """The answer of a name: its addresses of both families, or `cname`, another name of the table; or `silent`.
+    """The answer for a name: addresses of both families, `cname` (another name of the table), or `silent`.
 
     `udp` and `tcp` damage the good answer. An answer over TCP begins with its length.
     """
@@ -40,14 +40,14 @@ class Zone:
 
 
 class LoopbackDns:
-    """`names` maps a name (or "*") to its zones, given in turn per type of question. Use as a context manager.
+    """`names` maps a name (or "*") to its zones, given in turn per query type. Use as a context manager.
 
     TCP connections are refused unless `tcp`.
     """
 
     def __init__(self, *, tcp: bool = False) -> None:
         self.names: dict[str, list[Zone]] = {}
-        self.asked: list[tuple[str, int]] = []  # name and type of each question, in order
+        self.asked: list[tuple[str, int]] = []  # name and type of each query, in order
         self._turns: Counter[tuple[str, int]] = Counter()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._tcp = _TcpServer(self._reply) if tcp else None
@@ -79,7 +79,7 @@ class LoopbackDns:
         self.names[name] = [Zone(addresses, ttl)]
 
     def count(self, name: str) -> int:
-        """The number of questions for a name, of any type: a look-up asks for A and AAAA."""
+        """The number of queries for a name, of any type: a look-up asks for A and AAAA."""
         return sum(asked == name for asked, _ in self.asked)
 
     def _serve(self) -> None:

@@ -1,7 +1,7 @@
-"""A web on loopback that sends raw bytes, and logs all requests.
+"""A web on loopback that sends raw bytes and logs all requests.
 
-A handler gets a `Visit` and writes any bytes to the socket, without a library in between:
-false headers, resets, a byte every second.
+A handler gets a `Visit` and writes any bytes to the socket, without a library in between: false headers, resets, a byte
+every second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_S = 60.0  # a handler gives up after this time
 class Seen:
     """A request as the server saw it; times are monotonic seconds. `ended` is 0 while it is answered.
 
-    It arrived between `earliest` and `began`, when it was read. On a busy machine these times may differ much.
+    It arrived between `earliest` and `began`, when it was read. On a busy machine these times may differ a lot.
     """
 
     host: str
@@ -54,7 +54,7 @@ class Visit:
     sent: bytearray = field(default_factory=bytearray)  # the first bytes
 
     async def send(self, data: bytes) -> None:
-        """Write, and wait while the client reads slowly."""
+        """Write, and wait if the client reads slowly."""
         if len(self.sent) < 20:
             self.sent += data[:20]
         self.writer.write(data)
@@ -96,18 +96,21 @@ def reply(body: bytes | str = b"", status: str = "200 OK", **fields: str) -> Han
 
 
 class RawWeb(ServerThread):
-    """Serves every host name on a port of each of `addresses`, and on another of the first. It is a context manager."""
+    """Serves every host name on a port of each of `addresses`, and on another port of the first.
+
+    Use as a context manager.
+    """
 
     def __init__(self, answer: Handler, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
-        """`answer` handles each request, by the visit's host and path."""
+        """`answer` handles each request, by host and path of its visit."""
         super().__init__()
         self._answer = answer
         self._addresses = addresses
         self.seen: list[Seen] = []
         self.port = 0
         self.other_port = 0
-        self.longest_round_s = 0.0  # of the loop: the delay of immediate work on this machine
-        self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
+        self.longest_round_s = 0.0  # delay of the event loop on this machine
+        self._ticks = [0.0, 0.0, 0.0]  # the loop's last checks for requests, oldest first
         self._counts: dict[tuple[str, str], int] = {}
 
     def listen(self, context: ssl.SSLContext, address: str = "127.0.0.1") -> int:
@@ -151,7 +154,7 @@ class RawWeb(ServerThread):
         return visit.keep
 
     async def _tick(self) -> None:
-        """Record the rounds of the loop: bytes read now arrived after the round before the last one began."""
+        """Record the loop's rounds: bytes read now arrived after the round before the last one."""
         while True:
             now = time.monotonic()
             if self._ticks[-1]:

@@ -1,4 +1,4 @@
-"""A source without network and waiting: a client that answers by a function, and a clock that `sleep` advances."""
+"""A source without network or waiting: a function answers the client, and `sleep` moves the clock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Desk:
         self.exclusive: Exclusion = nullcontext
 
     async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
-        """Answer after the other requests could begin."""
+        """Answer once other requests could begin."""
         assert timeout_s == self.settings.timeout_s
         self.asked.append(self.now)
         self.under_way += 1
@@ -69,7 +69,7 @@ class Desk:
         return self.stop_after is not None and len(self.asked) >= self.stop_after
 
     def searcher(self, patience_s: float = float("inf")) -> Searcher:
-        """A searcher as a new process would make it."""
+        """A searcher in a new process."""
         turns = PacedClient(
             self.source,
             self.settings,

@@ -1,4 +1,4 @@
-"""Search engines on loopback: answers in the documented formats of the APIs, and a log of requests."""
+"""Search engines on loopback: answers in the APIs' documented formats, and a log of requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the engine answers."""
+    """An answer of the engine."""
 
     body: bytes = b""
     status: int = 200

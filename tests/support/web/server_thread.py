@@ -19,11 +19,11 @@ class ServerThread:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     async def serve(self) -> None:
-        """Start to listen, and return; the server runs until the end of the block."""
+        """Start listening and return; the server runs until the end of the block."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Stop listening. Remaining tasks are cancelled afterwards."""
+        """Stop listening. Remaining tasks are then cancelled."""
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -51,7 +51,7 @@ class Read(NamedTuple):
 
 
 def assert_clean(files: Sequence[Path]) -> None:
-    """Assert that `warcio check` finds no error, and that each record has a digest it can check."""
+    """Assert that `warcio check` finds no error, and that each record has a verifiable digest."""
     assert files
     # warcio fails with Google's module `brotli`; without any it checks the bodies as sent
     BufferedReader.DECOMPRESSORS.pop("br", None)
@@ -61,7 +61,7 @@ def assert_clean(files: Sequence[Path]) -> None:
 
 
 def read_all(files: Sequence[Path]) -> list[Read]:
-    """Every record, in order; each must be a gzip member of its own."""
+    """Every record, in order; each must be a separate gzip member."""
     found = []
     for file in files:
         with file.open("rb") as stream:
@@ -83,13 +83,13 @@ def read_all(files: Sequence[Path]) -> list[Read]:
 
 
 def finished(folder: Path) -> list[Path]:
-    """The closed files of a folder in the order of their names; no open one may be left."""
+    """The closed files of a folder, sorted by name; no open one may be left."""
     assert not list(folder.glob("*.open")), sorted(folder.iterdir())
     return sorted(folder.glob("farmwatch-*.warc.gz"))
 
 
 def write(folder: Path, captures: Iterable[Capture], **changes: Any) -> list[Path]:
-    """The files of captures that the crawler's writer makes."""
+    """The files that the crawler's writer makes of the captures."""
     known = CrawlSettings(contact="a@example.org", warc_folder=str(folder))
     archive = WarcWriter(msgspec.structs.replace(known, **changes))
     for capture in captures:

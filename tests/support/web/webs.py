@@ -1,4 +1,4 @@
-"""The test data as webs on loopback: each site with its host name and the hits that lead to it."""
+"""The test data as webs on loopback: each site with its host name and its hits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def labelled_pages(shared: Path, *, every: int = 1) -> Web:
 
 
 def sample_web(shared: Path, lengths: Mapping[str, int] | None = None) -> Web:
-    """60 sites of 15 texts, each with a sitemap and robots.txt; three hits a site. `lengths`: so many of each."""
+    """60 sites of 15 texts, each with a sitemap and robots.txt, and three hits per site. `lengths`: texts per site."""
     web = Web()
     raw = (shared / "data" / "sampleweb" / "pages.jsonl.zst").read_bytes()
     sites: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -64,7 +64,7 @@ def sample_web(shared: Path, lengths: Mapping[str, int] | None = None) -> Web:
         pages = texts if lengths is None else texts[: lengths.get(name, 0)]
         if not pages:
             continue
-        host = f"{name}.example"  # a registrable domain of its own
+        host = f"{name}.example"  # its own registrable domain
         web.truth[host] = pages[0]["label"]
         urls = [f"http://{host}/articles/{n}" for n in range(len(pages))]
         for number, page in enumerate(pages):

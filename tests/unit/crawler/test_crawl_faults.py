@@ -1,4 +1,4 @@
-"""Faults of this program and rollbacks: the crawl of other sites continues."""
+"""Internal errors and rollbacks: the crawl of other sites continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def loopback() -> Iterator[Web]:
 
 
 def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If processing an answer fails, its URL ends as failed without partial changes, and other sites continue."""
+    """If processing an answer fails, its URL ends as failed, without partial changes; other sites continue."""
     calm = crawl(settings_for(loopback.target), ASKED)
 
     def breaking(body: bytes, encoding: str, url: str) -> Iterator[str]:
@@ -53,7 +53,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])
 def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the state cannot be read, the loop gets the error, and no site is given up."""
+    """If the state cannot be read, the loop gets the error and no site is given up."""
 
     def breaking(*args: object) -> str:
         raise error
@@ -65,7 +65,7 @@ def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypa
 
 
 def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the program fails to choose the next request of a site, its hits end as refused; other sites continue."""
+    """If the next request of a site cannot be chosen, its hits are refused; other sites continue."""
     allows = RobotsRules.allows
 
     def breaking(rules: RobotsRules, url: str) -> bool:
@@ -82,7 +82,7 @@ def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: p
 
 
 def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
-    """A broken row stops the requests of its site only."""
+    """A broken row stops the requests of its own site only."""
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)
@@ -97,7 +97,7 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
 
 @pytest.mark.parametrize(("collected", "retry_after"), [(True, "30"), (False, "30"), (True, "0")])
 def test_a_rollback_does_not_forget_a_wait(loopback: Web, collected: bool, retry_after: str) -> None:
-    """A Retry-After, collected or not, and our own back-off hold though the batch of the answer is rolled back."""
+    """A Retry-After and our own back-off hold even if the batch of the answer is rolled back."""
     loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": retry_after})
     started = time.time()
     with driving(settings_for(loopback.target, delay_s=0.02, retry_s=30.0)) as driver:
@@ -116,7 +116,7 @@ def test_a_rollback_does_not_forget_a_wait(loopback: Web, collected: bool, retry
 
 
 def test_no_request_outlives_its_claim(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Claims of a batch that is rolled back are never requested; requests of a lost partition are cancelled."""
+    """Claims of a rolled-back batch are never requested; requests of a lost partition are cancelled."""
     submitted: list[int] = []
     cancelled: list[int] = []
     with driving(settings_for(loopback.target)) as driver:
@@ -132,7 +132,7 @@ def test_no_request_outlives_its_claim(loopback: Web, monkeypatch: pytest.Monkey
 
 
 def test_waits_are_counted_with_their_batch(loopback: Web) -> None:
-    """The wait of a claim counts when its batch is committed, and not if that is rolled back."""
+    """The wait of a claim counts when its batch is committed, and not after a rollback."""
     with driving(settings_for(loopback.target)) as driver:
         for commit in (False, True):
             driver.round(hits_of("http://site0.test/hit/0"), commit=commit)

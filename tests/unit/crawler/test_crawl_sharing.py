@@ -1,4 +1,4 @@
-"""CRAWL beside other processes, imports, and frontiers of other versions."""
+"""CRAWL with other processes, imports, and frontiers of other versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOWHERE = settings_for("127.0.0.1:1")
 
 
 def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch thread gets this process's share of the partitions whenever it changes, and only then."""
+    """The fetch thread gets this process's share of the partitions when it changes, and only then."""
     told: list[float] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.share", lambda _, share: told.append(share))
     stage = CrawlStage(NOWHERE, partitions=4)
@@ -54,7 +54,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With any number of due sites without a request, a free slot goes in the same round to the next site with one."""
+    """Due sites without a request do not hold a free slot: the next site with a request gets it in the same round."""
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
@@ -66,9 +66,9 @@ def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest
 
 
 def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Just started, when no due site may be asked before a delay is over, a batch changes a thousand of them at most.
+    """At a start, before any delay is over, one batch reschedules at most a thousand due sites.
 
-    The others follow in the next ones, until each site has its new time.
+    The next batches reschedule the others.
     """
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda *_: None)
     sites = [f"s{n}.test" for n in range(2500)]
@@ -91,9 +91,9 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
-    """Rows of another format are not changed: the error is fatal and has a remedy."""
+    """Rows of another format are not changed: the error is fatal and names the remedy."""
     committed = Committed()
-    committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # five fields: what format 1 had
+    committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # format 1 had five fields
     context = Context(0, KeyedState(committed), Meter(), 1000)
     stage = CrawlStage(NOWHERE)
     try:
@@ -108,7 +108,7 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
 
 
 def test_imported_hits_are_counted_and_passed_over() -> None:
-    """A hit with an imported page leaves no row; the same URL is crawled after a real hit."""
+    """A hit with an imported page leaves no row; a real hit for the same URL is crawled."""
     hit = hits_of("http://a.test/1")[0]
     taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
     with driving(NOWHERE) as driver:

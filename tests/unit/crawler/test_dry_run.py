@@ -1,4 +1,4 @@
-"""The dry run: the same claims as a crawl makes, on a copy, and the reasons for making none."""
+"""The dry run: the claims of a crawl, made on a copy, and the reasons for making none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A, B = "http://a.test/1", "http://a.test/2"
 
 
 def plan_of(site: Site, hits: list[Hit] | None = None, requests: int = 1, **changes: object) -> SitePlan:
-    """The plan of `a.test` at the site's time; its rows stay as they are."""
+    """The plan of `a.test` at the site's time; the rows do not change."""
     before = dict(site.committed.rows)
     settings = msgspec.structs.replace(site.settings, **changes)
     plan = DryRun(settings, site.now, None).plan(site.committed, "a.test", hits or [], requests=requests)
@@ -38,7 +38,7 @@ def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
 
 
 def test_a_site_is_followed_to_its_rest() -> None:
-    """With more requests the order is that of the frontier, a delay apart, up to the day of the first re-visit."""
+    """With more requests, the plan follows the frontier's order, a delay apart, up to the day of the first re-visit."""
     site = Site(ask_tdmrep=True, refetch_fetched_s=86_400.0)
     plan = plan_of(site, hits_of(A, B), requests=50)
     assert [each.url.removeprefix("http://a.test") for each in plan.requests] == [
@@ -53,7 +53,7 @@ def test_a_site_is_followed_to_its_rest() -> None:
 
 
 def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
-    """URLs forbidden by robots.txt or with another port are refused without a request, with the reason in the plan."""
+    """URLs that robots.txt disallows, or with another port, are refused without a request; the plan has the reason."""
     site = begun("private/x", B, robots=b"User-agent: *\nDisallow: /private\n")
     plan = plan_of(site, hits_of("http://a.test:81/"), requests=9)
     assert [(each.url, each.reason, each.rule) for each in plan.refusals] == [
@@ -64,7 +64,7 @@ def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
 
 
 def test_hits_that_are_not_crawled_are_told() -> None:
-    """A hit with an imported page needs no request; one of another site is no hit of it."""
+    """A hit with an imported page needs no request; a hit with another site's URL is unusable."""
     (hit,) = hits_of(A)
     imported = msgspec.structs.replace(hit, imported=True)
     foreign = msgspec.structs.replace(hit, url="http://b.test/")
@@ -74,7 +74,7 @@ def test_hits_that_are_not_crawled_are_told() -> None:
 
 
 def test_a_stopped_site_asks_for_nothing() -> None:
-    """A decision that is not read yet stops the site in the plan, and the rest is refused with that reason."""
+    """An unread decision stops the site in the plan, and the rest is refused with that reason."""
     site = with_hits(A)
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
     plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", [stop])
@@ -94,7 +94,7 @@ def test_a_parked_site_waits_for_its_time() -> None:
 
 
 def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
-    """A crawl that begins does not know the last request before it: an overdue site waits a delay first."""
+    """A starting crawl does not know its last request: an overdue site waits one delay first."""
     site = with_hits(A)
     site.now += 60_000
     plan = plan_of(site)
@@ -102,7 +102,7 @@ def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
 
 
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
-    """A resting site is due on the day of its re-visit, and the request is marked conditional."""
+    """A resting site is due on the day of its re-visit, and its request is marked conditional."""
     site = begun(A, refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
     site.step(headers={"etag": '"x"'})
     plan = plan_of(site)
@@ -119,7 +119,7 @@ def test_the_budget_ends_a_site() -> None:
 
 
 def test_hosts_of_a_domain_come_one_after_the_other() -> None:
-    """First requests of the hosts of one registrable domain are spaced; other domains do not wait for them."""
+    """Hosts of one registrable domain start spaced; other domains do not wait for them."""
     settings = msgspec.structs.replace(SETTINGS, domain_delay_s=2.0)
     run = DryRun(settings, NOW, None)
     hits = hits_of("http://x.farm.co.uk/", "http://y.farm.co.uk/", "http://z.farm.co.uk/", "http://other.test/")
@@ -134,7 +134,7 @@ def test_hosts_of_a_domain_come_one_after_the_other() -> None:
 
 
 def test_the_limit_keeps_what_comes_first() -> None:
-    """Of many sites the plan keeps the first; sites without a request come last, if there is room."""
+    """The plan keeps the first sites up to its limit; sites without a request come last."""
     world = Site()
     for number in range(30):
         world.now = NOW + number * 1000
@@ -151,7 +151,7 @@ def test_the_limit_keeps_what_comes_first() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
-    """At any moment of a random life of a site, the planned request is the next one that is made, at that time."""
+    """At any moment of a random life of a site, the crawl makes the planned request at the planned time."""
     dice = random.Random(seed)
     site = Site(page_budget=8, refetch_fetched_s=3600.0, ask_tdmrep=True, use_sitemaps=dice.random() < 0.5)
     compared = 0
@@ -185,7 +185,7 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "[::1]"])
 def test_an_address_that_is_not_public_is_asked_for_nothing(host: str) -> None:
-    """The guard refuses such a host without a look-up; without the guard it is planned."""
+    """The guard refuses a host with a private address without a look-up; without the guard it is planned."""
     hits = hits_of(f"http://{host}/x")
     state = MemoryState()
     guarded = DryRun(SETTINGS, NOW, None).plan(state, host, hits)

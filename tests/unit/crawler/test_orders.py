@@ -186,6 +186,18 @@ def test_an_excluded_host_is_not_visited_again(loopback: Web, desk: Desk) -> Non
     assert {found.outcome for found in driver.store.of("b.test")} == {"fetched"}
 
 
+def test_a_request_that_waits_for_its_turn_does_not_start_after_an_exclusion(loopback: Web, desk: Desk) -> None:
+    """A redirect's second request waits for the delay; the site is excluded meanwhile, and is not asked again."""
+    loopback.routes |= {"a.test/from": redirect("/to"), "a.test/to": page("there")}
+    with driving(settings_for(loopback.target, delay_s=0.4), orders=desk.orders()) as driver:
+        driver.round(hits_of("http://a.test/from"))
+        driver.run_until(lambda: "/from" in loopback.paths("a.test"))
+        desk.order(exclusion("a.test"), on=True)
+        (found,) = driver.run()
+    assert "/to" not in loopback.paths("a.test")
+    assert (found.outcome, found.reason) == ("refused", "excluded")
+
+
 def test_a_request_under_way_at_an_exclusion_publishes_nothing(loopback: Web, desk: Desk) -> None:
     """The answer of a host that was excluded meanwhile leaves a refusal without body, address, status or links."""
     arrived: list[str] = []

@@ -1,4 +1,4 @@
-"""CRAWL while no name resolves: an outage on our side costs time, and no site."""
+"""CRAWL while no name resolves: our own outage costs time and no site."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HITS = hits_of(*(f"http://{site}/{n}" for n in range(2) for site in SITES))
 
 
 class Resolver(AbstractResolver):
-    """All names lead to a port of this machine, except the dead ones, and none while it is down."""
+    """Resolves all names but the dead ones to a port of this machine, and none while it is down."""
 
     def __init__(self, port: int, dead: Sequence[str] = ()) -> None:
         self.port, self.dead = port, dead
@@ -26,7 +26,7 @@ class Resolver(AbstractResolver):
         self.failures = 0
 
     async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
-        """The address, or the error of a resolver that cannot be reached."""
+        """The address, or an error while the resolver is down."""
         if self.is_down or host in self.dead:
             self.failures += 1
             raise OSError("temporary failure in name resolution")
@@ -45,17 +45,17 @@ def loopback() -> Iterator[Web]:
 
 
 def by_name(loopback: Web) -> CrawlSettings:
-    """Settings that resolve names; a stall of this machine ends no streak of failures: that takes ten times retry_s."""
+    """Settings that resolve names; a slow machine ends no streak of failures, which lasts ten times retry_s."""
     return settings_for(loopback.target, resolve_to={}, use_sitemaps=False, retry_s=0.15)
 
 
 def test_no_site_is_given_up_while_nothing_resolves(loopback: Web) -> None:
-    """A resolver fails for all and works later: every page is fetched once, and the outage is logged."""
+    """A resolver fails for all and recovers: every page is fetched once, and the outage is logged."""
     resolver = Resolver(loopback.port)
     resolver.is_down = True
     with driving(by_name(loopback), resolver=resolver) as driver, capture_logs() as logs:
         driver.round(HITS)
-        driver.run_until(lambda: driver.at_rest or resolver.failures >= 36)  # twice as many as are given up on
+        driver.run_until(lambda: driver.at_rest or resolver.failures >= 36)  # twice the limit for a site
         assert not driver.at_rest, "all sites are given up"
         resolver.is_down = False
         pages = driver.run()
@@ -67,7 +67,7 @@ def test_no_site_is_given_up_while_nothing_resolves(loopback: Web) -> None:
 
 @pytest.mark.parametrize("dead", [1, 5])
 def test_dead_sites_among_working_ones_are_given_up(loopback: Web, dead: int) -> None:
-    """Names that do not resolve while others do end with that reason, one or most of them."""
+    """Names that do not resolve while others do end with that reason, even if most names fail."""
     resolver = Resolver(loopback.port, SITES[:dead])
     pages = crawl(by_name(loopback), HITS, resolver=resolver)
     assert {page.site for page in pages if (page.outcome, page.reason) == ("refused", "dns")} == set(SITES[:dead])

@@ -1,4 +1,4 @@
-"""Every reason in the code has a meaning, and docs/reference/reasons.md has them all."""
+"""Every reason in the code has a meaning, and docs/reference/reasons.md lists them all."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs" / "reference" / "reasons.md"
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
-_ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "refuse", "_failed"}  # calls that are given a reason
-_TELL = {"_failure", "tls_reason", "_TLS_REASONS"}  # functions and tables that give one
+_ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "refuse", "_failed"}  # functions with a reason as an argument
+_TELL = {"_failure", "tls_reason", "_TLS_REASONS"}  # functions and tables that return a reason
 _NO_REASONS = {"none", "strict", "replace", "ascii", "signals"}
 
 
@@ -67,7 +67,7 @@ def used() -> set[str]:
 
 
 def test_the_collection_finds_reasons_of_every_kind() -> None:
-    """The collection finds reasons of the fetcher, of DNS, of robots.txt, of a hit."""
+    """The collection finds reasons of the fetcher, DNS, robots.txt and hits."""
     assert {"timeout", "content_type", "dns_no_address", "robots", "other_port", "redirect_offsite"} <= used()
 
 
@@ -84,7 +84,7 @@ def test_no_meaning_is_left_of_a_reason_that_is_gone() -> None:
 
 
 def test_a_status_without_a_line_means_what_its_class_does() -> None:
-    """http_404 has the meaning of its class, http_429 one of its own; an unknown reason is named as such."""
+    """http_404 has the meaning of its class, http_429 its own; an unknown reason is named as unknown."""
     assert meaning_of_reason("http_404") == PAGES["http_4xx"]
     assert meaning_of_reason("http_503") == PAGES["http_5xx"]
     assert meaning_of_reason("http_429") == PAGES["http_429"] != PAGES["http_4xx"]
@@ -93,7 +93,7 @@ def test_a_status_without_a_line_means_what_its_class_does() -> None:
 
 
 def test_what_failed_stands_before_what_it_means() -> None:
-    """A reason with a file names the file, in the reason and in words."""
+    """A reason with a file names the file first, in the reason and in words."""
     assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt was not available: the server failed"
     assert meaning_of_reason("sitemap:http_429").passes == PAGES["http_429"].passes
 
@@ -108,7 +108,7 @@ def test_meanings_name_settings_that_exist() -> None:
 
 @pytest.mark.parametrize("word", sorted(REASONS))
 def test_the_page_explains_every_reason(word: str) -> None:
-    """docs/reference/reasons.md has a row for it with the texts of the commands."""
+    """docs/reference/reasons.md has a row for each reason with the text that the commands show."""
     meaning = REASONS[word]
     row = f"| `{word}` | {meaning.text} | {meaning.passes or 'nothing'} |"
     assert row in DOCS.read_text(encoding="utf-8")
@@ -116,5 +116,5 @@ def test_the_page_explains_every_reason(word: str) -> None:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_the_page_has_the_life_of_a_url(status: Status) -> None:
-    """Each status has a row in the table of statuses."""
+    """Each status has a row in the page's table of statuses."""
     assert f"| `{status.label}` |" in DOCS.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Settings that the crawler refuses to start with."""
+"""Settings with which the crawler refuses to start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_user_agent_names_us_and_the_contact(contact: str) -> None:
      {"sitemap_bytes": -1}, {"network_wait_s": float("nan")}, {"delay_s": float("inf")}],
 )  # fmt: skip
 def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
-    """Settings without a delay or limit, and a resolver override outside of tests, are refused by name."""
+    """Settings without a delay or limit, and a resolver override outside tests, are refused by name."""
     settings = msgspec.structs.replace(CrawlSettings(contact="a@example.org"), **changes)
     with pytest.raises(BadCrawlSettings, match=next(iter(changes))):
         settings.check()

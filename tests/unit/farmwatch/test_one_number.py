@@ -1,4 +1,4 @@
-"""The share of one log is the same number in the same interval, whoever shows it."""
+"""Every command shows the same share and interval for the same log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.support.runs.two_runs import RULESETS, A, B, begin, page, put_feature
 SITES = 240
 NAMES = [f"s{n}.operator{n // 6}.example" for n in range(SITES)]
 SHARE = ("share", "low", "high", "look_low", "look_high", "method", "scored_sites")
-METHOD = ("sprt", "")  # of rows that name none
+METHOD = ("sprt", "")  # for rows without one
 
 
 def rows(flagged_of: Callable[[int], int]) -> list[SiteState]:
-    """Sites of twelve queries, six to a registrable domain, with so many of five articles flagged."""
+    """Sites of twelve queries, six per registrable domain, with this many of five articles flagged."""
     more = {"sources": ["file"], "best_rank": 1}
     return [
         site(name, "undecided", pages=5, articles=5, scored=5, flagged=flagged_of(n), queries=[f"q{n // 20}"], **more)
@@ -36,7 +36,7 @@ def rows(flagged_of: Callable[[int], int]) -> list[SiteState]:
 
 @pytest.fixture
 def url(tmp_path: Path, no_weights: None) -> str:
-    """A live run in which every fourth operator has LLM sites, and another in which half of these are not flagged."""
+    """A live run with LLM sites of every fourth operator, and another run that does not flag half of them."""
     url = f"sqlite:{tmp_path / 'log'}"
     log = open_log(url)
     begin(log)
@@ -50,7 +50,7 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def reviewed(folder: Path) -> str:
-    """A file of labels of 80 of the sites, half of which are LLM sites: more than the flags say."""
+    """Labels of 80 of the sites, half of them LLM sites, which is more than the flags show."""
     drawn = {"drawn": 80, "drawn_at": 10**13}
     lines = [
         {"fetch_id": name, "site": name, "label": ("llm", "human")[n % 2], **drawn} for n, name in enumerate(NAMES[::3])
@@ -64,7 +64,7 @@ def reviewed(folder: Path) -> str:
 def test_every_command_shows_the_same_share_in_the_same_interval(
     farmwatch: Runner, url: str, tmp_path: Path, by_people: bool
 ) -> None:
-    """rate, compare, audit, history and gauges; `estimate` too, which knows no review."""
+    """rate, compare, audit, history and gauges show the same share; so does `estimate`, which has no review."""
     settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path)}"] if by_people else [])]
     flags = ["--log", url, *(word for setting in settings for word in ("--set", setting))]
 
@@ -110,7 +110,7 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
 
 
 def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """A ruleset that hides LLM sites changes the share by flags, not that by labels of the same sites."""
+    """A ruleset that hides LLM sites changes the share by flags, but not the share by labels of the same sites."""
 
     def difference(*more: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(farmwatch("compare", A, B, "--json", "--log", url, *more).out)
@@ -125,7 +125,7 @@ def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, ur
 
 
 def test_the_difference_of_two_runs_varies_with_whole_operators(farmwatch: Runner, url: str) -> None:
-    """Six subdomains of each of twenty operators are not 240 draws: the interval is wider than of single sites."""
+    """The difference of two runs has a wider interval for six subdomains of twenty operators than for single sites."""
     found = json.loads(farmwatch("compare", A, B, "--json", "--log", url).out)
     change, sites = found["changes"][0], found["a"]["estimate"]["scored_sites"]
     alone = 1.96 * (abs(change["difference"]) * (1 - abs(change["difference"])) / sites) ** 0.5

@@ -1,4 +1,4 @@
-"""Fixtures of the filters' tests: pages with prose in them, keyed state over nothing, and worker processes."""
+"""Fixtures of the filters' tests: pages with prose, keyed state without a log, and worker processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def article() -> str:
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[ExtractionPool]:
-    """Two worker processes, ready, shared by the tests that break none of their settings."""
+    """Two worker processes, shared by the tests that do not change their settings."""
     shared_pool = ExtractionPool(MeasureSettings(workers=2))
     wait_until(shared_pool.ready, "a worker process", 60)
     yield shared_pool

@@ -33,7 +33,7 @@ DETECTOR = "fake/1"
 
 
 def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
-    """A log of one partition with the topics of a run beside the live ones."""
+    """A log of one partition with the live topics and those of a run."""
     log = MemoryLog(clock=lambda: 7)
     names = names_of(run, topic)
     own = {names.features, names.verdicts, f"state.{requested_store(run)}"} - {FEATURES}
@@ -46,7 +46,7 @@ def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
 def running(
     log: MemoryLog, stage: JudgeStage, clock: Callable[[], int] = lambda: 7, metrics: Metrics | None = None
 ) -> Iterator[StageLoop]:
-    """The loop of a new member of the stage's group, which leaves at the end."""
+    """The loop of a new member of the stage's group, which leaves the group at the end."""
     stage.poll_s = 0.001
     member = log.join(f"judge.{stage.run}", list(stage.inputs), member="one", store=stage.store)
     yield StageLoop(stage, member, metrics=metrics or Metrics(), clock=clock)
@@ -141,7 +141,7 @@ def test_a_batch_that_is_rolled_back_asks_once() -> None:
 
 
 def test_a_replay_asks_only_while_it_can() -> None:
-    """What comes while SCORE does not run its detector is judged, and asked for by the next page of the same text."""
+    """While SCORE does not run its detector, texts are judged only; a later page with the same text requests it."""
     log = new_log()
     answers = iter([False, True, True])
     put(log, FEATURES, features(1, text="x"), features(2, text="x"), features(3))
@@ -151,7 +151,7 @@ def test_a_replay_asks_only_while_it_can() -> None:
 
 
 def test_a_replay_takes_in_scores_that_come_while_it_works() -> None:
-    """A text that was scored since the index was read is not asked for, once it is time for another look."""
+    """A text that was scored after the index was read is not requested once the index is refreshed."""
     log = new_log()
     keys = [(0, 0, b"a.example t1:fake/1")]
     found = KnownScores(DETECTOR, lambda after: [key for key in keys if key[1] >= after[0]])
@@ -166,7 +166,7 @@ def test_a_replay_takes_in_scores_that_come_while_it_works() -> None:
 
 
 def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
-    """It requests texts without a score, at its own priority and of any detector, and keeps no state."""
+    """The live run requests texts without a score, at its own priority and for any detector, without state."""
     log = new_log()
     put(log, FEATURES, features(1), features(2), features(3, text="2"))
     stage = JudgeStage(RULESET, run=RUN, names=names_of(RUN, is_live=True), known=known(("a.example", "t1")))
@@ -193,7 +193,7 @@ def test_the_live_run_forgets_what_is_known_once_it_has_caught_up() -> None:
 
 
 def test_the_live_run_asks_for_every_article() -> None:
-    """Whichever run is live asks on the live topic and keeps no state, under its own topic of verdicts."""
+    """Any run that is live requests on the live topic, writes its own topic of verdicts, and keeps no state."""
     for run, topic in (("live", "verdicts"), (RUN, f"verdicts.{RUN}")):
         log = new_log()
         put(log, FEATURES, features(1), features(2, text="1"))
@@ -206,7 +206,7 @@ def test_the_live_run_asks_for_every_article() -> None:
 
 
 def test_heartbeats_end_at_a_replay_and_pass_the_live_run() -> None:
-    """A replay forwards none and counts none, the live run does both."""
+    """The live run forwards and counts heartbeats; a replay does neither."""
     for replay, sent in ((True, 0), (False, 1)):
         log = new_log()
         log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
@@ -217,7 +217,7 @@ def test_heartbeats_end_at_a_replay_and_pass_the_live_run() -> None:
 
 
 def test_a_run_that_measured_anew_is_judged_from_its_own_features() -> None:
-    """Its features are read, those of the live run are not."""
+    """A run that measured again reads its own features, not those of the live run."""
     topic = features_of(RUN)
     log = new_log(topic=topic)
     put(log, FEATURES, features(1))

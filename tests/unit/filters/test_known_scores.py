@@ -1,4 +1,4 @@
-"""The index of scores: it holds the texts that one detector scored, by partition, and nothing else."""
+"""The index of scores: the texts that one detector has scored, by partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCORED = st.sets(st.tuples(st.integers(0, 2), NAMES, NAMES, st.sampled_from([DET
 
 
 def key(site: str, digest: str, detector: str = DETECTOR) -> bytes:
-    """The key under which SCORE writes such a score."""
+    """The key under which SCORE writes this score."""
     score = Score(
         id=f"{digest}:{detector}", site=site, page_id="p", fetch_id="f", text_digest=digest, detector=detector
     )
@@ -25,7 +25,7 @@ def key(site: str, digest: str, detector: str = DETECTOR) -> bytes:
 
 
 class Topic:
-    """Keys of scores by partition, in the order of their offsets, and which offsets were read."""
+    """Score keys by partition in offset order, and the offsets that were read."""
 
     def __init__(self) -> None:
         self.keys: dict[int, list[bytes]] = {}
@@ -46,7 +46,7 @@ class Topic:
 def test_it_holds_what_the_set_of_scores_holds(
     scored: set[tuple[int, str, str, str]], later: set[tuple[int, str, str, str]], asked: tuple[int, str, str]
 ) -> None:
-    """A text is known exactly where its site and partition have a score of this detector; later ones once read."""
+    """A text is known exactly if this detector scored it in its site and partition; later scores count once read."""
     topic = Topic()
     known = KnownScores(DETECTOR, topic)
     there: set[tuple[int, str, str, str]] = set()
@@ -63,7 +63,7 @@ def test_it_holds_what_the_set_of_scores_holds(
 
 
 def test_each_offset_is_read_once() -> None:
-    """Loading and later queries read a partition once; reading on begins after the last offset."""
+    """Loading and later queries read each offset once; a later read begins after the last offset."""
     topic = Topic()
     for partition in (1, 2, 3):
         topic.put(partition, key("a.example", "t1"))
@@ -81,7 +81,7 @@ def test_each_offset_is_read_once() -> None:
 
 
 def test_later_scores_are_sorted_in_once_they_are_many() -> None:
-    """Few digests are held unsorted, and no score is lost when they are sorted in."""
+    """Few digests are kept unsorted, and no score is lost when they are sorted in."""
     topic = Topic()
     known = KnownScores(DETECTOR, topic, most_unsorted=3)
     for number in range(20):
@@ -93,7 +93,7 @@ def test_later_scores_are_sorted_in_once_they_are_many() -> None:
 
 
 def test_a_score_that_will_come_is_known_and_takes_no_offset() -> None:
-    """A key at -1 counts as a score; the next read begins at the first offset all the same."""
+    """A key at -1 counts as a score; the next read still begins at the first offset."""
     read: list[Mapping[int, int]] = []
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:

@@ -57,7 +57,7 @@ class Desk:
         return [request.id for request in self.requests()]
 
     def loop(self, *faults: Exception) -> StageLoop:
-        """A member of the pass, whose first commits raise these."""
+        """A member of the pass, whose first commits raise these errors."""
         unasked = UnrequestedTexts(self.articles, self.known)
         stage = ScoreRequestStage(RULESET, unasked, run="r1", names=names_of("r1"), detector=DETECTOR)
         stage.poll_s, stage.max_records = 0.001, 2
@@ -73,7 +73,7 @@ class Desk:
 
 
 def test_it_asks_for_each_unasked_text_once_a_site() -> None:
-    """Texts with a score, dropped pages and repeated texts are skipped, also where one fetch id has two texts."""
+    """Texts with a score, dropped pages and repeated texts are skipped, even if one fetch id has two texts."""
     pages = [page(1), page(2), page(3, "x"), page(4, "x"), page(5, "x", "b.example"), page(6, tokens=1)]
     desk = Desk(*pages, page(2), page(1, "y"), scored=("a.example t1",))
     desk.run(desk.loop())
@@ -88,7 +88,7 @@ def test_it_asks_for_each_unasked_text_once_a_site() -> None:
 
 
 def test_whoever_begins_anew_asks_for_what_is_left() -> None:
-    """A member fenced in the middle has requested whole batches; the next one requests the rest."""
+    """A fenced member has requested whole batches; the next member requests the rest."""
     desk = Desk(*[page(number) for number in range(8)])
     first = desk.loop()
     cycle(first, 2)
@@ -101,14 +101,14 @@ def test_whoever_begins_anew_asks_for_what_is_left() -> None:
 
 
 def test_a_batch_that_is_rolled_back_asks_once() -> None:
-    """Texts taken in a batch whose commit failed are requested when the same member repeats it."""
+    """After a failed commit, the same member requests the texts of the batch when it repeats the batch."""
     desk = Desk(*[page(number) for number in range(3)])
     desk.run(desk.loop(LogUnavailable("away for a moment")))
     assert desk.asked() == ["f0", "f1", "f2"]
 
 
 def test_what_is_unasked_is_counted_by_text() -> None:
-    """Texts are counted, including taken ones until the partition is read again."""
+    """Unrequested texts are counted, including taken ones until the partition is read again."""
     articles = [ArticleText("a", "t1", "f1"), ArticleText("a", "t1", "f2"), ArticleText("b", "t1", "f3")]
     unasked = UnrequestedTexts(
         lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ())

@@ -51,7 +51,7 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
 
 
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """The stage's features equal the Measurer's on the same pages in the same order, repeats included."""
+    """The stage's features equal the Measurer's for the same pages in the same order, repeats included."""
     htmls = [article, article.replace("boats", "cattle"), "", article]
     found, _ = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
     measurer = Measurer(SETTINGS)
@@ -64,7 +64,7 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """Refused and failed pages emit nothing and leave no row; the page between them is measured."""
+    """Refused and failed pages emit nothing and leave no row; the fetched page between them is measured."""
     state = new_state()
     pages = [page(1, article, outcome="refused"), page(2, article), page(3, article, outcome="failed")]
     found, metrics = run(stage, pages, state)
@@ -75,7 +75,10 @@ def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, artic
 
 
 def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """A page that trips a guard has a features record, counts by its error, and is no earlier page of its site."""
+    """A page refused by a guard has a features record and a count under its error.
+
+    It is not an earlier page of its site.
+    """
     found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
     assert [features.extract_error for features in found] == ["too_deep", ""]
     assert found[0].measures == {"url_path": "/page-1", **Likeness()._asdict()}
@@ -85,14 +88,14 @@ def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str,
 
 
 def test_url_where_redirects_ended_is_judged(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """The URL path is that of the final URL; the record keeps the URL that was asked for."""
+    """The URL path is that of the final URL; the record keeps the requested URL."""
     (features,), _ = run(stage, [page(1, article, final_url=f"https://{SITE}/tag/x")], new_state())
     assert features.measures["url_path"] == "/tag/x"
     assert features.url == f"https://{SITE}/page-1"
 
 
 def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """After lost() the batch gives the same features over the same committed state, byte for byte."""
+    """After lost() the batch gives identical features over the same committed state."""
     state = new_state()
     run(stage, [page(0, article)], state)
     batch = [page(1, article.replace("boats", "cattle")), page(2, article), page(1, article)]
@@ -106,7 +109,7 @@ def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, artic
 
 
 def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_state: NewState) -> None:
-    """After a commit the gauges show the sites and bytes in memory, without lost partitions."""
+    """After a commit the gauges show the sites and bytes of the cache, without lost partitions."""
     metrics = Metrics()
     stage = MeasureStage(SETTINGS, pool=pool, metrics=metrics)
     run(stage, [page(1, article)], new_state())

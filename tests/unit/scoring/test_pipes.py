@@ -1,4 +1,4 @@
-"""The functions of the pipes give the stages' answers, in stable field names."""
+"""The functions of the pipes give the stages' results, with stable field names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.bench.bench_sites import ACCURACY, read_sites
 
 
 def test_tally_gives_a_line_per_site_with_evidence() -> None:
-    """Sites come in the order of their first line, abstentions are passed over, the evidence names the numbers."""
+    """Sites come in the order of their first line, abstentions are skipped, and the evidence has the numbers."""
     flags = [FlagLine(site=site, flag=flag) for flag in (None, *[True] * 6) for site in ("b", "a")]
     first, second = tally_scores([*flags, FlagLine(site="c", flag=False)], SiteTest(SprtParams()))[1:]
     assert (first.site, first.verdict, first.pages_used, first.pages, first.mixed) == ("a", "llm", 6, 7, False)
@@ -28,7 +28,10 @@ def test_tally_gives_a_line_per_site_with_evidence() -> None:
 
 
 def test_tally_gives_each_method_what_it_reads() -> None:
-    """A flag without a score is for sprt alone, a score without a flag for gaussian; both tell that a site is mixed."""
+    """A flag without a score counts for sprt only, a score without a flag for gaussian only.
+
+    Both report mixed sites.
+    """
     scores = [0.85, 0.99, 0.86, 1.0] * 2
     lines = [FlagLine(site="a", flag=score < 0.9, score=score) for score in scores]
     lines += [FlagLine(site="b", flag=True)] * 8 + [FlagLine(site="c", flag=None, score=0.8)] * 8
@@ -40,7 +43,7 @@ def test_tally_gives_each_method_what_it_reads() -> None:
 
 
 def test_estimate_counts_every_kind_of_site() -> None:
-    """Denominators add up, a site's last line counts, and error counts correct the rate."""
+    """Denominators add up, the last line of a site counts, and error counts correct the rate."""
     verdicts = ["llm", "human", "undecided", "unclassifiable", "human"]
     lines = [SiteVerdictLine(site=str(i), verdict=v) for i, v in enumerate(verdicts)]  # type: ignore[arg-type]
     found = estimate_sites([SiteVerdictLine(site="0", verdict="human"), *lines])
@@ -70,7 +73,7 @@ def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
     ],
 )
 def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Lines of two, or of one and of none, are refused with both names: for two sites, and for one, in each order."""
+    """Lines of two identities, or of one and none, are refused with both names, in each order."""
     for first, second in ((one, other), (other, one), (one, {}), ({}, one)):
         for site in ("a", "b"):
             lines = [
@@ -85,7 +88,7 @@ def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str,
 
 
 def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
-    """A row without a ruleset is unclassifiable, and the other rows are accepted."""
+    """A row without a ruleset is unclassifiable, and other rows are accepted."""
     rows = [
         SiteVerdictLine(site="a", verdict="unclassifiable", ruleset=""),
         SiteVerdictLine(site="b", verdict="llm", ruleset="r"),
@@ -94,7 +97,7 @@ def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
 
 
 def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
-    """The interval of a hundred subdomains of ten operators, and of as many sites of ten queries, is wider."""
+    """A hundred subdomains of ten operators, or sites of ten queries, have a wider interval than single sites."""
 
     def width(name: str, queries: int) -> float:
         lines = [
@@ -119,7 +122,7 @@ def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
 @pytest.mark.data
 @pytest.mark.slow
 def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:
-    """Flags of Binoculars on real pages of sites drawn at a known share, others as canaries: in 180 of 200 draws."""
+    """In 180 of 200 draws from real pages at a known share, with other sites as canaries, the interval covers it."""
     sites = read_sites(shared / "data/scores/page_scores.csv", 0)
     rng, method, covered = np.random.default_rng(13), SiteTest(SprtParams()), 0
     errors = []

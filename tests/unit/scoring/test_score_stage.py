@@ -37,7 +37,7 @@ def request(number: int, digest: str, text: str, site: str = "a.example", run: s
 
 
 class Held(FakeDetector):
-    """Waits for `release` with the text "shared", and then raises the next fault, if there is one."""
+    """Waits for `release` at the text "shared", then raises the next given error, if any."""
 
     def __init__(self, *faults: Exception) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ BASE = "a+b@12345678/float32/512"
 
 
 class FakeEngine:
-    """Reads all texts alike but "bad", which no device takes; a token is a character."""
+    """An engine that reads any text except "bad", which fails on any device; a token is a character."""
 
     def __init__(self) -> None:
         self.read_texts: list[list[str]] = []
@@ -121,7 +121,7 @@ def pair_detectors(engine: Any) -> list[PairDetector]:
 
 
 class Desk:
-    """A stage that is ready, and what it emitted and counted."""
+    """A ready stage, and what it emitted and counted."""
 
     def __init__(self, *detectors: Any, **settings: Any) -> None:
         self.metrics = Metrics()
@@ -130,7 +130,7 @@ class Desk:
         wait_until(lambda: not self.stage.starting(), "the detectors")
         for detector in self.detectors:
             if isinstance(detector, FakeDetector):
-                detector.given.clear()  # what warmed it up
+                detector.given.clear()  # texts of the warm-up
         self.scores: list[Score] = []
         self.keys: list[bytes] = []
         self.buried: list[Exception] = []
@@ -157,7 +157,7 @@ class Desk:
 
 
 def test_each_request_gets_its_score_under_text_and_detector() -> None:
-    """Every request has one score, named by text and detector, keyed by site besides, with its own fetch."""
+    """Every request has one score, keyed by site, text and detector, with its own fetch."""
     desk = Desk()
     desk.run(request(1, "d1", "LLM text"), request(2, "d2", "text"), request(3, "d3", ""))
     assert desk.keys == [b"a.example d1:fake/1", b"a.example d2:fake/1", b"a.example d3:fake/1"]
@@ -172,7 +172,7 @@ def test_each_request_gets_its_score_under_text_and_detector() -> None:
 
 
 def test_detectors_side_by_side_each_have_their_score() -> None:
-    """Two detectors: two records a request, each under its own identity and key, each with its own flag."""
+    """Two detectors give two records per request, each with its own identity, key and flag."""
     desk = Desk(FakeDetector("LLM", "fake/1"), FakeDetector("other", "fake/2"))
     desk.run(request(1, "d1", "LLM text"))
     assert [(s.id, s.detector, s.flag) for s in desk.scores] == [
@@ -185,7 +185,7 @@ def test_detectors_side_by_side_each_have_their_score() -> None:
 
 
 def test_a_text_is_read_once_in_a_batch_and_over_time() -> None:
-    """Requests for one text, on any site, run the detector once; so do those of later batches."""
+    """A text is read once for all requests on any site, in a batch and in later batches."""
     desk = Desk()
     desk.run(request(1, "d1", "LLM"), request(2, "d1", "LLM", "b.example"), request(3, "d2", "y"))
     desk.run(request(4, "d1", "LLM"), request(5, "d3", "z"))
@@ -196,7 +196,7 @@ def test_a_text_is_read_once_in_a_batch_and_over_time() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    """Beyond remembered_texts the text used longest ago is read again; 0 remembers nothing."""
+    """Beyond remembered_texts the least recently used text is read again; 0 remembers none."""
     desk = Desk(remembered_texts=2)
     for number, digest in enumerate(["d1", "d2", "d1", "d3", "d1", "d2"]):
         desk.run(request(number, digest, digest))
@@ -208,7 +208,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 def test_a_text_in_two_batches_at_once_is_read_once() -> None:
-    """The second batch in flight waits for the text that the first one is at work on, and reads only its own."""
+    """The second batch in flight waits for a text that the first one reads, and reads only its own."""
     held = Held()
     desk = Desk(held)
     first = Batch(desk.stage, request(1, "d1", "shared"))
@@ -234,7 +234,7 @@ def test_when_the_first_batch_fails_the_second_reads_the_text_itself() -> None:
 
 
 def test_canary_pages_are_always_read_anew() -> None:
-    """Canary pages measure the live path, so neither the cache nor an equal text in the batch replaces the reading."""
+    """Canary pages are always read, even if the text is cached or repeated, because they measure the live path."""
     desk = Desk()
     site = "novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid"
     desk.run(request(1, "d1", "x"))
@@ -245,7 +245,7 @@ def test_canary_pages_are_always_read_anew() -> None:
 
 
 def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
-    """The metric shows real pages only; canary pages have separate gauges."""
+    """The histogram of scores counts real pages only; canary pages have separate gauges."""
     desk = Desk()
     desk.run(request(1, "d1", "x"), request(2, "d2", "y", "novels.5f0c2a91d3b7e604.12.20405.llm.canary.invalid"))
     assert desk.value("page_score_count", run="first", detector=desk.detectors[0].identity) == 1
@@ -253,7 +253,7 @@ def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
 
 
 def test_a_poison_text_is_buried_alone() -> None:
-    """An engine's exception becomes that record's error and is not cached; the other records are scored."""
+    """An engine's exception is the error of that record alone and is not cached; the other records are scored."""
     desk = Desk(*pair_detectors(FakeEngine()), FakeDetector())
     desk.run(request(1, "d1", "x"), request(2, "d2", "bad"), request(3, "d3", "y"))
     desk.run(request(4, "d2", "bad"))
@@ -263,7 +263,7 @@ def test_a_poison_text_is_buried_alone() -> None:
 
 
 def test_what_the_device_does_is_told_even_of_batches_that_are_rolled_back() -> None:
-    """Padding, memory and losses come from the engine: at each round, and at once when a batch is rolled back."""
+    """Padding, memory and losses are counted at each round, and also if the batch is rolled back."""
     engine = FakeEngine()
     desk = Desk(*pair_detectors(engine))
     desk.run(request(1, "d1", "four"))
@@ -280,7 +280,7 @@ def test_what_the_device_does_is_told_even_of_batches_that_are_rolled_back() -> 
 
 
 def test_the_number_shown_is_the_one_that_the_threshold_is_compared_with() -> None:
-    """page_score of a pair holds its score, on its own scale, though it has a calibrated p_llm too."""
+    """page_score is the number that the threshold applies to: a pair's score, even if it has a p_llm."""
     desk = Desk(*pair_detectors(FakeEngine()))
     desk.run(request(1, "d1", "x"))
     assert [round(s.p_llm or 0, 3) for s in desk.scores] == [0.5, 0.5]
@@ -292,13 +292,13 @@ def test_the_number_shown_is_the_one_that_the_threshold_is_compared_with() -> No
 
 
 def test_metrics_count_texts_once_and_the_batch_once() -> None:
-    """Tokens of a text count once, its batch's time is observed once, results are counted per request."""
+    """A text's tokens and a batch's time count once; results count per request."""
     ticks = iter([10.0, 10.25, 11.0, 11.5])
     desk = Desk(clock=lambda: next(ticks))
     desk.stage.tick({})
-    before = desk.value("score_tokens_total", kind="text") or 0  # what warmed the detector up
+    before = desk.value("score_tokens_total", kind="text") or 0  # texts of the warm-up
     desk.run(request(1, "d1", "xxxx"), request(2, "d1", "xxxx"), request(3, "d3", ""))
-    desk.run(request(4, "d1", "xxxx"))  # nothing is read, so nothing took time
+    desk.run(request(4, "d1", "xxxx"))  # nothing is read, so no time is counted
     assert desk.value("score_tokens_total", kind="text") == before + 4
     assert desk.value("score_tokens_total", kind="padding") == 0
     assert desk.value("score_batch_duration_seconds_count") == 1
@@ -310,7 +310,7 @@ def test_metrics_count_texts_once_and_the_batch_once() -> None:
 
 
 def test_a_batch_does_not_count_its_wait_for_the_one_before() -> None:
-    """Two batches begun together that take .5 s each, one after the other, are observed as .5 s each."""
+    """Two batches that begin together and take .5 s each, one after the other, are observed as .5 s each."""
     clocks: dict[str, list[float]] = {"first": [0.0, 0.5], "second": [0.0, 1.0]}
     desk = Desk(clock=lambda: clocks[threading.current_thread().name].pop(0))
     found = [Batch(desk.stage, request(n, f"d{n}", "x"), name=name).result() for n, name in enumerate(clocks)]
@@ -318,7 +318,7 @@ def test_a_batch_does_not_count_its_wait_for_the_one_before() -> None:
 
 
 def test_work_that_moves_and_models_that_are_loaded_again_show() -> None:
-    """Batches and calls of other detectors count up; from a loss to the reload the stage is not ready, but loads."""
+    """Batches and calls count for each detector; from a loss to the reload, the stage is loading and not ready."""
     engine = FakeEngine()
     desk = Desk(*pair_detectors(engine), FakeDetector())
     before = desk.stage.advanced()
@@ -340,7 +340,7 @@ def test_a_replay_counts_under_its_own_run() -> None:
 
 
 def test_a_request_for_a_detector_that_is_not_there_is_left_unanswered() -> None:
-    """Its text is not read and has no score; it is counted. Who names a detector that is there gets all scores."""
+    """A request for a missing detector is not read but counted; without a name, a request gets all scores."""
     desk = Desk(FakeDetector(), FakeDetector("x", "other/2"))
     named = [
         msgspec.structs.replace(request(number, f"d{number}", f"text {number}", run="mine"), detector=detector)
@@ -357,12 +357,12 @@ def test_a_request_for_a_detector_that_is_not_there_is_left_unanswered() -> None
 
 
 def test_an_empty_batch_is_nothing() -> None:
-    """No records, no scores."""
+    """An empty batch gives no scores."""
     assert list(Desk().stage.prepare([])) == []
 
 
 def test_it_is_ready_when_every_detector_has_scored_something() -> None:
-    """While a detector is loaded or warms up the stage is starting and not ready; then the first batch goes through."""
+    """While a detector is loaded or warms up, the stage is starting and not ready."""
     release, loaded = threading.Event(), threading.Event()
 
     class Cold(FakeDetector):
@@ -393,7 +393,10 @@ def _broken() -> list[Detector]:
     ],
 )
 def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
-    """No record is dead-lettered: `prepare` and `tick` both raise a fatal error with the cause."""
+    """If detectors cannot be loaded, `prepare` and `tick` raise a fatal error with the cause.
+
+    No record is dead-lettered.
+    """
     stage = ScoreStage(load)
     wait_until(lambda: not stage.starting(), "the end of loading")
     assert not stage.ready()
@@ -404,7 +407,7 @@ def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> N
 
 
 def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
-    """A process that is stopped during the loading of large models does not wait for them."""
+    """A process stopped while large models load does not wait for them."""
     release = threading.Event()
 
     def load() -> list[Detector]:

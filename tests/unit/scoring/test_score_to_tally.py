@@ -1,4 +1,4 @@
-"""SCORE and TALLY on one log: no score is lost between them, and heartbeats count after passing all stages."""
+"""SCORE and TALLY on one log: no score is lost between them, and heartbeats count only after all stages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DETECTOR = FakeDetector().identity
 
 @pytest.fixture
 def log() -> MemoryLog:
-    """A log of one partition, so that all sites share it."""
+    """A log of one partition, which all sites share."""
     log = MemoryLog(clock=lambda: NOW_MS)
     log.create(all_topics(1, "e"))
     return log
@@ -54,7 +54,7 @@ def work(log: MemoryLog, stage: Stage) -> Metrics:
 
 
 def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
-    """Compaction between SCORE and TALLY removes no score if two sites of a partition have the same text."""
+    """If two sites of a partition have the same text, compaction between SCORE and TALLY keeps both scores."""
     for site in ("a.example", "b.example"):
         put_article(log, site, 1, "same")
     work(log, ScoreStage(lambda: [FakeDetector()]))
@@ -65,7 +65,7 @@ def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
 
 
 def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
-    """One text on two pages, or on two visits of a page, has one score that counts for all of them."""
+    """One text on two pages, or two visits of a page, has one score that counts for both."""
     for number, digest, visit in ((1, "same", 1), (2, "same", 1), (3, "old", 1), (3, "same", 2), (4, "old", 1)):
         put_article(log, "a.example", number, digest, visit)
     work(log, ScoreStage(lambda: [FakeDetector()]))
@@ -77,7 +77,7 @@ def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
 
 
 def test_a_heartbeat_is_through_when_it_comes_with_the_scores(log: MemoryLog) -> None:
-    """A heartbeat that TALLY reads on its first topic has passed no stage and does not count."""
+    """A heartbeat that TALLY reads on its first topic has not passed all stages and does not count."""
     log.append([heartbeat.travelling(HITS, 0, {heartbeat.HEADER: str(NOW_MS)})])
     assert through(work(log, TallyStage(DETECTOR))) == 0
     log.append([heartbeat.travelling(SCORES, 0, {heartbeat.HEADER: str(NOW_MS - 5000)})])
@@ -87,12 +87,12 @@ def test_a_heartbeat_is_through_when_it_comes_with_the_scores(log: MemoryLog) ->
 
 
 def through(metrics: Metrics) -> float:
-    """Heartbeats that TALLY counted as through."""
+    """Heartbeats that TALLY counted."""
     return metrics.registry.get_sample_value("farmwatch_heartbeat_duration_seconds_count") or 0
 
 
 class Card(FakeDetector):
-    """Fails a given number of times before it scores."""
+    """A device that fails a given number of times before it scores."""
 
     def __init__(self, *faults: Exception) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Card(FakeDetector):
         self.warm = False
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Raise the next fault, once the detector is warm."""
+        """Raise the next error after the warm-up."""
         if self.warm and self.faults:
             raise self.faults.pop(0)
         self.warm = True
@@ -120,7 +120,7 @@ def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
 
 
 def test_a_device_that_is_gone_ends_the_process_and_buries_nothing(log: MemoryLog) -> None:
-    """No record is to blame: the loop ends with the error, and the next process scores all of them."""
+    """If the device is gone, the loop ends without dead letters, and the next process scores all records."""
     for n in range(3):
         put_article(log, "a.example", n, f"text {n}")
     with pytest.raises(DeviceGone):

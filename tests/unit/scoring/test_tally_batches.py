@@ -1,4 +1,4 @@
-"""TALLY folds a batch site by site: the rows are those of single records, and a failing record fails alone."""
+"""TALLY folds a batch site by site: rows equal those of single records, and only the failing record fails."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ TOPIC_OF = {Hit: HITS, Verdict: VERDICTS, Score: SCORES}
 
 
 def outputs(records: Iterable[Record], verdicts: str = VERDICTS) -> Iterator[Output]:
-    """The records in the order of their topics."""
+    """The records by topic, in order."""
     for record in records:
         topic = verdicts if isinstance(record, Verdict) else TOPIC_OF[type(record)]
         yield Output(topic, 0, record.site.encode(), encode(record), {"run": "live", "feature_epoch": "e"})
 
 
 def memory_log() -> MemoryLog:
-    """One partition, with the topics of a run beside the live ones."""
+    """A log of one partition with the topics of the live run and of RUN."""
     log = MemoryLog(clock=lambda: 7)
     create(log)
     return log
@@ -99,7 +99,7 @@ def work(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> None:
     """Run the stage over all records."""
     with loop_of(log, stage, metrics) as loop:
         idle = 0
-        while idle < 4:  # a batch that is rolled back is no commit either
+        while idle < 4:  # nor is a rolled-back batch a commit
             idle = 0 if loop.cycle(threading.Event()) else idle + 1
 
 
@@ -129,7 +129,7 @@ def newest(log: Log, topic: str = SITES) -> dict[str, SiteState]:
 
 
 def updated(log: Log, topic: str) -> dict[str, tuple[int, str]]:
-    """When the last row of each site changed, and its verdict."""
+    """The time of the last change of each site's row, and its verdict."""
     return {site: (row.updated_at, row.verdict) for site, row in last_rows(log, topic).items()}
 
 
@@ -143,14 +143,14 @@ def counted(metrics: Metrics, label: str) -> Counter[str]:
 
 
 def decided(log: Log) -> list[Decision]:
-    """Every decision."""
+    """All decisions."""
     return [decode(Decision, message.value) for message in log.read(DECISIONS, 0) if message.value]
 
 
 @settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list[Record], rng: random.Random) -> None:
-    """Any batches give the same last rows and tallies, and at most one decision a site, for the same sites."""
+    """Any batching gives the same last rows, tallies and decided sites, and at most one decision per site."""
     sizes = [rng.randint(1, 9) for _ in records]
     together, alone = in_batches(records, [*sizes, len(records)]), in_batches(records, [1] * len(records))
     assert newest(together) == newest(alone)
@@ -161,7 +161,7 @@ def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list
 
 
 def stored(log: MemoryLog) -> dict[bytes, object]:
-    """TALLY's state without the reasons of decisions, which depend on the ends of batches."""
+    """TALLY's state without the reasons of decisions, which depend on batch boundaries."""
     found: dict[bytes, object] = {}
     for key, value in log.scan_state("tally", 0):
         if b"\0" in key:
@@ -176,7 +176,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
 @settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: random.Random) -> None:
-    """A replay with hits and verdicts before the scores gives the rows of live, with mixed order."""
+    """A replay with hits and verdicts before scores gives the same rows as live."""
     live = in_batches(records, [rng.randint(1, 9) for _ in records] + [len(records)])
     replay = replayed(records, memory_log())
     assert newest(replay, NAMES.sites) == newest(live)
@@ -184,20 +184,20 @@ def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: ra
 
 
 def replayed(records: Sequence[Record], log: Log) -> Log:
-    """The log after a replay of these records under RUN."""
+    """The log after these records are replayed under RUN."""
     log.append(list(outputs(records, NAMES.verdicts)))
     work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False))
     return log
 
 
 def articles(site: str, count: int = 6) -> list[Record]:
-    """Flagged articles of a site, enough to decide it."""
+    """Enough flagged articles of a site to decide it."""
     records = [record for n in range(count) for record in (page(n), score(f"t{n}", True))]
     return [msgspec.structs.replace(record, site=site) for record in records]
 
 
 def test_the_run_decides_once_it_is_live() -> None:
-    """A replay marks no site as decided, so a live run over its state decides at the site's next record."""
+    """A replay does not mark sites as decided, so that a live run over its state decides at a site's next record."""
     with closing(MemoryLog()) as log:
         create(log)
         replayed(articles("a.example") + articles("b.example"), log)
@@ -247,7 +247,7 @@ def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
 
 
 def test_a_site_whose_tally_cannot_be_read_stops_no_other() -> None:
-    """The records of that site are dead-lettered, and those of another site in the batch are tallied."""
+    """The records of an unreadable site are dead-lettered; another site in the batch is tallied."""
     log = memory_log()
     with loop_of(log, TallyStage(DETECTOR, SETTINGS)) as loop:
         loop.cycle(threading.Event())
@@ -271,7 +271,7 @@ def spoil(log: MemoryLog, key: bytes) -> None:
 
 @pytest.mark.parametrize("others", [True, False])
 def test_rows_and_decisions_are_of_the_stage_s_own_ruleset(others: bool) -> None:
-    """A score that a replay asked for carries that run and ruleset; the live run's rows and counts are its own."""
+    """A score that a replay requested carries its run and ruleset; the live run's rows and counts keep their own."""
     log, metrics = memory_log(), Metrics()
     records = [Output(o.topic, o.partition, o.key, o.value, {"ruleset": "d1"}) for o in outputs(articles("a.example"))]
     asked = {"run": "strict", "ruleset": "d9"} if others else {}
@@ -290,7 +290,7 @@ CANARY = "novels.5f0c2a91d3b7e604.6.20405.llm.canary.invalid"
 def test_a_canary_is_as_old_as_its_pages(flag: bool | None, verdict: str) -> None:
     """A canary's row has the time of its newest fetch, decided or not, in a replay and live.
 
-    Other rows have the present.
+    Other rows have the current time.
     """
     records = [
         msgspec.structs.replace(record, site=site)
@@ -307,13 +307,13 @@ def test_a_canary_is_as_old_as_its_pages(flag: bool | None, verdict: str) -> Non
 
 
 def test_a_canary_of_which_a_replay_knows_no_page_is_no_new_one() -> None:
-    """Scores may be older than the first page read."""
+    """A canary with scores but no page in the replay has an old time: scores may be older than the first page."""
     log = replayed([msgspec.structs.replace(score("t1", True), site=CANARY)], memory_log())
     assert updated(log, NAMES.sites) == {CANARY: (0, "unclassifiable")}
 
 
 def test_a_score_that_comes_late_makes_no_old_round_new() -> None:
-    """Late scores of old canaries after a cutover change their rows, but not the rows' times."""
+    """Late scores of old canaries after a cutover change their rows but not the rows' times."""
     early = [msgspec.structs.replace(page(n, visit=n + 1), site=CANARY) for n in range(6)]
     late = [msgspec.structs.replace(score(f"t{n}", True), site=CANARY) for n in range(6)]
     log = replayed(early, memory_log())
@@ -332,7 +332,7 @@ def test_a_replay_counts_scores_under_its_own_run() -> None:
 
 
 def test_a_row_passes_on_what_its_last_record_carries() -> None:
-    """Rows come at the end of a batch and still carry the headers that travel, with the run that they are of."""
+    """A row at the end of a batch carries the headers of its last record, with the stage's own run."""
     log = memory_log()
     replayed(articles("a.example", 2), log)
     assert {tuple(sorted(m.headers.items())) for m in log.read(NAMES.sites, 0)} == {
@@ -347,7 +347,7 @@ class Away(Exception):
 
 
 def test_a_batch_that_is_rolled_back_is_folded_once() -> None:
-    """A batch that fails after its sites were judged is repeated, and the first attempt counts nothing."""
+    """If a batch fails after its sites were judged, it is repeated, and the first attempt counts nothing."""
     records = articles("a.example") + articles("b.example", 2)
     failures = [Away("once"), Away("twice")]
 
@@ -364,7 +364,7 @@ def test_a_batch_that_is_rolled_back_is_folded_once() -> None:
 
 
 def test_what_is_lost_before_the_end_of_a_batch_is_not_judged() -> None:
-    """Records that were folded and then rolled back leave no row in the tick that follows."""
+    """Records that were folded and rolled back leave no row in the next tick."""
     stage, state = TallyStage(DETECTOR, SETTINGS), KeyedState(MemoryState())
     stage.process(page(1), None, Context(0, state, Meter(), 1))
     stage.lost([0])

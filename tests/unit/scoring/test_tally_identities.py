@@ -19,7 +19,7 @@ from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, sc
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
-    """Scores of another identity change no row, and are counted separately."""
+    """Scores of another detector change no row and are counted separately."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
     before = list(desk.outputs)
     desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))
@@ -31,7 +31,7 @@ def test_scores_of_another_detector_are_never_pooled() -> None:
 
 
 def test_another_detector_over_kept_state_starts_from_its_own_scores() -> None:
-    """After a change of detector no old flag counts under the new name; after the change back no flag is lost."""
+    """After a change of detector, old flags do not count; after changing back, no flag is lost."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
     assert (desk.row.detector, desk.row.verdict, desk.row.scored) == (DETECTOR, "llm", 4)
     desk.feed(score("t0", False, "fake/2"))  # SCORE was changed first
@@ -46,7 +46,7 @@ def test_another_detector_over_kept_state_starts_from_its_own_scores() -> None:
 
 
 def test_a_row_never_mixes_two_rulesets() -> None:
-    """After a change of ruleset a page counts once the new one has judged it: pages, articles, scores and drops."""
+    """After a change of ruleset, a page counts once the new ruleset has judged it: pages, articles, scores, drops."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)), *(score(f"t{i}", True) for i in range(4)))
     row = desk.feed(page(9, article=False), page(0, rules="d2")).row
     assert (row.ruleset, row.digest, row.pages, row.articles, row.scored) == ("other", "d2", 1, 1, 1)
@@ -58,13 +58,13 @@ def test_a_row_never_mixes_two_rulesets() -> None:
 
 
 def test_an_older_fetch_that_arrives_late_is_judged_by_the_new_ruleset_in_vain() -> None:
-    """The new ruleset on an older fetch does not count a page whose newer fetch has only the old one's verdict."""
+    """A verdict of the new ruleset on an older fetch does not count if the newer fetch has only the old verdict."""
     row = Desk().feed(page(1, visit=2), page(1, visit=1, rules="d2")).row
     assert (row.digest, row.pages, row.articles) == ("d2", 0, 0)
 
 
 def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
-    """[tally.sprt] comes first, then the test of the threshold set, then the detector's own."""
+    """[tally.sprt] takes precedence over the test of the threshold set, and that over the detector's own."""
     records = [*(page(i) for i in range(20)), *(score(f"t{i}", True) for i in range(20))]
     bold, shy = SprtParams(p0=0.01, p1=0.9, min_articles=2), SprtParams(min_articles=15)
     used = []
@@ -76,7 +76,7 @@ def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
 
 
 def test_a_row_says_which_test_judged_it() -> None:
-    """Rows of other parameters, another closing rule or another method have another digest; the same test the same."""
+    """Rows with other parameters, closing rule or method have another digest; the same test has the same digest."""
     tests: list[dict[str, Any]] = [
         {},
         {"sprt": SprtParams(p0=0.19)},
@@ -94,7 +94,7 @@ def test_a_row_says_which_test_judged_it() -> None:
 def test_a_detector_without_numbers_has_no_tally() -> None:
     """A detector without a site test is refused at construction, not at the first score.
 
-    Settings or a threshold set help.
+    Settings or a threshold set provide one.
     """
     name = "fast-detectgpt/a+b@0a1b2c3d/float32/512/mine-1"
     with pytest.raises(NoSiteTest):

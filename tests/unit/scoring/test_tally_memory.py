@@ -1,4 +1,4 @@
-"""The fields that TALLY reads of a verdict, and its state of a site: bounded, with stable bytes."""
+"""The fields of a verdict that TALLY reads, and its state of a site: bounded, with stable bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, pa
 
 
 def test_a_site_of_every_query_keeps_a_small_row() -> None:
-    """Of 1,500 queries the row keeps the same 1,000 for every order; all hits count once."""
+    """Of 1,500 queries, the row keeps the same 1,000 in every order; each hit counts once."""
     hits = [hit(number, query=f"q{number}") for number in range(1500)]
     shuffled = random.Random(1).sample(hits, len(hits))
     first, second = Desk().feed(*hits), Desk().feed(*shuffled, *hits[:100])
@@ -37,7 +37,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 
 def test_a_tally_is_stored_as_before() -> None:
-    """State that a farmwatch of before terms wrote is read, and what is new stands behind it."""
+    """State from before terms were introduced is read, and new fields come after the old ones."""
     stored = [
         *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
@@ -54,7 +54,7 @@ def test_a_tally_is_stored_as_before() -> None:
 
 @pytest.mark.parametrize("scores_first", [False, True])
 def test_a_page_that_changes_for_ever_does_not_make_the_tally_grow(scores_first: bool) -> None:
-    """Of 3,000 texts of one page the last few hundred scores are kept, beside those in use."""
+    """Of 3,000 texts of one page, the last few hundred scores are kept, besides those in use."""
     desk = Desk(sprt=SPRT).feed(page(1, text="first"), score("first", True), page(2), score("t2", False))
     sizes = []
     for visit in range(2, 3002):
@@ -68,7 +68,7 @@ def test_a_page_that_changes_for_ever_does_not_make_the_tally_grow(scores_first:
 
 
 def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
-    """Of twenty detectors the one in use and the last of the others are kept."""
+    """Of twenty detectors, the one in use and the last of the others are kept."""
     desk = Desk(sprt=SPRT).feed(page(1), score("t1", True))
     desk.feed(*(score("t1", True, f"other/{number}") for number in range(20)))
     assert desk.feed(page(2)).row.scored == 1
@@ -77,7 +77,7 @@ def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
 
 
 def test_days_with_a_hit_are_kept() -> None:
-    """Days of hits are kept once, in order; of more than 400 the newest; a hit without a time adds none."""
+    """Days of hits are kept once, in order, at most the newest 400; a hit without a time adds none."""
     desk = Desk().feed(hit(1), hit(2, at=2 * DAY_MS), hit(3, at=2 * DAY_MS + 5), hit(4, at=DAY_MS - 1))
     assert desk.row.days == [0, 2]
     many = random.Random(3).sample(range(1000), 500)
@@ -94,7 +94,7 @@ TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in UNREAD]
 @given(
     st.builds(
         Verdict,
-        **dict.fromkeys(TAKEN[1:-2], TEXT),  # all but the version and the times
+        **dict.fromkeys(TAKEN[1:-2], TEXT),  # all except the version and the times
         failed=st.lists(TEXT, max_size=2),
         rules=st.lists(OUTCOMES, max_size=2),
         fetched_at=st.integers(0, 2**50),

@@ -1,4 +1,4 @@
-"""The row is the same for every order of arrival, and each page's first article is the evidence."""
+"""A site's row does not depend on the order of arrival; each page's first article is its evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ FLAG = st.none() | st.booleans()
 
 
 def test_a_newer_fetch_replaces_its_page_in_place() -> None:
-    """A page fetched again keeps its place with the newer verdict; an older fetch arriving late changes nothing."""
+    """A page fetched again keeps its place, with the newer verdict.
+
+    An older fetch that arrives late changes nothing.
+    """
     desk = Desk().feed(page(1), page(2), page(1, article=False, visit=2))
     assert (desk.row.pages, desk.row.articles) == (2, 1)
     late = desk.feed(page(1, visit=1))
@@ -43,14 +46,14 @@ def test_a_refetched_page_moves_the_counts_and_not_the_evidence() -> None:
 
 
 def test_a_page_that_was_no_article_at_first_is_evidence_from_when_it_is_one() -> None:
-    """A dropped first fetch is skipped; the evidence is the first article."""
+    """A dropped first fetch is skipped: the evidence is the first article."""
     desk = Desk(sprt=SPRT).feed(page(1, article=False), page(1, visit=5, text="t"), score("t", True))
     assert (desk.row.articles, desk.row.pages_used) == (1, 1)
 
 
 @st.composite
 def a_site(draw: st.DrawFn) -> tuple[Sequence[Record], Sequence[Record], Sequence[Record]]:
-    """The three topics of a site, each in its own order: repeated pages, shared texts, abstentions, other detectors."""
+    """The three topics of a site, each in order: repeated pages, shared texts, abstentions, other detectors."""
     hits = [hit(draw(st.integers(0, 4)), draw(st.integers(0, 9)), draw(st.sampled_from("ab"))) for _ in range(3)]
     pages = [
         page(
@@ -70,7 +73,7 @@ def a_site(draw: st.DrawFn) -> tuple[Sequence[Record], Sequence[Record], Sequenc
 
 
 def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[Record]:
-    """The topics merged at random, the order within each kept."""
+    """The topics merged at random; the order within each is kept."""
     slots = [topic for topic, records in enumerate(topics) for _ in records]
     rng.shuffle(slots)
     streams = [iter(records) for records in topics]
@@ -94,7 +97,10 @@ def test_the_row_is_independent_of_the_interleaving(
 
 @st.composite
 def a_decidable_site(draw: st.DrawFn) -> list[Record]:
-    """Records of one ruleset: pages fetched over some days, some again, most with a score; hits on several days."""
+    """Records of one ruleset: pages fetched over some days, some repeatedly, most with a score.
+
+    Hits on several days.
+    """
     records: list[Record] = [hit(number, at=draw(st.integers(0, 5)) * DAY_MS) for number in range(3)]
     flags = draw(st.lists(st.booleans(), min_size=4, max_size=24))
     for number, flag in enumerate(flags):
@@ -111,7 +117,7 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
 @settings(max_examples=60)
 @given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
 def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
-    """Under one ruleset any order of hits, verdicts and scores gives the same row, also with repetitions."""
+    """Under one ruleset, any order of hits, verdicts and scores, even repeated, gives the same row."""
     records = [
         msgspec.structs.replace(record, detector=FALCON, id=f"{record.text_digest}:{FALCON}")
         if isinstance(record, Score)

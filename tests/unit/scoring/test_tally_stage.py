@@ -54,7 +54,7 @@ def test_the_same_text_on_two_pages_counts_once() -> None:
 
 
 def test_abstentions_are_skipped() -> None:
-    """An abstained score is counted as abstained and is no evidence."""
+    """An abstained score is counted as abstained and is not evidence."""
     row = Desk(sprt=SPRT).feed(*(page(i) for i in range(5)), *(score(f"t{i}", None) for i in range(5))).row
     assert (row.abstained, row.scored, row.flagged, row.pages_used) == (5, 0, 0, 0)
     assert row.verdict == "unclassifiable"
@@ -83,7 +83,7 @@ def test_later_pages_correct_a_site_until_it_closes() -> None:
 
 
 def test_a_mixed_site_is_crawled_for_longer() -> None:
-    """A site with two clear groups of scores is mixed, and is crawled up to mixed_articles (default: twice as many)."""
+    """A site with two clear groups of scores is mixed and crawled up to mixed_articles (default: twice as many)."""
     desk = Desk(sprt=SPRT, enough_articles=10, mixed_articles=12)
     numbers = [0.97, 0.85, 0.98, 0.86, 0.99, 0.84, 1.0, 0.87] * 2
     desk.feed(*(page(i) for i in range(16)))
@@ -108,7 +108,7 @@ def test_a_site_that_is_no_longer_mixed_stops() -> None:
 
 @pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
 def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
-    """A site decided and mixed on the first day, with 300 pages on the third day that are no evidence, is stopped."""
+    """A site decided and mixed on the first day stops on the third day, after 300 pages that are not evidence."""
     desk = Desk(FALCON, method=method)
     flags = [True] * 2 + [False] * 4 + [True] * 9
     for number, flag in enumerate(flags):
@@ -129,7 +129,7 @@ def test_one_decision_per_site() -> None:
 
 
 def test_enough_articles_stop_an_undecided_site() -> None:
-    """A site that stays between the bounds is stopped at the number of usable scores in the settings."""
+    """A site that stays between the bounds stops at the configured number of usable scores."""
     desk = Desk(sprt=SPRT, enough_articles=6).feed(*(page(i) for i in range(7)))
     desk.feed(*(score(f"t{i}", i % 3 == 0) for i in range(5)))
     assert desk.decisions == []

@@ -154,6 +154,36 @@ def test_state_of_before_terms_is_measured_again() -> None:
     assert [key for key, _ in desk.store.scan(SITE.encode(), 9)] == [SITE.encode()]
 
 
+def test_a_canary_of_before_terms_stays_in_one_term() -> None:
+    """Nobody crawls a canary: its pages are of one term, however long its rounds go on."""
+    canary = "a.llm.canary.invalid"
+    old = [0, [], [], 0, {"p1": [FIRST, "p1v1", True, "t1", "", "d1", None]}, {}, "default", "d1", b"e", "", 3, {}, []]
+    desk = Desk(sprt=SPRT)
+    desk.store.apply([StateChange(canary.encode(), msgspec.msgpack.encode(old))])
+    desk.feed(msgspec.structs.replace(page(2, visit=FIRST + 2 * TERM), site=canary))
+    assert (desk.row.term, desk.row.term_end, desk.row.pages) == (0, 0, 2)
+
+
+def test_a_verdict_holds_until_the_new_term_has_one() -> None:
+    """The row of a term without a verdict names that of the term before, in a replay too; with one it does not."""
+    desk = live(False)
+    desk.now_ms = FIRST + TERM + 5
+    records = measured(1, True)
+    desk.feed(*records[:2])
+    former = desk.row.former
+    assert former is not None
+    assert (desk.row.verdict, former.term, former.verdict) == ("unclassifiable", 0, "human")
+    assert former == msgspec.structs.replace(desk.terms[0], updated_at=0)
+    replay = Desk(sprt=SPRT, decides=False)
+    replay.feed(*measured(0, False), *records[:2])
+    assert replay.row == desk.row
+    desk.tick(FIRST + 2 * TERM + 5)
+    assert desk.row.former == former
+    desk.feed(*records[2:])
+    newest = desk.row
+    assert newest.verdict == "llm" and newest.former is None
+
+
 def test_another_length_of_terms_regroups_the_pages() -> None:
     """With another setting the kept pages are put into the new terms; rows of terms that are gone go, too."""
     desk = live(False, True)
@@ -162,3 +192,29 @@ def test_another_length_of_terms_regroups_the_pages() -> None:
     longer.feed(hit(1))
     assert (longer.row.term, longer.row.pages, longer.row.term_end) == (0, 8, FIRST + 4 * TERM)
     assert longer.gone == ["a.example 0"]
+
+
+def test_terms_that_are_regrouped_keep_their_rulesets_and_epochs() -> None:
+    """With shorter terms each has the rows of its own pages; a merged one has those of the newest epoch alone."""
+    desk = Desk(sprt=SPRT)
+    for term, (rules, epoch) in enumerate((("d1", "e1"), ("d2", "e2"))):
+        for number in range(4):
+            text, visit = f"text {term} {number}", FIRST + term * TERM + number
+            verdict = page(number, visit=visit, text=text, first_at=FIRST, rules=rules)
+            desk.feed(msgspec.structs.replace(verdict, epoch=epoch), score(text, False))
+    for days, wanted in ((45, {0: (4, "d1", "e1"), 2: (4, "d2", "e2")}), (360, {0: (4, "d2", "e2")})):
+        other = Desk(sprt=SPRT, term_days=days)
+        other.store.apply([StateChange(SITE.encode(), desk.store.get(SITE.encode()))])
+        other.feed(hit(1))
+        rows = [*other.terms.values(), other.row]
+        assert {row.term: (row.pages, row.digest, row.epoch) for row in rows} == wanted
+
+
+def test_longer_terms_take_new_pages() -> None:
+    """A longer term that began before the pages that are kept still counts the pages that come."""
+    desk = live(*[True] * 7)
+    longer = Desk(sprt=SPRT, term_days=360)
+    longer.store, longer.now_ms = desk.store, desk.now_ms
+    before = longer.feed(hit(1)).row.pages
+    longer.feed(page(99, visit=FIRST + 6 * TERM + 50, text="new", first_at=FIRST))
+    assert (longer.row.term, longer.row.pages) == (1, before + 1)

@@ -1,4 +1,4 @@
-"""The address guard: which addresses are public, and no sockets to others."""
+"""The address guard: which addresses are public, and no socket to any other address."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def info(address: str) -> tuple[int, int, int, str, tuple[str, int]]:
 
 
 def test_no_socket_for_a_private_address() -> None:
-    """The factory raises for a private address, makes a socket for a public one, and for all when lifted."""
+    """The factory raises for a private address and makes a socket for a public one. Without the guard it makes both."""
     with pytest.raises(PrivateAddress) as raised:
         guarded_sockets()(info("127.0.0.1"))
     assert is_guard_error(raised.value) and not is_guard_error(OSError("refused")) and not is_guard_error(None)
@@ -63,7 +63,7 @@ def test_no_socket_for_a_private_address() -> None:
 
 
 def test_a_table_of_addresses_is_all_there_is() -> None:
-    """With allowed addresses only those are reached: no private and no public others."""
+    """With a table of addresses, only those are reached; all others, private or public, are refused."""
     make = guarded_sockets(frozenset({"127.0.0.1"}))
     make(info("127.0.0.1")).close()
     for other in ("127.0.0.2", "8.8.8.8"):
@@ -72,7 +72,7 @@ def test_a_table_of_addresses_is_all_there_is() -> None:
 
 
 def test_fixed_resolver() -> None:
-    """Hosts are looked up in the table, with the star for the rest; without it, an unknown host has no address."""
+    """Hosts are looked up in the table, and `*` matches the rest. Without `*`, an unknown host has no address."""
     found = asyncio.run(FixedResolver({"a.example": "127.0.0.1:81", "*": "[::1]:82"}).resolve("a.example", 443))
     assert (found[0]["host"], found[0]["port"]) == ("127.0.0.1", 81)
     found = asyncio.run(FixedResolver({"*": "[::1]:82"}).resolve("b.example", 443))
@@ -83,6 +83,6 @@ def test_fixed_resolver() -> None:
 
 @pytest.mark.parametrize("target", ["localhost:80", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:x", ""])
 def test_fixed_resolver_names_a_bad_target(target: str) -> None:
-    """A target that is no address with a port is refused with the setting's name."""
+    """A target without an IP address and a port is refused, and the message names the setting."""
     with pytest.raises(BadCrawlSettings, match="resolve_to"):
         FixedResolver({"a.example": target})

@@ -1,4 +1,4 @@
-"""Connections on loopback: DNS, the race of families, rebinding, and places at domains and addresses."""
+"""Connections on loopback: DNS, the race of address families, rebinding, and spacing by domain and address."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> N
 
 
 def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
-    """No such name, no address and no answer have different reasons; each may be retried."""
+    """Unknown name, no address and no answer have different reasons; each of them may be retried."""
     dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
     settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
     answers = fetch_all(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
@@ -73,7 +73,7 @@ def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
 
 
 def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: LoopbackDns) -> None:
-    """A name whose answers change with each query (rebinding) is looked up once per request."""
+    """A name whose answers change with each query (DNS rebinding) is looked up once per request."""
     dns.names["a.test"] = [Zone(("127.0.0.1",), ttl=0), Zone(("127.0.0.9",), ttl=0)]
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
@@ -82,7 +82,7 @@ def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: Loopba
 
 
 def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
-    """If ::1 refuses, the page comes from 127.0.0.1, and the answer has that address; the name is looked up once."""
+    """If ::1 refuses, the page comes from 127.0.0.1, and the answer names that address. The name is looked up once."""
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
     for addresses in (("::1", "127.0.0.1"), ("127.0.0.1", "::1")):
@@ -92,7 +92,7 @@ def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
 
 
 def test_a_silent_address_is_overtaken() -> None:
-    """An address that does not accept connections is overtaken by that of the other family."""
+    """If an address does not accept connections, the address of the other family is used."""
 
     async def main() -> FetchResult:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,7 +123,7 @@ def test_a_silent_address_is_overtaken() -> None:
 
 
 def test_one_address_of_each_family_is_asked_for() -> None:
-    """Of many addresses the first of each family are used; those that took no connection come last for a while."""
+    """Only the first address of each family is tried; addresses that refused a connection come last for a while."""
     now = 1000.0
     many = FixedDns("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
 
@@ -145,14 +145,14 @@ def test_one_address_of_each_family_is_asked_for() -> None:
 
 
 def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
-    """A redirect to the same site waits for the delay of its address, without a place."""
+    """A redirect within the site waits for the delay of its address, without a place in the queue."""
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
     answer = fetch(loopback.target, "http://a.test/", address_delay_s=0.3)
     assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
 
 
 def test_the_thread_hands_on_its_share(loopback: Web) -> None:
-    """A thread with a quarter of the sites keeps four times the delay; its jobs are deferred."""
+    """A thread with a quarter of the sites keeps four times the delay, and its jobs are deferred."""
     loopback.routes["a.test/"] = page("x")
     thread = FetchThread(Fetcher(settings_for(loopback.target, address_delay_s=10.0)))
     try:
@@ -183,7 +183,7 @@ PRIVATE = {"_loop", "_payload", "_factory", "_conns", "_release"}
 
 
 def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
-    """No public API has these, and a new aiohttp may move them."""
+    """aiohttp still has the private names that the crawler uses; a new version may move them."""
 
     async def main() -> None:
         protocol = ResponseHandler(loop=asyncio.get_running_loop())
@@ -235,7 +235,7 @@ def test_one_module_uses_the_internals_of_aiohttp() -> None:
 def test_the_limit_is_raised_as_far_as_it_goes(
     soft: int, hard: int, wanted: int, set_to: int | None, enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The soft limit is raised as needed, never beyond the hard one; too low a limit is logged."""
+    """The soft limit of open files is raised as needed, up to the hard limit; a limit that is too low is logged."""
     done: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))

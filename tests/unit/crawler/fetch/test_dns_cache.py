@@ -70,9 +70,9 @@ def test_both_families_are_asked_for(dns: LoopbackDns) -> None:
 
 @pytest.mark.parametrize(("ttl", "kept_s"), [(0, 60), (1, 60), (300, 300), (86_400, 3600), (2**31 - 1, 3600)])
 def test_the_time_to_live_is_kept_within_bounds(dns: LoopbackDns, ttl: int, kept_s: int) -> None:
-    """An answer is kept for its time to live, no shorter than the least and no longer than the most.
+    """An answer is cached for its time to live, within a minimum and a maximum.
 
-    Then the nameserver is asked again, also if c-ares would keep the old answer for longer.
+    Then the nameserver is asked again, even if c-ares would keep the old answer for longer.
     """
     with Cache(dns) as cache:
         for number in range(1, 4):
@@ -85,7 +85,7 @@ def test_the_time_to_live_is_kept_within_bounds(dns: LoopbackDns, ttl: int, kept
 
 
 def test_an_alias_counts_with_its_own_time(dns: LoopbackDns) -> None:
-    """Behind a CNAME the addresses are those of its target, kept for the shorter of both times to live."""
+    """A CNAME resolves to the addresses of its target, cached for the shorter time to live of the two."""
     dns.names["www.test"] = [Zone(cname="cdn.test", ttl=100)]
     dns.put("cdn.test", "192.0.2.7", ttl=3000)
     with Cache(dns) as cache:
@@ -96,7 +96,7 @@ def test_an_alias_counts_with_its_own_time(dns: LoopbackDns) -> None:
 
 
 def test_why_there_is_no_address(dns: LoopbackDns) -> None:
-    """A name that does not exist, one without addresses, a failing nameserver and a silent one differ in the reason."""
+    """An unknown name, a name without addresses, a failing nameserver and a silent one have different reasons."""
     dns.names |= {"empty.test": [Zone()], "failing.test": [Zone(rcode=SERVFAIL)], "silent.test": [Zone(silent=True)]}
     with Cache(dns, connect_timeout_s=0.4) as cache:
         names = ("nobody.test", "x..test", "empty.test", "failing.test", "silent.test")
@@ -105,7 +105,7 @@ def test_why_there_is_no_address(dns: LoopbackDns) -> None:
 
 @pytest.mark.parametrize(("retry_s", "kept_s"), [(8.0, 4.0), (1000.0, FAILURE_S)])
 def test_failures_are_kept_briefly(dns: LoopbackDns, retry_s: float, kept_s: float) -> None:
-    """A failed look-up is repeated after half of the wait before a retry, at most after a quarter of a minute."""
+    """A failed look-up is repeated after half of the retry wait, and after 15 seconds at most."""
     with Cache(dns, retry_s=retry_s) as cache:
         cache.reason("late.test")
         dns.put("late.test", "192.0.2.1")
@@ -116,7 +116,7 @@ def test_failures_are_kept_briefly(dns: LoopbackDns, retry_s: float, kept_s: flo
 
 
 def test_one_question_for_many_askers(dns: LoopbackDns) -> None:
-    """Concurrent look-ups of a host share one query, and one that is cancelled does not spoil it for the others."""
+    """Concurrent look-ups of a host share one query; if one is cancelled, the others still get the answer."""
     dns.put("a.test", "192.0.2.1")
 
     async def together(cache: DnsCache) -> list[Any]:
@@ -131,7 +131,7 @@ def test_one_question_for_many_askers(dns: LoopbackDns) -> None:
 
 
 def test_the_cache_is_bounded(dns: LoopbackDns) -> None:
-    """Beyond its room the host used longest ago is forgotten."""
+    """A full cache drops the host that was used longest ago."""
     dns.names["*"] = [Zone(("192.0.2.1",))]
     with Cache(dns, hosts=2) as cache:
         for name in ("a", "b", "a", "c", "a", "c", "b"):
@@ -140,7 +140,7 @@ def test_the_cache_is_bounded(dns: LoopbackDns) -> None:
 
 
 def test_the_hosts_file_counts_and_search_domains_do_not(dns: LoopbackDns) -> None:
-    """localhost is answered without a nameserver; a name that does not exist is not sought in local domains."""
+    """localhost is resolved without a nameserver; search domains are not applied to unknown names."""
     with Cache(dns) as cache:
         assert set(cache.addresses("localhost")) <= {"127.0.0.1", "::1"}
         assert {cache.reason(name) for name in ("nobody", "nobody.test")} == {"dns_no_name"}
@@ -149,9 +149,9 @@ def test_the_hosts_file_counts_and_search_domains_do_not(dns: LoopbackDns) -> No
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_a_name_with_bad_answers_fails_alone(kind: str) -> None:
-    """Bad answers end a look-up with a reason, after a bounded number of questions.
+    """Bad answers end a look-up with a reason, after a bounded number of queries.
 
-    While twenty names get them, fifty others are found, over UDP and over TCP.
+    While twenty names get bad answers, fifty others are resolved, over UDP and over TCP.
     """
     with LoopbackDns(tcp=kind != "truncated, no tcp") as dns:
         dns.names["bad.test"] = [FAULTS[kind]]
@@ -172,7 +172,7 @@ def test_a_name_with_bad_answers_fails_alone(kind: str) -> None:
 
         async def all_at_once(cache: DnsCache) -> list[Any]:
             tasks = [asyncio.ensure_future(thrice(cache, name)) for name in bad]
-            await asyncio.sleep(0)  # the bad names ask first
+            await asyncio.sleep(0)  # the look-ups with bad answers start first
             found = await asyncio.gather(*map(cache.addresses, good), return_exceptions=True)
             for task in tasks:
                 task.cancel()
@@ -184,7 +184,7 @@ def test_a_name_with_bad_answers_fails_alone(kind: str) -> None:
 
 
 def test_a_silent_nameserver_comes_last(dns: LoopbackDns) -> None:
-    """A nameserver that did not answer in time is asked after the others from then on."""
+    """A nameserver that timed out is asked after the others from then on."""
     dns.names["*"] = [Zone(("192.0.2.1",))]
     with LoopbackDns() as silent:
         silent.names["*"] = [Zone(silent=True)]
@@ -197,11 +197,11 @@ def test_a_silent_nameserver_comes_last(dns: LoopbackDns) -> None:
 
 
 def test_no_socket_left_is_no_answer_of_dns(dns: LoopbackDns) -> None:
-    """If this machine has no socket for the question the error says so, and the name has not failed."""
+    """If this machine has no free socket for the query, the error says so, and the name does not count as failed."""
     dns.put("a.test", "192.0.2.1")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with Cache(dns) as cache:
-        cache.addresses("localhost")  # what a first look-up opens is open
+        cache.addresses("localhost")  # a first look-up opens its files before the limit is set
         os.close(lowest_free := os.dup(0))
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
         try:
@@ -215,12 +215,12 @@ def test_no_socket_left_is_no_answer_of_dns(dns: LoopbackDns) -> None:
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.0.0.1:5353", "::1", "[::1]", "[2620:fe::fe]:53"])
 def test_nameservers(text: str) -> None:
-    """A nameserver is an address, with a port or without."""
+    """A nameserver is an address with an optional port."""
     DnsCache(settings(text))
 
 
 @pytest.mark.parametrize("text", ["", "dns.example", "127.0.0.1:0", "127.0.0.1:x", "[::1]:99999", "1.2.3.4,5.6.7.8"])
 def test_bad_nameservers_are_refused(text: str) -> None:
-    """What is no address is refused with the setting's name and how to write it."""
+    """Anything but an address is refused; the message names the setting and shows the form."""
     with pytest.raises(BadCrawlSettings, match=r"crawl\.nameservers.*address:port"):
         DnsCache(settings(text))

@@ -21,7 +21,7 @@ DATE = "Tue, 01 Sep 2026 10:00:00 GMT"
 
 
 def test_a_page_that_did_not_change(loopback: Web) -> None:
-    """With an ETag and a date of the last visit the request is conditional, and a 304 is an outcome of its own."""
+    """With the ETag and date of the last visit the request is conditional, and a 304 has its own outcome."""
     loopback.routes["a.test/x"] = Reply(status=304, headers={"ETag": '"1"', "X-Robots-Tag": "noai"})
     answer = fetch(loopback.target, job_for("http://a.test/x", etag='"1"', last_modified=DATE))
     assert (answer.outcome, answer.status, answer.body, answer.packed) == (FetchOutcome.UNCHANGED, 304, b"", b"")
@@ -31,7 +31,7 @@ def test_a_page_that_did_not_change(loopback: Web) -> None:
 
 
 def test_conditions_are_for_the_url_itself(loopback: Web) -> None:
-    """After a redirect the condition is not repeated, and a 304 from there does not count."""
+    """A redirect target is requested without the condition, and a 304 from there does not count."""
     loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": Reply(status=304)}
     answer = fetch(loopback.target, job_for("http://a.test/x", etag='"1"'))
     assert (answer.outcome, answer.reason) == (FetchOutcome.FAILED, "http_304")
@@ -63,7 +63,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 2000
     ids=["gzip", "br", "identity", "chunk extensions", "interim answers"],
 )
 def test_an_endless_stream_is_cut(start: bytes | None, piece: bytes) -> None:
-    """Bytes on the wire are bounded like those that are kept: empty gzip members, extensions, interim answers end."""
+    """A cap bounds all bytes on the wire: empty gzip members, chunk extensions and interim responses end."""
     sent: list[int] = []
     server = endless(b"" if start is None else HEAD + start, piece, sent=sent)
     (answer,) = fetch_from(server, body_bytes=100_000, total_timeout_s=300.0)
@@ -72,7 +72,7 @@ def test_an_endless_stream_is_cut(start: bytes | None, piece: bytes) -> None:
 
 
 def test_a_kept_connection_that_was_closed() -> None:
-    """A request lost with a kept connection is repeated once, after the delay; the server never sees two at once."""
+    """A request lost with a kept-alive connection is repeated once, after the delay, and never in parallel."""
     starts: list[float] = []
 
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -93,7 +93,7 @@ def test_a_kept_connection_that_was_closed() -> None:
 
 
 def test_a_tap_gets_the_exchange_as_sent(loopback: Web) -> None:
-    """A tap gets each response: the redirect, then the page with its body as sent, raw headers, and the request."""
+    """A tap gets each response: the redirect, then the page with its body as sent, raw headers and the request."""
     body = gzip.compress(b"<html>")
     loopback.routes |= {
         "a.test/x": redirect("/y"),
@@ -113,7 +113,7 @@ def test_a_tap_gets_the_exchange_as_sent(loopback: Web) -> None:
 
 @pytest.mark.parametrize("status", [404, 500, 302])
 def test_a_tap_gets_bounded_bodies_of_errors(loopback: Web, status: int) -> None:
-    """Bodies of errors and redirects are read for a tap, up to a small cap; the result stays the same."""
+    """For a tap, bodies of errors and redirects are read up to a small cap; the result stays the same."""
     body = b"e" * (ERROR_CAP_BYTES + 1)
     loopback.routes["a.test/x"] = Reply(body, status, {"Location": "http://other.test/"} if status == 302 else HTML)
     taped: list[Capture] = []
@@ -123,7 +123,7 @@ def test_a_tap_gets_bounded_bodies_of_errors(loopback: Web, status: int) -> None
 
 
 def test_a_tap_gets_why_a_body_ends(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body cut by a cap, by time, or by a lost connection has WARC's word for it; a failing tap loses no page."""
+    """A body cut by a cap, by time or by a lost connection has WARC's word for it; a failing tap loses no page."""
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
@@ -167,7 +167,7 @@ def test_a_tap_gets_why_a_body_ends(loopback: Web, monkeypatch: pytest.MonkeyPat
                          (62, "tls_name"), (64, "tls_name"), (7, "tls"), (0, "tls")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_certificate(code: int, reason: str) -> None:
-    """OpenSSL's codes for expired, misnamed and untrusted certificates have reasons; others are `tls`."""
+    """Expired, misnamed and untrusted certificates have their own reasons; other TLS errors are `tls`."""
     error = ssl.SSLCertVerificationError("certificate verify failed")
     error.verify_code = code
     assert tls_reason(error) == reason and tls_reason(ValueError()) == "tls"
@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_certificate(code: int, reason: str) -> None:
 
 @pytest.mark.parametrize(("secure", "reason"), [(True, "tls_untrusted"), (False, "tls")])
 def test_tls_errors_are_a_status(tmp_path: Path, secure: bool, reason: str) -> None:
-    """An untrusted certificate, and a server that speaks no TLS, end as failures that do not pass."""
+    """An untrusted certificate, or a server without TLS, ends as a permanent failure."""
     if secure and not Certificates.is_there():
         pytest.skip("no openssl on the PATH to make certificates with")
     context = Certificates(tmp_path / "tls").server({"localhost": "self-signed"}) if secure else None

@@ -22,7 +22,7 @@ from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
 
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP, RequestKind.TDMREP])
 def test_a_site_has_jobs_at_its_own_host_only(loopback: Web, kind: RequestKind) -> None:
-    """A URL of another host, of the www twin too, is not requested under the rules of this one."""
+    """A URL of another host, even of the www twin, is not requested under this host's robots.txt."""
     for host in ("www.a.test", "b.test"):
         answer = fetch(loopback.target, job_for(f"http://{host}/x", kind, site="a.test"))
         assert (answer.outcome, answer.reason, answer.requests) == (FetchOutcome.REFUSED, "other_host", [])
@@ -30,7 +30,7 @@ def test_a_site_has_jobs_at_its_own_host_only(loopback: Web, kind: RequestKind) 
 
 
 def test_a_sitemap_at_the_twin_lists_pages_of_its_own_site(loopback: Web) -> None:
-    """A sitemap may be at the www twin; its URLs of the twin do not belong to the site."""
+    """A sitemap may be on the www twin; its URLs of the twin do not belong to the site."""
     loopback.routes |= {
         "a.test/s.xml": redirect("http://www.a.test/s.xml"),
         "www.a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /p\n"),
@@ -45,7 +45,7 @@ def test_a_sitemap_at_the_twin_lists_pages_of_its_own_site(loopback: Web) -> Non
 
 @pytest.mark.parametrize("location", ["http://a.test:8080/x", "https://a.test:8443/", "http://www.a.test:81/"])
 def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> None:
-    """Another port is another server with another robots.txt; the default ports of both schemes are one."""
+    """A redirect to another port is refused, because it has its own robots.txt; ports 80 and 443 count as one."""
     loopback.routes |= {"a.test/x": redirect(location), "a.test/y": redirect("https://a.test/z"), "a.test/z": page("")}
     refused, followed = fetch_all(settings_for(loopback.target), "http://a.test/x", "http://a.test/y")
     assert (refused.outcome, refused.reason) == (FetchOutcome.REFUSED, "redirect_port")
@@ -55,7 +55,7 @@ def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> 
 
 @pytest.mark.parametrize("failed", [Reply(status=503), raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser")])
 def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web, failed: Reply | Handler) -> None:
-    """A page that redirects to the twin fails for now while the twin's robots.txt fails; it is not refused for good."""
+    """If a page redirects to the twin while the twin's robots.txt fails, the page fails for now and is not refused."""
     loopback.routes |= {
         "a.test/x": redirect("http://www.a.test/x"),
         "www.a.test/x": page(""),
@@ -80,7 +80,7 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web, failed: Rep
 
 
 def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
-    """`max_in_flight` bounds the requests that have begun, for any number of jobs."""
+    """`max_in_flight` bounds the requests in flight, for any number of jobs."""
     at_once: list[int] = []
     now = 0
 
@@ -107,7 +107,7 @@ def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
 
 
 def test_a_job_does_not_wait_for_ever(loopback: Web) -> None:
-    """Hops that wait longer in sum than the longest Crawl-delay end a job, which may be retried."""
+    """A job ends once its hops have waited longer than the longest Crawl-delay; it may be retried."""
     loopback.routes |= {f"a.test/{n}": redirect(f"/{n + 1}") for n in range(9)}
     answer = fetch(loopback.target, job_for("http://a.test/0", delay_s=0.25), crawl_delay_cap_s=0.6)
     assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "busy", True)
@@ -115,7 +115,7 @@ def test_a_job_does_not_wait_for_ever(loopback: Web) -> None:
 
 
 def test_slow_connections_do_not_push_requests_together(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests to one address arrive the delay apart, though the first of them took longer to connect."""
+    """Requests to one address arrive a delay apart, even if the first connection was slow."""
     delay_s = 0.2
     loopback.routes |= {f"{name}.test/": page("") for name in "ab"}
     connect = aiohttp.TCPConnector.connect
@@ -138,7 +138,7 @@ def test_slow_connections_do_not_push_requests_together(loopback: Web, monkeypat
 
 @pytest.mark.parametrize("needed_for", ["the connection", "DNS"])
 def test_no_socket_left_is_not_the_sites_fault(loopback: Web, needed_for: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a file descriptor the job is repeated as if it had not been requested; no site is blamed."""
+    """Without a file descriptor the job is repeated as if it was never requested; the site is not blamed."""
 
     def none_left(*_: Any) -> Any:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -161,7 +161,7 @@ def test_no_socket_left_is_not_the_sites_fault(loopback: Web, needed_for: str, m
 
 
 def test_the_thread_tells_how_many_wait(loopback: Web) -> None:
-    """The stage reads from its own thread how many of its jobs wait between two requests."""
+    """The stage can read from its own thread how many jobs wait between two requests."""
     seen: set[int] = set()
 
     async def until_seen(request: web.Request) -> web.Response:

@@ -21,7 +21,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 
 
 def test_a_page_as_sent(loopback: Web) -> None:
-    """A fetched page has its packed inflated bytes, its charset and the kept headers.
+    """A fetched page has its decoded body, charset and kept headers.
 
     The request has the User-Agent.
     """
@@ -51,7 +51,7 @@ def test_a_page_as_sent(loopback: Web) -> None:
     ids=["silent body", "dripping body", "dripping head", "silent"],
 )
 def test_slow_servers_time_out(start: bytes, every_s: float, limits: dict[str, Any], unreachable: bool) -> None:
-    """Silence, and bytes that drip forever, end in a timeout that may pass; without a head the site is unreachable."""
+    """Silence and an endless slow body end in a timeout that may pass; without headers the site is unreachable."""
     (answer,) = fetch_from(endless(start, b"X" if start else b"", every_s), **limits)
     assert (answer.outcome, answer.reason, answer.transient, answer.body) == (FetchOutcome.FAILED, "timeout", True, b"")
     assert (answer.unreachable, answer.status) == (unreachable, 0 if unreachable else 200)
@@ -59,7 +59,7 @@ def test_slow_servers_time_out(start: bytes, every_s: float, limits: dict[str, A
 
 
 def test_redirects_of_the_site_are_followed(loopback: Web) -> None:
-    """Redirects on the same host are followed, also relative ones, with the delay kept between the hops."""
+    """Redirects on the same host are followed, including relative ones, with the delay between the hops."""
     loopback.routes |= {
         "a.test/1": redirect("/2"),
         "a.test/2": redirect("https://a.test/3#x", 301),
@@ -83,7 +83,7 @@ def test_redirects_of_the_site_are_followed(loopback: Web) -> None:
     ],
 )
 def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: FetchOutcome, reason: str) -> None:
-    """Another site, a disallowed page, an invalid URL and one that is too long are not requested."""
+    """Redirects to another site, a disallowed page, or an invalid or overlong URL are not requested."""
     loopback.routes |= {"a.test/go": redirect(location), "other.test/": page("x"), "a.test/private/x": page("x")}
     answer = fetch(loopback.target, "http://a.test/go")
     assert (answer.outcome, answer.reason) == (outcome, reason)
@@ -95,14 +95,14 @@ def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: 
     [(b"/caf\xe9", "/caf%C3%A9"), (b"/caf\xc3\xa9", "/caf%C3%A9"), (b"/" + b"x" * 1500, "/" + "x" * 1500)],
 )
 def test_unusual_locations_are_followed(loopback: Web, location: bytes, path: str) -> None:
-    """A Location in bytes beyond ASCII is decoded; one longer than a kept header is not cut."""
+    """A Location with bytes beyond ASCII is decoded; one beyond the cap for kept headers is not cut."""
     reply = b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
     loopback.routes["a.test/go"] = raw(reply)
     assert fetch(loopback.target, "http://a.test/go").final_url == f"http://a.test{path}"
 
 
 def test_the_www_twin_is_followed_under_its_own_robots(loopback: Web) -> None:
-    """A redirect to the same name with www is followed if that host's robots.txt, requested once, allows it."""
+    """A redirect to the www twin is followed if the twin's robots.txt, requested once, allows it."""
     loopback.routes |= {
         "a.test/yes": redirect("https://www.a.test/yes"),
         "a.test/no": redirect("https://www.a.test/no"),
@@ -118,7 +118,7 @@ def test_the_www_twin_is_followed_under_its_own_robots(loopback: Web) -> None:
 
 
 def test_the_twins_crawl_delay_is_kept(loopback: Web) -> None:
-    """The hop to the www twin waits the larger of both delays since its robots.txt; beyond the cap it is not made."""
+    """The hop to the www twin waits the larger of both delays after its robots.txt, or is refused beyond the cap."""
     loopback.routes |= {
         "a.test/x": redirect("https://www.a.test/x"),
         "www.a.test/x": page("here"),
@@ -134,7 +134,7 @@ def test_the_twins_crawl_delay_is_kept(loopback: Web) -> None:
 
 
 def test_an_answer_lists_every_request(loopback: Web) -> None:
-    """An answer names each HTTP request that was made for it with its outcome: hops, and the twin's robots.txt."""
+    """An answer lists each HTTP request of its job with the outcome: hops, and the twin's robots.txt."""
     loopback.routes |= {
         "a.test/1": redirect("/2"),
         "a.test/2": redirect("https://www.a.test/3"),
@@ -180,7 +180,7 @@ def test_allow_private_lifts_the_guard_for_both_families(address: str, host: str
 
 
 def test_a_table_of_addresses_allows_no_other(loopback: Web) -> None:
-    """Under resolve_to the guard also refuses IP literals: only addresses of the table are connected to."""
+    """Under resolve_to the guard refuses IP literals too: only addresses of the table are reached."""
     loopback.routes["a.test/robots.txt"] = redirect("http://169.254.169.254/latest/meta-data/")
     answer = fetch(loopback.target, job_for("http://a.test/robots.txt", RequestKind.ROBOTS))
     assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address")
@@ -205,7 +205,7 @@ def test_a_table_of_addresses_allows_no_other(loopback: Web) -> None:
 def test_statuses_and_types(
     loopback: Web, reply: Reply | Handler, outcome: FetchOutcome, reason: str, transient: bool
 ) -> None:
-    """Each kind of response has its outcome and reason; only overload, server errors and cuts may pass."""
+    """Each kind of response has its outcome and reason; only overload, server errors and cut bodies may pass."""
     loopback.routes["a.test/x"] = reply
     answer = fetch(loopback.target, "http://a.test/x")
     assert (answer.outcome, answer.reason, answer.transient) == (outcome, reason, transient)
@@ -214,7 +214,7 @@ def test_statuses_and_types(
 
 
 def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
-    """A page that opts out is fetched with its signals, or refused without a body if the settings say so."""
+    """A page that opts out is fetched with its signals, or refused without a body if the settings require it."""
     headers = HTML | {"X-Robots-Tag": "noai"}
     loopback.routes["a.test/x"] = Reply(b"<html><meta name=robots content=nofollow>", headers=headers)
     answer = fetch(loopback.target, "http://a.test/x")
@@ -225,7 +225,7 @@ def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
 
 
 def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
-    """An opt-out after a thousand characters of an X-Robots-Tag counts, though the kept header is cut."""
+    """An opt-out after a thousand characters of an X-Robots-Tag counts, although the stored header is cut."""
     tags = f"otherbot: {'noarchive, ' * 200}\r\nX-Robots-Tag: noai"
     loopback.routes["a.test/"] = raw(HEAD + f"X-Robots-Tag: {tags}\r\n\r\n<html>".encode())
     answer = fetch(loopback.target, "http://a.test/")
@@ -233,6 +233,6 @@ def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
 
 
 def test_no_fetcher_without_a_contact() -> None:
-    """The fetcher refuses to be made without a contact."""
+    """A fetcher without a contact is refused."""
     with pytest.raises(NoContact):
         Fetcher(CrawlSettings())

@@ -1,4 +1,4 @@
-"""The politeness gate: turns of a host, on a simulated clock."""
+"""The politeness gate: one request at a time per host, on a simulated clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.web.crawl_driver import patient_settings
 
 
 class Time:
-    """A clock that only sleep moves."""
+    """A clock that moves only on sleep."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -22,7 +22,7 @@ class Time:
         return HostGate(patient_settings("", **changes), lambda: self.now, self.sleep)
 
     def starts(self, gate: HostGate, *turns: tuple[str, float, float]) -> list[float]:
-        """When each (host, delay, duration) starts, one after the other."""
+        """Start times of each (host, delay, duration), one after the other."""
         found = []
 
         async def main() -> None:
@@ -62,13 +62,13 @@ def test_the_gate_spaces_starts_and_never_overlaps() -> None:
 
 
 def test_the_gate_keeps_the_larger_delay() -> None:
-    """A request that asks for a longer delay than the one before it waits that long since the other began."""
+    """A request with a longer delay than the one before it waits that long from the other's start."""
     time = Time()
     assert time.starts(time.gate(), ("a", 1.0, 0.0), ("a", 30.0, 0.0), ("a", 1.0, 0.0)) == [100.0, 130.0, 160.0]
 
 
 def test_a_turn_that_waits_holds_no_slot() -> None:
-    """Requests that wait for their host, or for its delay, are not under way: other hosts get the slots."""
+    """Requests that wait for their host or its delay are not in flight: other hosts get the slots."""
 
     async def never(_: float) -> None:
         await asyncio.Event().wait()
@@ -99,7 +99,7 @@ def test_a_slow_host_rests() -> None:
 
 
 def test_a_start_counts_from_when_the_request_is_sent() -> None:
-    """A request that was long in connecting is recorded when it is sent, and waits if another one began meanwhile."""
+    """A request that was slow to connect is recorded when it is sent, and waits if another one has begun since."""
     time = Time()
     gate = time.gate(address_delay_s=1.0)
     sent: list[tuple[str, float]] = []
@@ -110,7 +110,7 @@ def test_a_start_counts_from_when_the_request_is_sent() -> None:
         await slow.take()
         await quick.take()
         sent.append(("quick", time.now))
-        time.now = 201.5  # half a second after the other one: connected at last
+        time.now = 201.5  # half a second after the other one: connected
         await slow.sent()
         sent.append(("slow", time.now))
         await last.take()

@@ -1,4 +1,4 @@
-"""Failures that our own network causes, and their log entries."""
+"""Failures caused by our own network, and their log entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATER_MS = 100_000
 
 
 def answer(site: str, reason: str = "dns", **fields: object) -> FetchResult:
-    """A result of a page: by default without any answer."""
+    """A page's answer; by default the server never responded."""
     known = {"outcome": FetchOutcome.FAILED if reason else FetchOutcome.FETCHED, "unreachable": bool(reason)}
     job = Job(RequestKind.PAGE, site, f"http://{site}/secret", 5.0)
     return FetchResult(job=job, started_ms=0, reason=reason, **(known | fields))  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def fail(
 
 
 def test_many_sites_without_any_answer_are_an_outage() -> None:
-    """Ten failures of five sites and no answer are an outage, once it has been quiet for a while."""
+    """Ten failures of five sites without any response are an outage, after a quiet period."""
     watch = failed(5)
     assert not watch.is_down(LATER_MS + 1000)
     assert watch.is_down(LATER_MS + 10_000)
@@ -47,13 +47,13 @@ def test_many_sites_without_any_answer_are_an_outage() -> None:
 
 
 def test_few_sites_or_few_failures_are_none() -> None:
-    """Four sites, or nine failures, are the sites' own."""
+    """Four sites, or nine failures, are not an outage: the sites have failed."""
     assert not failed(4, times=50).is_down(LATER_MS + 10_000)
     assert not failed(9, times=1).is_down(LATER_MS + 10_000)
 
 
 def test_dead_sites_of_a_live_web_are_none() -> None:
-    """After an answer, sites that never answered are dead; sites that did answer are not, all at once."""
+    """After one response, sites that never answered are dead; a failure of a site that has answered shows an outage."""
     watch = NetworkWatch(SETTINGS)
     watch.note(answer("live.test", ""), LATER_MS, has_answered=False)
     fail(watch, 9, times=9)
@@ -77,19 +77,19 @@ HOP = FetchRequest(RequestKind.PAGE, REDIRECTED, 0.1, 0)
     ids=["status", "tls", "redirect", "refused by us", "no request"],
 )
 def test_any_answer_ends_a_streak(last: FetchResult, is_down: bool) -> None:
-    """An error of a server or of TLS, and a redirect, show that the network works; no request, no conclusion."""
+    """A server error, a TLS error or a redirect shows that the network works; a job without a request shows nothing."""
     watch = failed(5)
     watch.note(last, LATER_MS, has_answered=True)
     assert watch.is_down(LATER_MS + 10_000) is is_down
 
 
 def test_a_router_that_denies_all_names_is_an_outage() -> None:
-    """Names that are said not to exist count like names that no nameserver resolves."""
+    """ "No such name" for every name counts as an outage, like names that no nameserver resolves."""
     assert failed(5, known=True, reason="dns_no_name").is_down(LATER_MS + 10_000)
 
 
 def test_an_outage_is_logged_once_with_how_to_mend_it() -> None:
-    """One warning when it begins, one line when it is over."""
+    """The log has one warning with the remedy when an outage begins, and one line when it ends."""
     watch = failed(5)
     with capture_logs() as logs:
         for _ in range(3):
@@ -104,7 +104,7 @@ def test_an_outage_is_logged_once_with_how_to_mend_it() -> None:
 
 
 def test_an_outage_ends_by_itself() -> None:
-    """After network_wait_s failures count again, so that a crawl of dead sites ends."""
+    """After network_wait_s, failures count again, so that a crawl of dead sites ends."""
     watch = failed(5)
     assert watch.is_down(LATER_MS + 10_000)
     with capture_logs() as logs:
@@ -113,7 +113,7 @@ def test_an_outage_ends_by_itself() -> None:
 
 
 def test_failures_are_summed_up_once_a_minute() -> None:
-    """The log has counts by reason once a minute, and at the end, without a site or URL."""
+    """The log has counts by reason once a minute and at the end, without a site or URL."""
     watch = NetworkWatch(SETTINGS)
     with capture_logs() as logs:
         for second in range(100):
@@ -137,14 +137,14 @@ def test_failures_before_a_pause_belong_to_another_streak() -> None:
 
 
 def test_retries_thin_out_while_an_outage_lasts() -> None:
-    """An apparent outage may be a server that blocks us: the wait grows with it, up to the cap."""
+    """A suspected outage may be a server that blocks us: the wait grows with its length, up to the cap."""
     watch = failed(6, known=True)
     waits = [watch.excused_wait_s(LATER_MS + hours * 3_600_000) for hours in (0, 1, 3, 6)]
     assert waits == [SETTINGS.retry_s, 900, 2700, SETTINGS.park_cap_s]
 
 
 def test_a_site_without_robots_txt_has_not_failed() -> None:
-    """The summary counts a missing page as a failure, a missing robots.txt not."""
+    """The summary counts a missing page as a failure, and ignores a missing robots.txt."""
     watch = NetworkWatch(SETTINGS)
     with capture_logs() as logged:
         for kind in (RequestKind.ROBOTS, RequestKind.PAGE):

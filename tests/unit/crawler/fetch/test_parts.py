@@ -26,7 +26,7 @@ ENCODERS = {
 
 @given(st.binary(max_size=3000), st.sampled_from(sorted(ENCODERS)), st.integers(1, 50), st.integers(0, 3000))
 def test_inflating_in_pieces_up_to_a_cap(data: bytes, encoding: str, size: int, cap: int) -> None:
-    """However a body is split, its beginning is kept, and `full` says whether there was more."""
+    """However a body is split, its beginning is kept, and `full` tells whether there was more."""
     sent = ENCODERS[encoding](data)
     if encoding == "raw deflate" and (not data or sent[0] & 0x0F == 8):
         return
@@ -39,7 +39,7 @@ def test_inflating_in_pieces_up_to_a_cap(data: bytes, encoding: str, size: int, 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br"])
 def test_a_bomb_does_not_inflate(encoding: str) -> None:
-    """300 MiB in a small body cost a little more than the cap in memory."""
+    """A small body that inflates to 300 MiB takes little more memory than the cap."""
     pack = zlib.compressobj(1, zlib.DEFLATED, 31)
     bomb = b"".join(pack.compress(bytes(1024 * 1024)) for _ in range(300)) + pack.flush()
     if encoding == "br":
@@ -61,7 +61,7 @@ def test_gzip_members_and_padding() -> None:
 
 
 def test_bad_encodings_are_named() -> None:
-    """Unknown and stacked encodings, and bodies that do not match theirs, raise BadEncoding."""
+    """Unknown and stacked encodings, and bodies that contradict their encoding, raise BadEncoding."""
     for encoding in ("zstd", "gzip, br", "compress"):
         with pytest.raises(BadEncoding):
             Inflater(encoding, 10)
@@ -92,14 +92,14 @@ def test_retry_after() -> None:
     ],
 )
 def test_headers_as_they_are_kept(sent: bytes, kept: str) -> None:
-    """UTF-8 stays, other bytes are ISO-8859-1, controls are spaces."""
+    """Header values: UTF-8 is kept, other bytes are read as ISO-8859-1, and control characters become spaces."""
     assert clean(sent.decode("utf-8", "surrogateescape"), 100) == kept
 
 
 @given(st.one_of(st.binary(max_size=50).map(lambda b: b.decode("utf-8", "surrogateescape")), st.text(
     st.characters(exclude_categories=()), max_size=50)), st.integers(0, 60))  # fmt: skip
 def test_whatever_was_sent_can_be_kept(text: str, cap: int) -> None:
-    """Any string becomes encodable, without control characters, within the cap, and then stays the same."""
+    """Any string can be stored: without control characters, within the cap, and unchanged when stored again."""
     kept = clean(text, cap)
     assert kept.encode().decode() == kept and len(kept) <= cap
     assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in kept)

@@ -1,4 +1,4 @@
-"""Requests in metrics: status and reason for operators, and no labels that servers choose."""
+"""Requests in metrics: status and reason for operators, and no label that a server can choose."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def counted(loopback: Web, url: str) -> Counter[tuple[str, ...]]:
 def test_a_request_is_counted_by_status_and_reason(
     loopback: Web, kind: str, reply: Reply | Handler, outcome: str, status: str, reason: str
 ) -> None:
-    """The status, and the reason of a refusal or failure, are labels of the request that met it."""
+    """The status, and the reason of a refusal or failure, are labels of the request."""
     robots = Reply(b"User-agent: *\nDisallow: /forbidden\n")
     loopback.routes |= {"a.test/robots.txt": robots, "a.test/x": page("good")}
     loopback.routes["a.test/x" if kind == "page" else "a.test/robots.txt"] = reply
@@ -65,7 +65,7 @@ def test_a_request_is_counted_by_status_and_reason(
 
 
 def test_statuses_are_of_a_fixed_set() -> None:
-    """Any status has one of eleven labels; four actionable ones have their own."""
+    """Each status has one of eleven labels; four actionable ones have their own."""
     assert {status_label(status) for status in range(100_000)} == set(STATUSES) and len(STATUSES) == 11
     assert [status_label(status) for status in (0, 200, 403, 404, 410, 429, 500, 503, 600)] == [
         *("none", "2xx", "403", "404", "4xx", "429", "5xx", "503", "other")
@@ -73,7 +73,7 @@ def test_statuses_are_of_a_fixed_set() -> None:
 
 
 def test_reasons_are_of_a_fixed_set() -> None:
-    """Each reason of the crawler is its own label, except statuses; all other texts share one."""
+    """Each reason of the crawler has its own label, except HTTP statuses; all other texts share one."""
     words = {word for word in used() if not word.startswith("http_")}
     assert {reason_label(word) for word in words} == words
     assert {reason_label(f"http_{status}") for status in range(1000)} == {"status"}
@@ -82,7 +82,7 @@ def test_reasons_are_of_a_fixed_set() -> None:
 
 
 def test_series_are_bounded() -> None:
-    """However hostile the web: four kinds, seven outcomes, eleven statuses, forty reasons; expected ones begin at 0."""
+    """There are at most four kinds, seven outcomes, eleven statuses and forty reasons; expected series begin at 0."""
     outcomes = {*(outcome.value for outcome in FetchOutcome), REDIRECTED, ABSENT} - {FetchOutcome.DEFERRED.value}
     for kind in RequestKind:
         assert {outcome for outcome, _, _ in expected(kind)} <= outcomes

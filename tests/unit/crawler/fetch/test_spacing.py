@@ -1,4 +1,4 @@
-"""Spacing of domains and addresses: simulated hosts that ask, are deferred, and ask again."""
+"""Spacing by domain and address: simulated hosts ask for a place, are deferred, and ask again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEAR = 3e-6  # the sums of delays are not exact
 
 @dataclass
 class Crowd:
-    """Runs hosts through the places in simulated time, in place of the gate and the frontier."""
+    """Runs hosts through the places in simulated time; it stands in for the gate and the frontier."""
 
     places: Spacing
     late_s: Callable[[str], float] = lambda _: 0.0
@@ -29,7 +29,7 @@ class Crowd:
     most_waiting: int = 0
 
     def run(self, comers: Sequence[tuple[float, str, str, tuple[str, ...]]]) -> None:
-        """Each comer: when it comes, its host, domain and addresses."""
+        """Run the arrivals: each has a time, a host, a domain and addresses."""
         number = itertools.count()
         events = [(when, next(number), (host, domain, at), False) for when, host, domain, at in comers]
         heapq.heapify(events)
@@ -74,7 +74,7 @@ COMERS = st.lists(
 def test_no_two_starts_are_closer_than_the_delay(
     found: list[tuple[float, int, list[int]]], domain_s: float, address_s: float, data: st.DataObject
 ) -> None:
-    """For any order and delay of the hosts, all start, a delay apart per domain and address."""
+    """For any order and delay, every host starts, and starts are a delay apart per domain and address."""
     late = st.sampled_from([0.0, 0.0, 0.1, 0.4, 3.0, 40.0])
     crowd = Crowd(Spacing(domain_s, address_s, BORN), lambda _: data.draw(late))
     comers = [
@@ -105,7 +105,7 @@ def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s:
 
 @pytest.mark.parametrize("late_s", [0.0, 0.1, 0.5])
 def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
-    """A thousand hosts at one address wait in place three at a time at most, and are done as fast as it allows."""
+    """At most three of a thousand hosts at one address wait in flight, and all finish as fast as the address allows."""
     crowd = Crowd(Spacing(2.0, 1.0, BORN), lambda _: late_s)
     crowd.run([(BORN, f"h{number}", f"d{number}", ("a",)) for number in range(1000)])
     assert crowd.most_waiting <= 3
@@ -114,7 +114,7 @@ def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
 
 
 def test_a_stall_costs_each_host_one_more_way() -> None:
-    """After a pause of ten seconds hosts are deferred at most once more, and none waits long."""
+    """After a pause of ten seconds, each host is deferred at most once more, and none waits long."""
     places = Spacing(0.0, 1.0, BORN)
     crowd = Crowd(places)
     halted = {f"h{number}" for number in range(20, 30)}
@@ -124,7 +124,7 @@ def test_a_stall_costs_each_host_one_more_way() -> None:
 
 
 def test_a_farm_takes_nothing_from_its_neighbours() -> None:
-    """A domain of a thousand hosts at an address leaves the address to a host of another domain within seconds."""
+    """A domain of a thousand hosts leaves room at its address for a host of another domain within seconds."""
     places = Spacing(2.0, 1.0, BORN)
     crowd = Crowd(places)
     farm = [(BORN + 5, f"h{number}", "farm", ("a",)) for number in range(1000)]
@@ -134,7 +134,7 @@ def test_a_farm_takes_nothing_from_its_neighbours() -> None:
 
 
 def test_two_queues_that_cross() -> None:
-    """If queues of a domain and of an address meet, hosts are deferred twice at most, and little time is lost."""
+    """If queues of a domain and of an address cross, hosts are deferred twice at most and lose little time."""
     crowd = Crowd(Spacing(2.0, 1.0, BORN))
     comers = [(BORN, f"f{number}", "farm", ("a",)) for number in range(100)]
     comers += [(BORN, f"n{number}", f"n{number}", ("a",)) for number in range(100)]
@@ -144,7 +144,7 @@ def test_two_queues_that_cross() -> None:
 
 
 def test_the_other_shares_of_several_processes() -> None:
-    """A process with a quarter of the sites keeps four times the delays, and one with all of them the delays again."""
+    """A process with a quarter of the sites keeps four times the delays; with all sites, it keeps the plain delays."""
     places = Spacing(2.0, 1.0, BORN)
     places.share(0.25)
     assert places.begin("d", ("a",), BORN) == 8.0
@@ -154,7 +154,7 @@ def test_the_other_shares_of_several_processes() -> None:
 
 
 def test_one_that_comes_early_is_told_the_same() -> None:
-    """A host that asks before its place gets the same time; no other place moves."""
+    """A host that asks before its place gets the same time again; no other place moves."""
     places = Spacing(0.0, 10.0, BORN)
     assert places.ask("x", "x", ("a",), BORN) == BORN + 10
     assert [places.ask("y", "y", ("a",), BORN + second) for second in range(3)] == [BORN + 20] * 3
@@ -162,14 +162,14 @@ def test_one_that_comes_early_is_told_the_same() -> None:
 
 
 def test_an_address_without_a_claim_is_charged() -> None:
-    """A request over an old connection to another address spaces that address, too."""
+    """A request over an old connection to another address spaces that address as well."""
     places = Spacing(0.0, 10.0, BORN - 10)
     places.charge("b", BORN)
     assert places.begin("d", ("b",), BORN + 4) == 6.0
 
 
 def test_what_is_past_is_forgotten() -> None:
-    """Clocks at rest and unused places do not pile up, and places have an upper bound."""
+    """Idle clocks and unused places are removed, and the number of places is bounded."""
     places = Spacing(2.0, 1.0, BORN, room=500)
     for number in range(20_000):
         places.begin(f"d{number}", (f"a{number}",), BORN + 10 + number)

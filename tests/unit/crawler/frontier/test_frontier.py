@@ -1,4 +1,4 @@
-"""The frontier alone: the next job and the effect of an answer, with a simulated clock and made-up answers."""
+"""The frontier alone: the next job and the effect of an answer, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, 
 
 
 def test_robots_first_then_hits_in_order_then_sitemap() -> None:
-    """robots.txt comes before anything, hits in their order, then the sitemap; a repeated hit is known."""
+    """The order is robots.txt, hits in their order, then the sitemap; a repeated hit is known."""
     site = Site()
     assert site.hits(*hits_at("3", "1", "3#again")) == [
         "queued",
@@ -29,7 +29,7 @@ def test_robots_first_then_hits_in_order_then_sitemap() -> None:
 
 
 def test_the_delay_is_kept_from_start_to_start() -> None:
-    """The next request is due a delay after the start of the last; slow answers and Crawl-delay stretch it."""
+    """A request is due one delay after the start of the last one; slow answers and Crawl-delay extend the delay."""
     site = begun("1", "2", "3")
     assert site.committed.next_due() == site.now + 5000
     site.now += 4999
@@ -57,7 +57,7 @@ def test_disallowed_hits_are_refused_without_a_request() -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429, 200])
 def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
-    """5xx, 429 and a 200 that broke off forbid all; it is retried after an hour, and given up after three tries."""
+    """A robots.txt with 5xx, 429 or a cut body disallows all; it is retried hourly, three times at most."""
     site = with_hits("1")
     for _ in range(3):
         assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is RequestKind.ROBOTS
@@ -66,7 +66,7 @@ def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
 
 
 def test_robots_are_asked_again_after_a_day() -> None:
-    """A robots.txt is believed for a day; the next request after it asks again, and the new rules count."""
+    """robots.txt is valid for a day; the next request after that fetches it again, and the new rules apply."""
     site = with_hits("1")
     site.walk()
     site.now += 25 * 3_600_000
@@ -76,7 +76,7 @@ def test_robots_are_asked_again_after_a_day() -> None:
 
 
 def test_the_budget_refuses_the_rest_of_the_hits() -> None:
-    """At the page budget the site stops; hits beyond it have a record, discovered URLs leave no trace."""
+    """At the page budget the site stops: the remaining hits have a record, discovered URLs leave no trace."""
     site = begun(*(f"{n}" for n in range(7)))
     assert site.walk(body=b"<a href=/link>x</a>") == ["/0", "/1", "/2", "/3", "/4"]
     assert [page.reason for page in site.pages] == [""] * 5 + ["budget"] * 2
@@ -84,7 +84,7 @@ def test_the_budget_refuses_the_rest_of_the_hits() -> None:
 
 
 def test_a_site_of_failures_ends() -> None:
-    """Failing pages do not count as fetched, but requests have a budget, too."""
+    """Failed pages do not use up the page budget, but a budget of requests ends the site."""
     site = begun(*(f"{n}" for n in range(30)))
     gone = status(404)
     assert len(site.walk(**gone)) == 15
@@ -92,7 +92,7 @@ def test_a_site_of_failures_ends() -> None:
 
 
 def test_a_decision_stops_and_refuses_the_rest() -> None:
-    """A decided site gets no further request; one in flight still counts; a lifted stop continues."""
+    """A decided site gets no further request; one in flight still counts; a lifted stop resumes the crawl."""
     site = begun("1", "2", "3")
     site.now += 5000
     (job,) = site.jobs()
@@ -110,14 +110,14 @@ def test_a_decision_stops_and_refuses_the_rest() -> None:
 
 
 def test_decisions_may_be_switched_off() -> None:
-    """With stop_when_decided off a decision changes nothing."""
+    """With stop_when_decided off, a decision changes nothing."""
     site = with_hits("1", stop_when_decided=False)
     site.decide(stop=True)
     assert "/1" in site.walk()
 
 
 def test_sitemaps_are_read_before_links_are_followed() -> None:
-    """The sample of the sitemaps, through an index, comes before the links of the hit; the budget is filled."""
+    """The sample of the sitemaps, including an index, comes before the links of the hit; the budget is filled."""
     site = begun("hit", robots=b"Sitemap: http://a.test/index.xml\nSitemap: http://b.test/other.xml", page_budget=4)
     assert site.step(body=b"<a href=/link1>x</a><a href=/link2>x</a><a href=/link3>x</a>").url == "http://a.test/hit"
     assert site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml",))).url == "http://a.test/index.xml"
@@ -128,7 +128,7 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
 
 
 def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
-    """After one failure a sitemap is retried; after the second it is skipped, and the next one is read."""
+    """A sitemap is retried after one failure; after the second it is skipped and the next one is read."""
     site = begun("hit", robots=b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml", page_budget=3)
     site.step()
     broken = status(503)
@@ -139,7 +139,7 @@ def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
 
 
 def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
-    """URLs of the twin, where a redirect may have led, or of another port are not requested."""
+    """A sitemap's URLs on the twin or on another port are not requested, even after a redirect."""
     site = begun("hit")
     site.step()
     foreign = ("http://www.a.test/x", "http://a.test:81/x")
@@ -148,13 +148,13 @@ def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
 
 
 def test_no_sitemap_file_is_read_where_none_may_be() -> None:
-    """With sitemap_files = 0 not even the usual place is requested."""
+    """With sitemap_files = 0, the default sitemap is not requested either."""
     site = begun("hit", sitemap_files=0)
     assert site.walk() == ["/hit"]
 
 
 def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page of thousands of links that robots.txt forbids costs a hundred look-ups, not one for each."""
+    """A page with thousands of links that robots.txt disallows costs a hundred look-ups."""
     asked: list[str] = []
     allows = RobotsRules.allows
 
@@ -169,7 +169,7 @@ def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyP
 
 
 def test_traps_end() -> None:
-    """Endless chains of links end at the depth limit, and URLs at the cap."""
+    """Endless chains of links end at the depth limit, and at the limit of URLs."""
     site = begun("0", page_budget=1000, use_sitemaps=False, url_cap=7)
     for n in range(4):
         assert site.step(body=f"<a href=/{n + 1}>x</a>".encode()).url == f"http://a.test/{n}"
@@ -180,7 +180,7 @@ def test_traps_end() -> None:
 
 
 def test_what_another_process_may_have_started_waits_a_delay() -> None:
-    """A site that was due before this process had the partition waits one delay from then, once."""
+    """A site that was due before this process got the partition waits one delay from then, once."""
     site = with_hits("1")
     site.now += 60_000
     assert site.jobs(since_ms=site.now) == [] and site.committed.next_due() == site.now + 5000
@@ -189,7 +189,7 @@ def test_what_another_process_may_have_started_waits_a_delay() -> None:
 
 
 def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
-    """A due site that must wait until a given time does so, and its state remembers it."""
+    """A site keeps a requested wait even if the batch of that answer was rolled back."""
     site = with_hits("1")
     later = site.now + 60_000
     assert site.jobs(not_before_ms=later) == [] and site.committed.next_due() == later
@@ -198,7 +198,7 @@ def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
 
 
 def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
-    """A site at which this program failed is stopped once, and its hits are refused with the reason."""
+    """After an internal error at a site, the site is stopped once, and its hits are refused with the reason."""
     site = with_hits("1", "2")
     assert site.give_up() is True
     assert site.give_up() is False
@@ -206,7 +206,7 @@ def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
 
 
 def test_where_a_redirect_led_is_no_other_page() -> None:
-    """Links to it are not followed; a hit for it is recorded as the same page, without a request, and once."""
+    """Links to a redirect's target are not followed; a hit for it is recorded once as same_page, without a request."""
     site = begun("old", use_sitemaps=False)
     site.step(final_url="http://a.test/new", body=b"<a href=/new>x</a><a href=https://a.test/old>x</a>")
     assert site.committed.next_due() is None
@@ -216,7 +216,7 @@ def test_where_a_redirect_led_is_no_other_page() -> None:
 
 
 def test_urls_that_redirect_to_one_have_one_page() -> None:
-    """Of hits that all lead to one URL, itself a hit, one is fetched and counted; the others say same_page."""
+    """Of hits that all redirect to one URL, itself a hit, one is fetched and counted; the others are same_page."""
     site = Site(use_sitemaps=False)
     end = "https://a.test/1"
     site.hits(*hits_of("http://a.test/1", end, "http://a.test/2", "http://a.test/3"))
@@ -229,7 +229,7 @@ def test_urls_that_redirect_to_one_have_one_page() -> None:
 
 
 def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
-    """The redirect's page is the only one; a re-visit of a URL that now redirects counts for it."""
+    """A queued link is dropped when a redirect fetches its page; a re-visit that redirects counts for the target."""
     site = begun("0", "1", use_sitemaps=False, refetch_fetched_s=100_000.0)
     site.step(body=b"<a href=/end>x</a>")
     site.step(final_url="http://a.test/end")
@@ -242,7 +242,7 @@ def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
 
 
 def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
-    """A link that a hit asks for becomes a hit."""
+    """A hit for a discovered link moves it to the front of the queue."""
     site = begun("0", use_sitemaps=False)
     site.step(body=b"<a href=/1>x</a><a href=/2>x</a>")
     assert site.hits(*hits_at("2")) == ["known"]
@@ -251,7 +251,7 @@ def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
 
 
 def test_other_ports_and_wrong_sites() -> None:
-    """A hit on another port is refused with a reason; a hit that names the wrong site is unusable."""
+    """A hit on another port is refused with a reason; a hit with the wrong site is unusable."""
     site = Site()
     assert site.hits(*hits_of("http://a.test/1", "http://a.test:8080/2")) == ["queued", "refused"]
     assert site.pages[0].reason == "other_port"
@@ -260,7 +260,7 @@ def test_other_ports_and_wrong_sites() -> None:
 
 
 def test_queued_pages_for_the_audit() -> None:
-    """The queue of the committed frontier can be read from outside."""
+    """The audit can read the queued URLs of the committed frontier."""
     site = begun("1", "2")
     site.step()
     assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The frontier under random sequences of hits, decisions, answers, crashes and time: sums, starts, and no loss."""
+"""The frontier under random hits, decisions, answers, crashes and time: sums, start times, and no loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DELAY_MS = 5000
 
 
 class Machine(Site):
-    """Two sites, requests in flight, and the requests that the web saw."""
+    """Two sites, their requests in flight, and the requests that the web has received."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -49,7 +49,7 @@ class Machine(Site):
         )
         self.under_way: dict[str, Job] = {}
         self.since = 0
-        self.earliest: dict[str, int] = {}  # site -> no start before, by what was committed
+        self.earliest: dict[str, int] = {}  # site -> earliest next start, by the committed rows
         self.asked: set[str] = set()
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class Machine(Site):
             del self.pages[pages:]
             self.earliest[site] = before if fields.get("outcome") is not FetchOutcome.DEFERRED else self.now
             self.under_way.clear()
-            self.now += 1  # a new process takes longer than that to come up
+            self.now += 1  # a new process takes longer than that to start
             self.since = self.now
         self.start()
 
@@ -185,9 +185,9 @@ EVENTS = st.one_of(
 @settings(max_examples=150)
 @given(st.lists(EVENTS, min_size=30, max_size=80))
 def test_nothing_is_lost_and_all_sums_hold(events: list[tuple[str, int]]) -> None:
-    """Totals equal a recount, each queued URL is claimed in the end, each hit has a record, and none twice.
+    """Totals equal a recount; each queued URL is claimed; each hit has one record.
 
-    No request starts before a delay after the last one of its site, nor before what an answer has asked for.
+    No request starts before a delay after the last one of its site, nor before the time an answer asked for.
     """
     machine = Machine()
     for kind, what in events:

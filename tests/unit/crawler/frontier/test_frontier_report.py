@@ -28,7 +28,7 @@ def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
 
 
 def small_world() -> Site:
-    """A site at rest with a re-visit ahead, one parked, one stopped, two of one domain that wait."""
+    """A resting site with a re-visit, a parked one, a stopped one, and two of one domain that wait."""
     settings = {"refetch_fetched_s": 3600.0, "use_sitemaps": False, "crawl_delay_cap_s": 100.0}
     site = begun("1", "2", "forbidden", robots=FORBIDDING, **settings)
     site.step()
@@ -46,7 +46,7 @@ def small_world() -> Site:
 
 
 def test_the_sums_are_those_of_the_rows() -> None:
-    """Sites by state, URLs by status, queues by priority, parked and stopped by reason: each is counted once."""
+    """Sites by state, URLs by status, queues by priority, parks and stops by reason: each is counted once."""
     report = report_of(small_world())
     assert report.sites == {"active": 2, "parked": 1, "resting": 1, "stopped": 1}
     assert {name: count for name, count in report.urls.items() if count} == {
@@ -61,7 +61,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
-    """The oldest due with its time, the parked site with its end and reason, the next re-visit, large domains."""
+    """The lists show the oldest due site, the parked site with end and reason, the next re-visit, and large domains."""
     site = small_world()
     report = report_of(site)
     assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
@@ -79,7 +79,7 @@ def test_the_lists_say_who_waits_for_what() -> None:
 
 
 def test_a_list_is_no_longer_than_asked_for() -> None:
-    """A limit bounds each list, None shows all; the sums are those of all sites."""
+    """A limit bounds each list, and None shows all; the sums always cover all sites."""
     site = Site()
     for number in range(30):
         site.hits(*hits_of(f"http://s{number:02}.test/"))
@@ -90,7 +90,7 @@ def test_a_list_is_no_longer_than_asked_for() -> None:
 
 
 def test_one_site_is_told_with_its_urls_in_order() -> None:
-    """Queued URLs come first in their order, then re-visits, then the rest with their reason."""
+    """The report of one site lists queued URLs in order, then re-visits, then the rest with the reason."""
     site = small_world()
     site.hits(*hits_of("http://a.test/new"))
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
@@ -119,7 +119,7 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
     ],
 )
 def test_why_a_site_has_no_page_is_said_in_a_few_words(robots: bytes, failure: dict[str, object], why: str) -> None:
-    """By the reason that stopped the site, else by that of most of its URLs; before the first request it waits."""
+    """A site without a page has a reason: that of its stop, or the commonest one of its URLs; at first it waits."""
     site = Site(tries=1, use_sitemaps=False)
     site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
     assert why_no_page(site.committed, site.settings, "a.test", site.now) == "not yet crawled"
@@ -130,7 +130,7 @@ def test_why_a_site_has_no_page_is_said_in_a_few_words(robots: bytes, failure: d
 
 
 def test_rows_of_another_version_are_not_guessed_at() -> None:
-    """A frontier of another format is refused by name, by the reports, the audit and the dry run."""
+    """Reports, audit and dry run refuse a frontier of another format and name the format."""
     site = with_hits("1")
     site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
     with pytest.raises(OldFrontier, match="another version"):
@@ -183,9 +183,9 @@ def _queue_row(number: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
-    """200,000 rows are read page by page: the memory held does not grow with them, nor with the names of domains.
+    """200,000 rows are read page by page, in memory that grows neither with rows nor with domain names.
 
-    Beyond the domains that are counted at a time, the large ones stay, and are marked as `at least`.
+    If there are more domains than are counted at a time, large ones stay and are marked `at least`.
     """
 
     def domain_of(host: str) -> str:
@@ -219,7 +219,7 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
 )
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
-    """However a URL ended, `frontier --site` has the reason of its newest record."""
+    """For each outcome of a URL, `frontier --site` shows the reason of its newest record."""
     site = begun("1", "2", "forbidden", robots=FORBIDDING, tries=tries, use_sitemaps=False)
     site.walk(**failure)
     report = site_report(site.committed, site.settings, "a.test", site.now, None)

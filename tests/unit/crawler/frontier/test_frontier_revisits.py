@@ -1,4 +1,4 @@
-"""The frontier over months: which URLs are fetched again, when, with which condition, and the rows of a visit."""
+"""Re-visits over months: which URLs are fetched again, when, under which condition, and the rows of a visit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ VALIDATORS = {"etag": '"v1"', "last-modified": "Tue, 01 Sep 2026 08:00:00 GMT"}
 
 
 def site_with(**changes: object) -> Site:
-    """A site whose pages are asked for again after 30 days."""
+    """A site whose pages are re-visited after 30 days."""
     return Site(**{"use_sitemaps": False, "refetch_fetched_s": 30 * DAY_S, **changes})
 
 
 def fetched(*paths: str, site: Site | None = None, **fields: Any) -> Site:
-    """A site at rest, its pages fetched."""
+    """A resting site with its pages fetched."""
     site = site or site_with()
     site.hits(*hits_at(*paths))
     site.robots()
@@ -52,7 +52,7 @@ def row_of(site: Site, url: str) -> UrlRow:
 
 
 def test_a_page_is_asked_for_again_with_its_validators() -> None:
-    """After its interval a fetched page is requested with the etag and date of its last visit, as visit 2."""
+    """After its interval a page is requested with the ETag and date of its last visit, as visit 2."""
     site = fetched("1", headers=VALIDATORS)
     assert (site.totals.active, site.totals.resting, site.totals.queued) == (0, 1, 0)
     started = site.now
@@ -70,7 +70,7 @@ def test_a_page_is_asked_for_again_with_its_validators() -> None:
 
 
 def test_an_unchanged_page_is_recorded_without_a_body() -> None:
-    """A 304 gives a record `unchanged`; the validators it does not name stay, and the next visit is scheduled."""
+    """A 304 gives a record `unchanged` and schedules a re-visit; validators that it does not replace stay."""
     site = fetched("1", headers=VALIDATORS)
     site.answer(later(site), outcome=FetchOutcome.UNCHANGED, status=304, headers={"etag": '"v1b"'})
     page = site.pages[-1]
@@ -85,13 +85,13 @@ def test_an_unchanged_page_is_recorded_without_a_body() -> None:
      {"last-modified": "Tue\r\nX: y, 01 Sep 2026"}, {"last-modified": "0" * 5000}, {"last-modified": "\x1b[2J" * 3}],
 )  # fmt: skip
 def test_validators_that_could_do_harm_are_not_sent_back(headers: dict[str, str]) -> None:
-    """An invalid entity tag or date is not kept; such a page is requested without a condition."""
+    """An invalid ETag or date is not stored; such a page is requested without a condition."""
     job = later(fetched("1", headers=headers))
     assert (job.etag, job.last_modified) == ("", "")
 
 
 def test_revisits_eat_neither_budget() -> None:
-    """A site with room is re-visited for years and uses up neither its page budget nor its requests."""
+    """Years of re-visits use up neither the page budget nor the request budget."""
     site = fetched("1", site=site_with(page_budget=2))
     for _ in range(20):
         site.answer(later(site))
@@ -101,7 +101,7 @@ def test_revisits_eat_neither_budget() -> None:
 
 @pytest.mark.parametrize("how", ["decision", "budget"])
 def test_a_stopped_site_is_never_revisited(how: str) -> None:
-    """A decided site, or one with a spent budget, is not due again; the latter forgets its schedule."""
+    """A decided site, or one with a spent budget, is not due again; the latter drops its schedule."""
     site = fetched("1", site=site_with(page_budget=1 if how == "budget" else 5))
     if how == "decision":
         site.decide(stop=True)
@@ -111,7 +111,7 @@ def test_a_stopped_site_is_never_revisited(how: str) -> None:
 
 
 def test_a_site_that_is_opened_again_is_revisited_again() -> None:
-    """After a stop is lifted the scheduled re-visits are still there, also those that waited in the queue."""
+    """After a stop is lifted, the scheduled re-visits are still there, including queued ones."""
     site = fetched("1", "2")
     later(site)
     site.decide(stop=True)
@@ -122,7 +122,7 @@ def test_a_site_that_is_opened_again_is_revisited_again() -> None:
 
 
 def test_a_new_hit_goes_before_what_is_visited_again() -> None:
-    """A hit that comes while re-visits wait is fetched first; a hit for a waiting page is known, and kept."""
+    """A new hit is fetched before queued re-visits; a hit for a queued page is known and kept."""
     site = fetched("1", "2")
     first = later(site)
     site.hits(*hits_at("new"))
@@ -142,7 +142,7 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
     ],
 )
 def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], status: Status) -> None:
-    """A URL that failed or opted out is requested after the interval of its status, and may then be fetched."""
+    """A failed or opted-out URL is requested again after the interval of its status, and may then be fetched."""
     calm = fetched("1", **fields)
     assert row_of(calm, "http://a.test/1").status is status and calm.committed.next_due() is None
     site = fetched("1", site=site_with(**{setting: 2 * DAY_S}), **fields)
@@ -153,7 +153,7 @@ def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], stat
 
 
 def test_what_a_redirect_led_to_may_have_an_interval() -> None:
-    """The target of a redirect has no record until it is requested itself."""
+    """A redirect target has no record until it is requested itself."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     assert row_of(site, "http://a.test/moved").status is Status.REDIRECTION
     job = later(site)
@@ -163,7 +163,7 @@ def test_what_a_redirect_led_to_may_have_an_interval() -> None:
 
 
 def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_stopped() -> None:
-    """A hit for such a waiting URL makes it a hit's: its first visit is recorded, even as a refusal."""
+    """A hit for a redirect target that waits for its first visit is recorded, even as a refusal of a stopped site."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     later(site)
     site.hits(*hits_at("moved"))
@@ -173,7 +173,7 @@ def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_s
 
 
 def test_a_url_has_one_place_in_the_plan() -> None:
-    """A hit on a stopped site for a scheduled URL removes it from the schedule, or moves it."""
+    """A hit on a stopped site removes its URL from the schedule, or moves it: a URL is scheduled once."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     site.decide(stop=True)
     site.hits(*hits_at("moved"))
@@ -182,7 +182,7 @@ def test_a_url_has_one_place_in_the_plan() -> None:
 
 
 def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
-    """A URL that robots.txt still forbids is checked again without a request or a record, until it is allowed."""
+    """A URL that robots.txt still disallows is checked again without a request or record, until it is allowed."""
     site = site_with(refetch_refused_s=2 * DAY_S)
     site.hits(*hits_at("1"))
     site.robots(b"User-agent: *\nDisallow: /")
@@ -197,7 +197,7 @@ def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
 
 
 def test_other_refusals_are_not_looked_at_again() -> None:
-    """Refusals for another port or a content type have no interval."""
+    """Refusals for another port or content type are not checked again."""
     site = site_with(refetch_refused_s=DAY_S)
     site.hits(*hits_of("http://a.test/1", "http://a.test:81/2"))
     site.robots()
@@ -206,7 +206,7 @@ def test_other_refusals_are_not_looked_at_again() -> None:
 
 
 def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
-    """A transient failure at a re-visit is retried; the last one is recorded, and the page counts once."""
+    """A transient failure at a re-visit is retried; the last failure is recorded, and the page counts once."""
     site = fetched("1", headers=VALIDATORS)
     site.answer(later(site), **status(500))
     assert row_of(site, "http://a.test/1").status is Status.FETCHED and len(site.pages) == 1
@@ -217,7 +217,7 @@ def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
 
 
 def test_sitemaps_are_read_again_for_new_pages() -> None:
-    """At a re-visit the sitemaps of a site with room are read again, and new pages are found and fetched."""
+    """A re-visit of a site with room reads its sitemaps again and fetches new pages."""
     site = site_with(use_sitemaps=True, page_budget=4, use_links=False)
     site.hits(*hits_at("1"))
     site.robots()
@@ -236,7 +236,7 @@ def test_sitemaps_are_read_again_for_new_pages() -> None:
 
 
 def test_never_means_never() -> None:
-    """With all intervals at 0 a finished site is not due again, and the state has no schedule for it."""
+    """With all intervals at 0, a finished site is not due again and has no schedule."""
     site = fetched("1", site=site_with(refetch_fetched_s=0.0, use_sitemaps=True))
     site.walk()
     assert site.committed.next_due() is None

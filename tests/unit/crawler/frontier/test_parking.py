@@ -1,4 +1,4 @@
-"""Parked sites: after failures, after Retry-After, and while a domain or an address is in use."""
+"""Parked sites: after failures, after Retry-After, and while their domain or address is in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ visited = partial(begun, use_sitemaps=False)
 
 
 def test_a_park_says_until_when_and_why() -> None:
-    """The row of a site has the reason and the end of its park; it counts as parked until its next request."""
+    """A site's row has the reason and the end of its park; it counts as parked until its next request."""
     site = visited("1")
     site.step(**BUSY, retry_after_s=600.0)
     assert (site.row.parked_until, site.row.parked_why) == (site.now + 600_000, "http_429")
@@ -37,14 +37,14 @@ def test_a_park_says_until_when_and_why() -> None:
     ],
 )
 def test_a_park_says_which_file_failed(kind: RequestKind, failed: dict[str, object], why: str) -> None:
-    """If the server answered, but not with the file, the reason names the file; if no server answers, it does not."""
+    """If the server answered without the file, the reason names the file; if no server answered, it does not."""
     site = with_hits("1", ask_tdmrep=True)
     site.answer(site.reach(kind), **failed)
     assert site.row.parked_why == why
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
-    """The waits of a host double over its pages, and start again after a good answer."""
+    """The waits of a host double over all its pages, and start again after a good answer."""
     site = visited("1", "2", "3", tries=1)
     site.step(**BUSY)
     assert site.row.next_start == site.now + 30_000
@@ -57,7 +57,7 @@ def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
 
 
 def test_a_burst_counts_once() -> None:
-    """Answers to requests from before the park belong to it: the level stays, and the longest wait holds."""
+    """Answers to requests from before the park do not raise its level; the longest wait holds."""
     site = visited("1")
     site.now = site.committed.next_due() or 0
     (job,) = site.jobs()
@@ -70,7 +70,7 @@ def test_a_burst_counts_once() -> None:
 
 
 def test_a_retry_after_of_zero_does_not_cancel_the_backoff() -> None:
-    """A server that says 0 each time is still left alone for longer each time."""
+    """With Retry-After: 0 each time, the waits still double."""
     site = visited("1", tries=5)
     waits = []
     for _ in range(4):
@@ -88,7 +88,7 @@ def test_no_park_is_longer_than_the_cap() -> None:
 
 
 def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
-    """A good answer to an old request spaces from its own start, and the park stays."""
+    """A good answer to an older request does not shorten the park; the spacing counts from its own start."""
     site = visited("1", "2")
     site.now = site.committed.next_due() or 0
     (job,) = site.jobs()
@@ -100,7 +100,7 @@ def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
 
 @pytest.mark.parametrize("kind", [RequestKind.ROBOTS, RequestKind.PAGE])
 def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
-    """If no request was made, the site waits for its turn without another change; then the job is repeated."""
+    """A deferred job without a request is not an attempt: the site waits for its turn, then the job is repeated."""
     site = with_hits("1", use_sitemaps=False)
     job = site.reach(kind)
     before = site.row
@@ -113,7 +113,7 @@ def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
 
 
 def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:
-    """A Retry-After that comes while the site is stopped holds if the site is reopened before its end."""
+    """A Retry-After that arrives while the site is stopped holds if the site is reopened before it ends."""
     site = with_hits("1", use_sitemaps=False)
     (job,) = site.jobs()
     site.decide(True)

@@ -1,4 +1,4 @@
-"""tdmrep.json in the life of a site: when it is requested, its effect, and its failures."""
+"""tdmrep.json of a site: when it is requested, what it does, and how it fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ reserved = partial(begun, "mine/1", "free", use_sitemaps=False, ask_tdmrep=True)
 
 
 def test_reserved_pages_carry_the_signal() -> None:
-    """It is requested once after robots.txt; pages that it reserves have the signal, others have not."""
+    """tdmrep.json is requested once, after robots.txt; only the pages that it reserves have the signal."""
     site = reserved()
     job = site.step(body=RESERVING)
     assert (job.kind, job.url) == (RequestKind.TDMREP, "http://a.test/.well-known/tdmrep.json")
@@ -27,7 +27,7 @@ def test_reserved_pages_carry_the_signal() -> None:
 
 
 def test_reserved_pages_are_not_asked_for_where_opt_outs_are_obeyed() -> None:
-    """With obey_opt_out a reserved URL is refused without a request, with the reason in its record."""
+    """With obey_opt_out, a reserved URL is refused without a request, and its record has the reason."""
     site = reserved(obey_opt_out=True)
     site.step(body=RESERVING)
     assert site.walk() == ["/free"]
@@ -38,7 +38,7 @@ def test_reserved_pages_are_not_asked_for_where_opt_outs_are_obeyed() -> None:
 
 
 def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
-    """A page whose free URL redirects to a reserved one has the signal."""
+    """A page that redirects to a reserved URL has the signal."""
     site = reserved()
     site.step(body=RESERVING)
     site.walk(final_url="http://a.test/mine/2")
@@ -57,19 +57,19 @@ def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
     ],
 )
 def test_what_cannot_be_read_reserves_nothing(fields: dict[str, object]) -> None:
-    """A missing file, a failure and nonsense cost one request: the pages come, without a signal."""
+    """A missing, failed or invalid file costs one request: pages are fetched without a signal."""
     site = reserved()
     assert site.step(**fields).kind is RequestKind.TDMREP
     assert site.walk() == ["/mine/1", "/free"] and [page.opt_out for page in site.pages] == [[], []]
 
 
 def test_robots_txt_keeps_us_from_it() -> None:
-    """If robots.txt forbids the path, it is not requested."""
+    """If robots.txt disallows its path, tdmrep.json is not requested."""
     assert reserved(robots=b"User-agent: *\nDisallow: /.well-known/").walk() == ["/mine/1", "/free"]
 
 
 def test_it_is_believed_for_a_day() -> None:
-    """After a day both files are requested again, and the new text counts."""
+    """After a day, robots.txt and tdmrep.json are requested again, and the new text counts."""
     site = reserved()
     site.step(body=RESERVING)
     site.walk()
@@ -82,7 +82,7 @@ def test_it_is_believed_for_a_day() -> None:
 
 
 def test_a_stopped_site_keeps_no_text() -> None:
-    """robots.txt, tdmrep.json and the sitemaps go with the stop, and a text that comes after it is not stored."""
+    """A stop drops robots.txt, tdmrep.json and the sitemaps; a text that arrives later is not stored."""
     site = reserved()
     site.step(body=RESERVING)
     site.decide(stop=True)

@@ -1,4 +1,4 @@
-"""The frontier and sites that did not answer: hits that retry them, and failures that do not count."""
+"""Unreachable sites: hits that retry them, and failures that do not count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY_MS = 86_400_000
 
 
 def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
-    """A hit for a URL that was refused as unreachable reopens the site and makes another visit to that URL."""
+    """A hit for a URL that was refused as unreachable reopens the site and visits that URL again."""
     site = Site()
     hits = hits_at("1", "2")
     site.hits(*hits)
@@ -33,7 +33,7 @@ def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
 
 
 def test_only_failures_in_a_row_stop_a_site() -> None:
-    """An answer between connection failures, also an error, resets their count."""
+    """Any answer between connection failures, even an error, resets their count."""
     site = begun("1", "2")
     for answer in (fail(), fail(), status(404), fail(), fail()):
         site.step(**answer)
@@ -43,7 +43,7 @@ def test_only_failures_in_a_row_stop_a_site() -> None:
 
 
 def test_a_later_hit_asks_again_where_robots_txt_was_unavailable() -> None:
-    """The same holds for robots_unavailable; another failure counts as another visit."""
+    """A hit also reopens a site with robots_unavailable; another failure counts as another visit."""
     site = Site(robots_tries=1)
     hits = hits_at("1")
     for visit in (1, 2):
@@ -57,7 +57,7 @@ def test_a_later_hit_asks_again_where_robots_txt_was_unavailable() -> None:
 
 
 def test_the_page_at_which_its_site_was_given_up_is_tried_again_too() -> None:
-    """The failed page that made its site unreachable is retried with the site, and only then."""
+    """The page whose failure made the site unreachable is retried together with the site, and only then."""
     site = Site(use_sitemaps=False)
     hits = hits_at("1", "2")
     site.hits(*hits)
@@ -75,7 +75,7 @@ def test_the_page_at_which_its_site_was_given_up_is_tried_again_too() -> None:
 
 
 def test_a_page_that_fails_by_itself_is_not_tried_again() -> None:
-    """A reason such as timeout may pass if it stopped the site, not if it ended one page of a working site."""
+    """A transient failure is retried if it stopped the site, not if it ended one page of a working site."""
     site = Site(use_sitemaps=False, tries=1)
     hits = hits_at("1", "2")
     site.hits(*hits)
@@ -89,7 +89,7 @@ def test_a_page_that_fails_by_itself_is_not_tried_again() -> None:
 
 @pytest.mark.parametrize("reason", ["tls_expired", "tls_name", "tls_untrusted", "tls"])
 def test_what_is_wrong_with_a_certificate_is_told_at_once(reason: str) -> None:
-    """A bad certificate does not pass: one attempt at robots.txt, and its reason is that of the site and its pages."""
+    """A bad certificate is permanent: robots.txt is requested once, and the site and its pages have its reason."""
     site = Site()
     hits = hits_of("https://a.test/1", "https://a.test/2")
     site.hits(*hits)
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_certificate_is_told_at_once(reason: str) -> None:
 
 @pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection"])
 def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
-    """Silence may pass within minutes: robots.txt is retried like pages, and the last reason is kept."""
+    """A silent site is retried, robots.txt like pages, and the last reason is kept."""
     site = with_hits("1")
     site.step(**fail("connection"))
     assert len(site.walk(**fail(reason))) == 2
@@ -112,7 +112,7 @@ def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
 
 
 def test_other_refusals_are_final() -> None:
-    """A URL that robots.txt disallows, or for which the budget had no room, is not retried."""
+    """A URL that robots.txt disallows, or that had no room in the budget, is not retried."""
     site = Site(page_budget=1)
     hits = hits_at("private", "1", "2")
     site.hits(*hits)
@@ -124,7 +124,7 @@ def test_other_refusals_are_final() -> None:
 
 
 def test_an_excused_failure_is_no_attempt() -> None:
-    """A failure that is not the site's never counts: the same job is repeated after a wait."""
+    """A failure that the site did not cause never counts: the same job is repeated after a wait."""
     site = with_hits("1")
     for kind in (RequestKind.ROBOTS, RequestKind.PAGE, RequestKind.SITEMAP):
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Opt-outs: which signals of a page are ours, and which of them forbid mining."""
+"""Opt-outs: which signals of a page apply to us, and which of them forbid mining."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from crawler.robots.opt_outs import forbids_mining, opt_outs
     ],
 )
 def test_words_of_x_robots_tag(value: str, words: str) -> None:
-    """Words for all robots or for us count, in any case, after values or other fields; words for others do not."""
+    """X-Robots-Tag words for all robots or for us count in any case and position; words for other robots do not."""
     expected = words.split()
     assert opt_outs({"x-robots-tag": value}, b"", "farmwatch") == [f"header:{word}" for word in expected]
 
@@ -74,18 +74,18 @@ def test_words_of_x_robots_tag(value: str, words: str) -> None:
     ],
 )
 def test_metas_of_a_head(head: bytes, signals: str) -> None:
-    """Metas for all or for us count where a browser would see them: not in comments, scripts, or the body."""
+    """Meta tags for all robots or for us count where a browser sees them: not in comments, scripts or the body."""
     assert opt_outs({}, head, "farmwatch") == [f"meta:{signal}" for signal in signals.split()]
 
 
 def test_wide_characters_without_a_mark() -> None:
-    """UTF-16 that only the header declares is read, too."""
+    """UTF-16 that only the header declares is read as well."""
     body = "<meta name=robots content=noai>".encode("utf-16-le")
     assert opt_outs({}, body, "farmwatch", (), "utf-16-le") == ["meta:noai"]
 
 
 def test_all_places_are_told_apart() -> None:
-    """Signals of headers and metas are named with their place, each once, in the order of the page."""
+    """Signals of headers and meta tags name their place, each once, in the order of the page."""
     body = b"""<META content="noindex, NoAI" name="robots"><meta name=farmwatch content="noimageai, noai">
     <meta name="otherbot" content="none"><meta name="tdm-reservation" content="1">
     <meta name="description" content="noai">"""
@@ -104,18 +104,18 @@ def test_all_places_are_told_apart() -> None:
     ("value", "reserved"), [("1", True), (" 1 ", True), ("0, 1", True), ("0", False), ("11", False)]
 )
 def test_the_header_of_tdmrep(value: str, reserved: bool) -> None:
-    """1 reserves, also beside another value; anything else does not."""
+    """A tdm-reservation header of 1 reserves, also beside another value; anything else does not."""
     assert bool(opt_outs({"tdm-reservation": value}, b"", "farmwatch")) is reserved
 
 
 def test_a_name_binds_within_its_own_field() -> None:
-    """Of several X-Robots-Tag fields each speaks for itself, although they are kept as one text."""
+    """A robot's name applies to its own X-Robots-Tag field only, although several fields are stored as one text."""
     fields = [("X-Robots-Tag", "otherbot: noindex, nofollow"), ("x-robots-tag", "noai"), ("X-Robots-Tag", "noimageai")]
     assert opt_outs(kept_headers(fields), b"", "farmwatch") == ["header:noai", "header:noimageai"]
 
 
 def test_which_signals_forbid_mining() -> None:
-    """All but nofollow, which is about the links of a page and always obeyed."""
+    """All signals but nofollow forbid mining; nofollow concerns the page's links and is always obeyed."""
     assert not forbids_mining([]) and not forbids_mining(["meta:nofollow", "header:nofollow"])
     for signal in ("meta:noindex", "header:none", "meta:noai", "meta:noimageai", "well-known:tdm-reservation"):
         assert forbids_mining(["meta:nofollow", signal])
@@ -133,6 +133,6 @@ def test_no_page_raises(body: bytes, header: str) -> None:
     "piece", [b"<!--", b"<script", b"<meta ", b"<meta name=", b'<meta content="', b"<meta/" + b"a" * 999]
 )
 def test_hostile_heads_cost_no_more_than_their_length(piece: bytes) -> None:
-    """A head of openings that never close is read once over."""
+    """A head full of unclosed tags is read in linear time."""
     for _ in range(20):
         assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []

@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "explanation" / "politeness.md").read_text(encoding="utf
 
 
 def test_every_setting_that_is_named_exists() -> None:
-    """Whoever follows the page finds each `crawl.…` among the settings."""
+    """Each `crawl.…` on the page is a setting."""
     named = set(re.findall(r"crawl\.([a-z_]+)", PAGE))
     known = {field.name for field in msgspec.structs.fields(CrawlSettings)}
     assert len(named) >= 15 and named <= known
@@ -41,7 +41,7 @@ def test_every_setting_that_is_named_exists() -> None:
     ],
 )
 def test_the_defaults_are_those_of_the_code(name: str, words: str) -> None:
-    """Each number on the page is the default."""
+    """Each default on the page is the default in the code."""
     assert words in PAGE
     assert f"{getattr(CrawlSettings(), name):g}" in words
     assert CrawlSettings().park_cap_s == 3600 and "`crawl.park_cap_s` (1 h)" in PAGE
@@ -49,7 +49,7 @@ def test_the_defaults_are_those_of_the_code(name: str, words: str) -> None:
 
 
 def test_the_caps_are_those_of_the_code() -> None:
-    """The sizes that are promised are read."""
+    """Each size limit on the page is the limit in the code."""
     assert ROBOTS_CAP_BYTES == 500 * 1024 and "500 KiB" in PAGE
     assert ROBOTS_REDIRECTS == 5 and "up to five redirects" in PAGE
     assert f"{WILDCARDS_CAP:,} characters" in PAGE
@@ -59,7 +59,7 @@ def test_the_caps_are_those_of_the_code() -> None:
 
 
 def test_the_example_of_a_group_is_right() -> None:
-    """The page's example robots.txt has the stated effect on the crawler, and so has its exception."""
+    """The page's example robots.txt has the stated effect on the crawler, including its exception."""
     text = re.search(r"```\n  (User-agent: \*.*?)\n  ```", PAGE, re.DOTALL)
     assert text is not None
     lines = "\n".join(line.strip() for line in text[1].split("\n"))
@@ -70,7 +70,7 @@ def test_the_example_of_a_group_is_right() -> None:
 
 
 def test_the_signals_are_those_of_the_code() -> None:
-    """Each word of the table is recorded from its place, and those that are obeyed are obeyed."""
+    """Each signal in the page's table is recorded from its place, and the ones to obey are obeyed."""
     for word in re.findall(r"`(\w+)`", PAGE.split("| signal | where | obeyed |")[1].split("\n")[2].split("|")[1]):
         signals = opt_outs({"x-robots-tag": word}, f"<meta name=robots content={word}>".encode(), "farmwatch")
         assert signals == [f"header:{word}", f"meta:{word}"] and forbids_mining(signals)

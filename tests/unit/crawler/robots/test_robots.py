@@ -1,4 +1,4 @@
-"""robots.txt: the meaning of answers and rules, hostile texts, and the cache of parsed files."""
+"""robots.txt: meaning of answers and rules, hostile texts, and the cache of parsed files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_an_answer_to_robots_txt_means(statuses: tuple[int, ...], meaning: 
 
 
 def _parsed(shelf: RobotsShelf, asked: str, rules: Callable[[str], int] = lambda _: 0) -> str:
-    """Ask for sites by letter, an upper-case one for a new version; returns those whose text was parsed."""
+    """Look up sites by letter (upper case: a new version of its text); return those whose text was parsed."""
     parsed: list[str] = []
 
     def text(letter: str) -> bytes:
@@ -55,12 +55,12 @@ def _parsed(shelf: RobotsShelf, asked: str, rules: Callable[[str], int] = lambda
 
 
 def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
-    """A text is parsed once per version while it is on the shelf."""
+    """A text is parsed once per version while it is in the cache."""
     assert _parsed(RobotsShelf("farmwatch", size=2), "aabacabA") == "abcbA"
 
 
 def test_the_shelf_is_capped_by_bytes() -> None:
-    """Large rules push each other out, a replaced one does not count twice, and the newest is always held."""
+    """The cache is bounded by bytes: a replaced text counts once, and the newest text is always kept."""
     one = RobotsRules(_ALL + b"".join(b"Disallow: /%d\n" % number for number in range(60)), "farmwatch").size_bytes
     shelf = RobotsShelf("farmwatch", cap_bytes=2 * one)
     assert _parsed(shelf, "aAbAbcbabd" + "d" + "b", lambda letter: {"c": 50, "d": 500}.get(letter, 60)) == "aAbcadb"
@@ -68,8 +68,9 @@ def test_the_shelf_is_capped_by_bytes() -> None:
 
 
 def test_no_more_than_500_kib_of_robots_txt_are_parsed() -> None:
-    """Rules beyond the 500 KiB that RFC 9309 asks for do not count, nor does a line that the cap may have cut:
-    `Allow: /private-but-this` cut to `Allow: /private` would allow what is forbidden.
+    """Rules beyond the 500 KiB of RFC 9309 do not count, nor does a line that the cap may have cut.
+
+    `Allow: /private-but-this` cut to `Allow: /private` would allow a disallowed path.
     """
     rules = RobotsRules(_ALL + b"Disallow: /a\n" + b"#" * ROBOTS_CAP_BYTES + b"\nDisallow: /b\n", "farmwatch")
     assert not rules.allows("https://a.example/a") and rules.allows("https://a.example/b")
@@ -84,7 +85,7 @@ def test_no_more_than_500_kib_of_robots_txt_are_parsed() -> None:
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"])
 @pytest.mark.parametrize("eol", [b"\n", b"\r", b"\r\n"])
 def test_marks_and_line_ends(mark: bytes, eol: bytes) -> None:
-    """A byte order mark, whole or broken, and each of the three line ends are read over; lines are counted by them."""
+    """A byte order mark, whole or broken, is skipped; each of the three line ends counts as one line."""
     text = mark + eol.join([b"User-agent: *", b"", b"Disallow: /x", b"Crawl-delay: 3", b"Sitemap: https://a.example/s"])
     rules = RobotsRules(text, "farmwatch")
     assert not rules.allows("https://a.example/x") and rules.allows("https://a.example/y")
@@ -96,7 +97,7 @@ def test_marks_and_line_ends(mark: bytes, eol: bytes) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
-    """A robots.txt in UTF-16 or with NULs is understood, though the RFC demands UTF-8."""
+    """A robots.txt in UTF-16 or with NULs is understood, although the RFC requires UTF-8."""
     assert not RobotsRules("User-agent: *\nDisallow: /x\n".encode(encoding), "farmwatch").allows("https://a.example/x")
 
 
@@ -111,13 +112,13 @@ def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
         ("User-agent: other\nCrawl-delay: 7\nUser-agent: *\nDisallow: /x", 0),
         ("User-agent: *\nCrawl-delay: 7\nUser-agent: other\nDisallow: /x", 7),
         ("User-agent: other\nUser-agent: farmwatch\nDisallow: /x\nCrawl-delay: 7", 7),
-        ("User-agent: *\nCrawl-delay: 7\nUser-agent: farmwatch\nDisallow: /x", 0),  # said before our name was
+        ("User-agent: *\nCrawl-delay: 7\nUser-agent: farmwatch\nDisallow: /x", 0),  # before the group that names us
         ("User-agent: *\nDisallow: /y\nCrawl-delay: 7\n\nUser-agent: farmwatch\nDisallow: /x", 0),
         ("User-agent: *\nCrawl-delay: 9\nDisallow: /\nUser-agent: *\nCrawl-delay: 4", 9),
     ],
 )
 def test_which_crawl_delay_is_asked_of_us(lines: str, delay_s: float) -> None:
-    """The delay of the names above it in our group, the longest of several; any other value counts as none."""
+    """A Crawl-delay applies to the agents named above it; the longest of our group counts, an invalid one does not."""
     assert RobotsRules(lines.encode(), "farmwatch").crawl_delay_s == delay_s
 
 
@@ -144,7 +145,7 @@ def _searched(text: bytes, url: str) -> RobotsRule | None:
 
 @given(_texts.map(str.encode) | st.binary(max_size=400).map(b"User-agent: *\nDisallow: /".__add__), _paths | st.text())
 def test_the_rule_that_is_looked_up_is_the_longest_match(text: bytes, path: str) -> None:
-    """The table finds the same rule as a full search, with its line, for any bytes."""
+    """The rule table gives the same rule and line as a full search, for any bytes."""
     url = f"https://a.example/{path}"
     rules, found = RobotsRules(text, "farmwatch"), explain(text, "farmwatch", url)
     if found.why is not DecisionReason.ROBOTS_TXT:
@@ -189,9 +190,9 @@ def test_on_plain_patterns_protego_agrees(rules: list[tuple[bool, str, str]], pa
     ids=lambda value: "" if isinstance(value, bool) else value[14:34].decode(),
 )
 def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
-    """Five megabytes of anything are read in linear time and little memory; too many wildcards or rules forbid all.
+    """Five megabytes of any text are read in linear time and little memory; too many wildcards or rules disallow all.
 
-    (A matcher that tries to backtrack, or a table that is searched from the start for each line, would take minutes.)
+    (A matcher that backtracks, or a table that is searched from the start for each line, would take minutes.)
     """
     tracemalloc.start()
     rules = RobotsRules(text, "farmwatch")
@@ -204,9 +205,9 @@ def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
 
 
 def test_the_work_of_a_match_is_bounded() -> None:
-    """As many wildcards as are tried at all, in the worst form, still leave an answer; one more forbids everything.
+    """The largest allowed number of wildcards, in the worst form, still gives an answer; one more disallows all.
 
-    The work is the patterns' characters times the URL's: as many as 30 ms took when ten times as many were tried.
+    The work is the patterns' characters times the URL's: ten times as many wildcards took 30 ms.
     """
     assert WILDCARDS_CAP * URL_CAP < 2**24
     short = b"".join(b"Disallow: /*a*b%03d\n" % n for n in range(WILDCARDS_CAP // 8))

@@ -1,7 +1,7 @@
 """Published cases of robots.txt as a table: RFC 9309's examples, Google's and protego's cases.
 
-Facts only: a text, a product token, what it may and may not ask for. Every line is put to protego, too, so that the
-table says where it reads a robots.txt differently, and which of us is stricter.
+Each line is facts only: a text, an agent, its allowed and disallowed paths. protego decides each line too, so that
+the table shows where the two parsers differ, and which one is stricter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crawler.robots.rules import RobotsRules, explain
 
 @dataclass(frozen=True)
 class Case:
-    """One text. `yes` and `no` are what `agent` may and may not ask for; `protego` names those it sees otherwise."""
+    """One text, with paths that `agent` may (`yes`) and may not (`no`) request; protego differs on `protego`."""
 
     name: str
     text: str
@@ -100,7 +100,7 @@ CASES = [
          "/foo/bar/qux /foo/bar/ /foo/bar/baz", "/foo/bar"),
     Case("google comment", _FOO + "# disallow: /\ndisallow: /foo/quz#qux\nallow: /\n", "FooBot", "/foo/bar",
          "/foo/quz"),
-    # Google and protego read `/x/index.html` as allowing `/x/`, too: the RFC does not, and so do we not
+    # Google and protego let `/x/index.html` allow `/x/` too; the RFC does not, so this parser does not
     Case("google index.html", _ALL + "allow: /s/index.html\ndisallow: /\n", "FooBot", "/s/index.html",
          "/s/index.htm /other /s/", protego="/s/"),
     Case("google long line", _FOO + f"disallow: {_LONG}/qux\n", "FooBot", "/fux " + _LONG, _LONG + "/qux/x"),
@@ -134,9 +134,9 @@ CASES = [
     Case("google news", _NEWS, "hedwig-news", "/group1", "/group2 /group3"),
     Case("google news star", _NEWS, "a", "/group2", "/group1 /group3"),
     Case("google news short name", _NEWS, "hedwi", "/group2", "/group1 /group3"),
-    # Only the group of this very name is ours: protego takes a name that ours begins with, too
+    # Only a group with exactly our name counts: protego also takes a name that is a prefix of ours
     Case("google longer name", _NEWS, "hedwig-images", "/group2", "/group1 /group3", protego="/group2 /group3"),
-    # protego's own
+    # protego's own cases
     Case("protego spellings",
          _ALL + "dissallow: /two\ndissalow: /three\ndisalow: /four\ndiasllow: /five\ndisallaw: /six",
          "x", "/one", "/two /three /four /five /six"),
@@ -183,7 +183,7 @@ CASES = [
          "/x$/abcdef /x%24/abcdef /y/abc /xabcx$/abcdef /xabcx%24/abcdef /yabcy/abc"),
     Case("protego escaped specials", _FOO + "disallow: /x/abc%24\ndisallow: /x%2Ax/abc", "FooBot", "/x/abc /xabcx/abc",
          "/x/abc$abc /x/abc$ /x*x/abc /x*x/abcdef"),
-    # protego forbids the dollar as a character as well; the RFC has it end the pattern, and nothing else
+    # protego also treats the dollar as a literal character; in the RFC it only ends the pattern
     Case("protego dollar as both", _FOO + "disallow: /x/abc$\ndisallow: /x*x/abc", "FooBot", "/x/abc$",
          "/x*x/abc /x/abc",
          protego="/x/abc$"),
@@ -194,7 +194,7 @@ CASES = [
          "//folder/page"),
     Case("protego query", _ALL + "disallow: /*s=", "x", "/ /s/", "/?s=asd"),
     Case("protego leading star", _ALL + "allow: /page\ndisallow: */*.htm", "x", "/page", "/page.htm"),
-    # Where a site owner would mind
+    # Cases that matter to a site owner
     Case("our version", _ALL + "allow: /\nuser-agent: farmwatch/1.0\ndisallow: /", "farmwatch", no="/", protego="/"),
     Case("our user agent", "user-agent: farmwatch/1.0 (+https://a.example)\ndisallow: /", "farmwatch", no="/",
          protego="/"),
@@ -210,7 +210,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_published_cases(case: Case) -> None:
-    """The parser allows and forbids the stated URLs, and the named line agrees."""
+    """The parser allows and disallows the stated paths, and the stated line decides."""
     text = case.text.encode()
     rules = RobotsRules(text, case.agent)
     for paths, allowed in ((case.yes, True), (case.no, False)):
@@ -224,7 +224,7 @@ def test_published_cases(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_where_protego_reads_otherwise(case: Case) -> None:
-    """The table names exactly the paths on which protego decides otherwise."""
+    """protego decides otherwise on exactly the paths that the table names."""
     peer = Protego.parse(case.text)
     paths = [(path, True) for path in case.yes.split()] + [(path, False) for path in case.no.split()]
     other = {path for path, allowed in paths if peer.can_fetch(f"https://foo.bar{path}", case.agent) is not allowed}

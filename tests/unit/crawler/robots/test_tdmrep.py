@@ -1,4 +1,4 @@
-"""tdmrep.json: which URLs it reserves, and that no file can hurt."""
+"""tdmrep.json: which URLs it reserves, and hostile files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _RULES = [
     ],
 )
 def test_the_first_rule_that_matches_counts(path: str, reserved: bool) -> None:
-    """Locations are matched as robots.txt has it, case counts, and a later rule does not undo an earlier one."""
+    """Locations match as in robots.txt, case counts, and the first matching rule decides."""
     assert TdmRep.parse(json.dumps(_RULES).encode()).reserves(f"https://a.example{path}") is reserved
 
 
 def test_the_policy_of_a_rule_is_told() -> None:
-    """Where a rule names the conditions of its owner, they can be shown."""
+    """A rule's policy, with the owner's conditions, can be shown."""
     rule = TdmRep.parse(json.dumps(_RULES).encode()).rule_for("https://a.example/b/x")
     assert rule == TdmRule("/b/", True, "https://a.example/policy.json")
 
@@ -77,19 +77,19 @@ def test_the_policy_of_a_rule_is_told() -> None:
     ],
 )
 def test_what_an_owner_plainly_meant_counts(body: str, reserved: bool) -> None:
-    """Small mistakes do not undo a reservation; any other file reserves nothing."""
+    """A reservation with small mistakes counts; any other file reserves nothing."""
     assert TdmRep.parse(body.encode()).reserves("https://a.example/x") is reserved
 
 
 def test_a_byte_order_mark_is_no_obstacle() -> None:
-    """The file may be in any encoding of JSON."""
+    """The file may be in any encoding of JSON, with or without a byte order mark."""
     text = '[{"location": "/", "tdm-reservation": 1}]'
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):
         assert TdmRep.parse(text.encode(encoding)).reserves("https://a.example/")
 
 
 def test_what_lies_beyond_the_caps_is_not_read() -> None:
-    """The numbers of rules and of characters of locations have limits, which bound the time of a match."""
+    """The number of rules and the length of locations are limited, which bounds the time of a match."""
     many = [{"location": "/x", "tdm-reservation": 0}] * RULES_CAP + [{"location": "/", "tdm-reservation": 1}]
     assert len(TdmRep.parse(json.dumps(many).encode()).rules) == RULES_CAP
     long = [{"location": "/" + "*a" * PATTERNS_CAP, "tdm-reservation": 1}]
@@ -98,7 +98,7 @@ def test_what_lies_beyond_the_caps_is_not_read() -> None:
 
 @given(st.binary(max_size=200), st.text(max_size=50))
 def test_no_file_raises(body: bytes, location: str) -> None:
-    """Any bytes and any location give rules that answer."""
+    """Any bytes and any location give rules that can be queried."""
     TdmRep.parse(body).reserves("https://a.example/x?y")
     for rule in ({"location": location, "tdm-reservation": 1}, [location], location):
         TdmRep.parse(json.dumps([rule]).encode()).reserves("https://a.example/x?y")

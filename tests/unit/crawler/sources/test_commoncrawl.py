@@ -1,4 +1,4 @@
-"""Common Crawl: its index and ranges of its WARC files give the pages that a direct import gives."""
+"""Common Crawl: its index and WARC ranges give the same pages as a direct import."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _warc(pages: int) -> tuple[bytes, list[dict[str, str]]]:
 
 
 def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], **changed: int) -> Desk:
-    """A search of Common Crawl that is answered from this file and index."""
+    """A search of Common Crawl that gets its answers from this file and index."""
     mine = CommonCrawlSettings(crawl="CC-MAIN-2026-43", rate=100.0, **{"pages": 3, **changed})  # type: ignore[arg-type]
 
     def answering(request: SourceRequest) -> SourceAnswer:
@@ -91,7 +91,7 @@ def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], **changed: i
 
 
 def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
-    """Index, ranges, pages and hits: each page is that of a direct import of the same file, and points at its hit."""
+    """Each page equals that of a direct import of the same file, and points at its hit."""
     warc, lines = _warc(4)
     desk = _desk(log, warc, [*lines, lines[0]])
     summary = desk.run([HOST, Query("b.example", "b.example")], kept=False)
@@ -110,7 +110,7 @@ def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
 
 
 def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
-    """`count` bounds the pages imported per page of the index."""
+    """`count` limits the imported pages per page of the index."""
     warc, lines = _warc(5)
     desk = _desk(log, warc, lines, count=2, pages=1)
     assert desk.run([HOST], kept=False).pages == 2
@@ -124,7 +124,7 @@ def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
 def test_a_record_that_cannot_be_read_costs_only_its_page(
     log: MemoryLog, at: int, field: str, more: int, why: str, outcome: str
 ) -> None:
-    """The others are imported; of a range with another length than asked for, the query is no success."""
+    """An unreadable record costs only its page; if a range has the wrong length, the query fails."""
     warc, lines = _warc(2)
     lines[at][field] = str(int(lines[at][field]) + more)
     summary = _desk(log, warc, lines, tries=1, pages=1).run([HOST], kept=False)
@@ -132,7 +132,7 @@ def test_a_record_that_cannot_be_read_costs_only_its_page(
 
 
 def test_pages_that_are_there_are_not_appended_again(log: MemoryLog) -> None:
-    """By a round that is repeated, or by a line that the index has twice: each record is on the log once."""
+    """A repeated round, or a repeated line of the index, appends each record once."""
     warc, lines = _warc(3)
     lines[2] = {**lines[0], "url": "https://a.example/again"}
     first, second = (_desk(log, warc, lines).run([HOST], kept=False) for _ in range(2))
@@ -155,21 +155,21 @@ def test_pages_that_are_there_are_not_appended_again(log: MemoryLog) -> None:
     ],
 )
 def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[str, str]) -> None:
-    """Paths outside the archive, ranges without bounds, and captures that are no HTML page."""
+    """Index lines with a path outside the archive, an unbounded range, or a capture other than HTML are skipped."""
     line = {**_warc(1)[1][0], **changed}
     results = SOURCE.results(answer(line), 1)
     assert (list(results.found), len(results.bad)) == ([], 1)
 
 
 def test_a_query_is_a_host_name() -> None:
-    """A URL means its host; words are refused."""
+    """A query is a host name: a URL stands for its host; words are refused."""
     assert "url=a.example%2F%2A" in SOURCE.request(Query("q", "https://A.example/x"), 1).url
     with pytest.raises(QueryRefused, match="host name"):
         SOURCE.request(Query("q", "how to garden"), 1)
 
 
 def test_a_server_that_ignores_ranges_is_not_read() -> None:
-    """It would send the whole file, a gigabyte."""
+    """If a server ignores the range and sends the whole file, the response is not read."""
     with pytest.raises(BadAnswer, match="whole file"):
         SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10))
     assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10)) == "http_404"

@@ -1,4 +1,4 @@
-"""The HTTP client of the sources: responses are bounded, and a secret goes to no other host."""
+"""The HTTP client of the sources: responses are bounded, and secrets go to no other host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _secret(url: str) -> SourceRequest:
 
 
 def test_a_request_carries_its_secrets_and_who_asks() -> None:
-    """Headers and parameters are added to those of the URL; the answer has lower-case headers."""
+    """A request has the URL's headers and parameters plus the secret ones; response headers are in lower case."""
     with Engine(lambda _: says({"a": 1}, 429, Retry_After="7")) as engine:
         answer = _ask(_secret(f"{engine.url}/search?q=a%26b+c"))
     (asked,) = engine.seen
@@ -45,7 +45,10 @@ def _moved(to: str) -> Reply:
 
 
 def test_redirects_are_followed_on_the_same_host() -> None:
-    """With the secrets: it is the same server. Another port is another server: it is named, and never asked."""
+    """A redirect on the same host is followed with the secrets.
+
+    Another port is another server: it is refused by name.
+    """
     with Engine(lambda asked: says("here") if asked.path == "/new" else _moved("/new")) as engine:
         assert _ask(_secret(f"{engine.url}/old")).body == b'"here"'
     assert [asked.headers["X-Key"] for asked in engine.seen] == [KEY, KEY]
@@ -62,7 +65,7 @@ def test_redirects_are_followed_on_the_same_host() -> None:
 
 
 def test_an_answer_beyond_the_cap_is_bad() -> None:
-    """Plain bodies and gzip bombs beyond the cap are refused; gzip within the cap is read."""
+    """Plain bodies and gzip bombs beyond the cap are refused; gzip bodies within the cap are read."""
     bomb = gzip.compress(b"\0" * 50_000_000)
     for body, headers in (b"x" * 2_000_000, {}), (bomb, {"Content-Encoding": "gzip"}):
         big = Reply(body, headers=headers)
@@ -76,7 +79,7 @@ def test_an_answer_beyond_the_cap_is_bad() -> None:
 
 
 def test_a_server_that_does_not_answer_is_busy() -> None:
-    """Slow, or not there: both may be asked again."""
+    """A slow or absent server is an error that may be retried."""
 
     def slow(_: Asked) -> Reply:
         time.sleep(0.5)
@@ -91,7 +94,7 @@ def test_a_server_that_does_not_answer_is_busy() -> None:
 
 
 def test_no_failure_repeats_a_secret(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
-    """Messages, their causes and contexts, logs and output of every kind of failure: the key is in none."""
+    """No failure shows the key: not in messages, causes, contexts, logs or output."""
     caplog.set_level(logging.DEBUG)
     replies = [
         Reply(status=302, headers={"Location": f"http://elsewhere.example/?api_key={KEY}"}),

@@ -1,4 +1,4 @@
-"""The set of queries that ships: by topic, versioned, each query once."""
+"""The query set that ships: by topic, versioned, without duplicates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.sources.queries import query_file, read_queries
 
 
 def test_the_shipped_queries_are_stratified() -> None:
-    """500 different how-to queries, 50 of each of 10 topics; the ids carry version and topic."""
+    """The set has 500 different how-to queries, 50 for each of 10 topics; ids contain version and topic."""
     with query_file(Path("how-to")).open("rb") as lines:
         queries, bad = read_queries(lines, is_table=True)
     assert bad == [] and len({query.text for query in queries}) == 500
@@ -22,7 +22,7 @@ def test_the_shipped_queries_are_stratified() -> None:
 
 
 def test_a_file_of_the_same_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in the working folder is taken, and so is any name that no set has."""
+    """A file in the working folder comes before a set of the same name; any other name is a file."""
     monkeypatch.chdir(tmp_path)
     assert query_file(Path("how-to")).name == "how-to.csv"
     Path("how-to").touch()

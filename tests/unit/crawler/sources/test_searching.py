@@ -1,4 +1,4 @@
-"""A source at work: ranks, back-off, quotas, and rounds that survive the end of their process."""
+"""A search source at work: ranks, back-off, quotas, and rounds that survive a restart."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _desk(log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exceptio
 
 
 def test_a_query_ends_at_the_last_page_that_the_source_gives(log: Log) -> None:
-    """More pages are configured than the source has: those that it has are asked, and no other."""
+    """If more result pages are configured than the source has, only existing pages are requested."""
     desk = _desk(log, lambda _: answer(_brave()), pages=5)
     desk.source.pages_cap = 2
     desk.run(QUERIES[:1])
@@ -59,7 +59,7 @@ def test_a_query_ends_at_the_last_page_that_the_source_gives(log: Log) -> None:
 
 
 def test_ranks_go_on_over_result_pages(log: Log) -> None:
-    """Ranks continue from page to page; a result without a URL of the web keeps its rank and is skipped."""
+    """Ranks continue from page to page; a result without a web URL keeps its rank and is skipped."""
     bad = [{"title": "no url"}, {"url": "ftp://a.example/"}, {"url": "https://\x00/"}]
     pages = iter([_brave(2), {"web": {"results": [*bad, {"url": "https://s9.example/"}]}}])
     desk = _desk(log, lambda _: answer(next(pages)), pages=2)
@@ -75,7 +75,7 @@ def test_ranks_go_on_over_result_pages(log: Log) -> None:
 
 
 def test_a_busy_source_is_left_alone_and_asked_again(log: Log) -> None:
-    """After 429 twice the client waits its own time, then Retry-After, then gets the answer; nothing is lost."""
+    """After two 429 responses the client waits its own back-off, then Retry-After, and gets the answer."""
     script: list[SourceAnswer | Exception] = [SourceBusy("429"), SourceBusy("429", 600.0), answer(_brave())]
     desk = _desk(log, lambda _: script.pop(0))
     summary = desk.run(QUERIES[:1])
@@ -85,7 +85,7 @@ def test_a_busy_source_is_left_alone_and_asked_again(log: Log) -> None:
 
 
 def test_a_query_that_never_succeeds_is_given_up(log: Log) -> None:
-    """After `tries`; the others are asked, the back-off grows on, and each failed request counts against the quota."""
+    """A query is given up after `tries`; other queries continue, back-off grows, and failed requests use the quota."""
     desk = _desk(log, lambda _: SourceBusy("503"), tries=2)
     summary = desk.run(QUERIES[:2])
     assert (summary.outcomes["failed"], len(desk.asked), summary.ended) == (2, 4, "")
@@ -95,7 +95,7 @@ def test_a_query_that_never_succeeds_is_given_up(log: Log) -> None:
 
 
 def test_a_park_survives_a_restart(log: Log) -> None:
-    """The next process keeps the wait of the one before."""
+    """A park survives a restart: the next process keeps the remaining wait."""
     desk = _desk(log, lambda _: SourceBusy("429", 900.0), tries=1)
     desk.run(QUERIES[:1])
     desk.answering = lambda _: answer(_brave())
@@ -104,7 +104,7 @@ def test_a_park_survives_a_restart(log: Log) -> None:
 
 
 def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
-    """With little patience the round ends, and its message names the reason of the wait and its end."""
+    """With little patience the round ends; its message names the reason and the end of the wait."""
     desk = _desk(log, lambda _: SourceBusy("brave answers 429", 900.0))
     summary = desk.run(QUERIES, patience_s=120.0, kept=False)
     assert "brave answers 429" in summary.ended and "12:15:00Z" in summary.ended
@@ -112,7 +112,7 @@ def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
 
 
 def test_a_refusal_ends_the_round(log: Log) -> None:
-    """A wrong key is wrong for all queries: one request, and the rest stays unasked."""
+    """A wrong key ends the round after one request, because it is wrong for all queries."""
     desk = _desk(log, lambda _: answer({}, status=401))
     summary = desk.run(QUERIES)
     assert (len(desk.asked), summary.queries, summary.refused) == (1, 0, True)
@@ -122,7 +122,7 @@ def test_a_refusal_ends_the_round(log: Log) -> None:
 
 
 def test_a_query_that_is_refused_costs_only_itself(log: Log) -> None:
-    """A query that is too long for Brave is skipped without a request."""
+    """A query beyond Brave's length limit is skipped without a request."""
     desk = _desk(log, lambda _: answer(_brave()))
     summary = desk.run([Query("long", "x" * 500), QUERIES[0]])
     assert (summary.outcomes["refused"], summary.outcomes["found"], len(desk.asked)) == (1, 1, 1)
@@ -145,7 +145,7 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
 
 
 def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
-    """Each time, the source waits until the quota renews, and the query is repeated."""
+    """When the quota is spent, the source waits until it renews and repeats the query."""
     script: list[SourceAnswer | Exception] = [
         QuotaSpent("limit", 3600.0),
         QuotaSpent("limit", 7200.0),
@@ -158,7 +158,7 @@ def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
 
 
 def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> None:
-    """Three at once with twenty requests a day among them: twenty are made, and twenty are counted."""
+    """Three concurrent processes that share twenty requests a day make twenty, and twenty are counted."""
     url = f"sqlite:{tmp_path / 'log'}"
     made = open_log(url)
     made.create(all_topics(PARTITIONS, "e"))
@@ -197,7 +197,7 @@ def _keep_unreadable(log: Log) -> None:
 
 
 def test_an_unreadable_usage_does_not_reset_the_quota(log: Log) -> None:
-    """The last known usage holds: of three requests a day, two are made before the damage and one after it."""
+    """After an unreadable usage record the last known usage holds: of three requests a day, one is left."""
     desk = _desk(log, lambda _: answer(_brave()), quota_day=3)
     desk.run(QUERIES[:2], kept=False)
     _keep_unreadable(log)
@@ -205,7 +205,7 @@ def test_an_unreadable_usage_does_not_reset_the_quota(log: Log) -> None:
 
 
 def test_a_source_without_a_known_usage_is_refused_until_its_counts_reset(log: Log) -> None:
-    """No request is made until the counts reset, and the message names that day."""
+    """Without a known usage, no request is made until the counts reset, and the message names that day."""
     _keep_unreadable(log)
     desk = _desk(log, lambda _: answer(_brave()), quota_day=3)
     ledger = Ledger(log, "brave", clock=lambda: written_s)
@@ -222,9 +222,9 @@ def test_a_source_without_a_known_usage_is_refused_until_its_counts_reset(log: L
 
 
 def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:
-    """A request without a response is cancelled, and its query is repeated in the next run."""
+    """On shutdown, a pending request is cancelled, and its query is repeated in the next run."""
     desk = _desk(log, lambda _: answer(_brave()))
-    desk.stop_after, desk.together = 1, 2  # the answer takes five seconds
+    desk.stop_after, desk.together = 1, 2  # the response takes five seconds
     summary = desk.run(QUERIES)
     assert (summary.queries, summary.ended, desk.hits()) == (0, "stopped", [])
     desk.stop_after, desk.together = None, 1
@@ -232,7 +232,7 @@ def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:
 
 
 def test_a_query_that_is_asked_again_after_a_crash_gives_the_same_ids(log: Log) -> None:
-    """A process that died after its hits and before its progress: the hits come twice, under one id each."""
+    """A process dies after appending hits and before its progress: the hits are repeated with the same ids."""
     desk = _desk(log, lambda _: answer(_brave()))
     desk.run(QUERIES[:1], kept=False)
     desk.run(QUERIES[:1], kept=False)
@@ -241,7 +241,7 @@ def test_a_query_that_is_asked_again_after_a_crash_gives_the_same_ids(log: Log) 
 
 
 def test_the_rate_is_kept(log: Log) -> None:
-    """Two a second over six queries: their starts are half a second apart, and that also after a restart."""
+    """With two requests a second, six queries start half a second apart, also after a restart."""
     mine = BraveSettings(rate=2.0)
     desk = Desk(log, Brave(mine, "key"), mine, lambda _: answer(_brave()))
     desk.run(QUERIES[:3])
@@ -250,7 +250,7 @@ def test_the_rate_is_kept(log: Log) -> None:
 
 
 def test_searxng_is_asked_at_most_so_many_at_once(log: Log) -> None:
-    """`at_once` queries are under way, never more, and each is answered under its own id."""
+    """At most `at_once` queries are in flight, and each is answered under its own id."""
     mine = SearxngSettings(url="http://127.0.0.1:1", at_once=3, rate=100.0)
     said = {"results": [{"url": "https://a.example/", "engine": "e"}], "unresponsive_engines": [["qwant", "timeout"]]}
     desk = Desk(log, Searxng(mine), mine, lambda _: answer(said))
@@ -263,7 +263,7 @@ def test_searxng_is_asked_at_most_so_many_at_once(log: Log) -> None:
 
 
 def test_sources_do_not_share_their_records(log: Log) -> None:
-    """A park of one is none of the other's; a record that cannot be read is as none."""
+    """Sources do not share parks; an unreadable record counts as none."""
     desk = _desk(log, lambda _: SourceBusy("429"), tries=1)
     desk.run(QUERIES[:1])
     assert Ledger(log, "mojeek").usage.park_level == 0
@@ -272,7 +272,7 @@ def test_sources_do_not_share_their_records(log: Log) -> None:
 
 
 def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log) -> None:
-    """If the first page is answered and the second refused, the results of the first are kept."""
+    """If the first result page is answered and the second refused, the results of the first are kept."""
     script: list[SourceAnswer | Exception] = [answer(_brave()), SourceRefused("moved")]
     desk = _desk(log, lambda _: script.pop(0), pages=2)
     summary = desk.run(QUERIES[:1])
@@ -280,14 +280,14 @@ def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log
 
 
 class _AwayLog(MemoryLog):
-    """A log that is away for its next few appends."""
+    """A log whose next few appends fail."""
 
     def __init__(self) -> None:
         super().__init__()
         self.away = 0
 
     def append(self, outputs: Sequence[Output]) -> list[int]:
-        """Fail, while it is away."""
+        """Fail, while the log is away."""
         if self.away:
             self.away -= 1
             raise LogUnavailable("the broker is away")
@@ -306,7 +306,7 @@ class _CountingLog(MemoryLog):
 
 
 def test_a_look_where_nothing_is_new_reads_nothing() -> None:
-    """Only new records are read, because on Kafka each read opens a consumer."""
+    """A poll without new records reads nothing, because each read on Kafka opens a consumer."""
     log = _CountingLog()
     log.create(all_topics(PARTITIONS, "e"))
     log.append([Output(CONTROL, 0, b"other", b"x")])
@@ -320,7 +320,7 @@ def test_a_look_where_nothing_is_new_reads_nothing() -> None:
 
 
 def test_a_daemon_waits_for_its_log_and_asks_nothing_meanwhile() -> None:
-    """A request that cannot be counted is not made; by hand the search ends instead."""
+    """A daemon makes no request that it cannot count; a manual search ends instead."""
     log = _AwayLog()
     log.create(all_topics(PARTITIONS, "e"))
     desk = _desk(log, lambda _: answer(_brave()))
@@ -334,7 +334,7 @@ def test_a_daemon_waits_for_its_log_and_asks_nothing_meanwhile() -> None:
 
 
 def test_queries_are_read_in_three_forms() -> None:
-    """A plain list, CSV and JSONL; a query without an id is its own, and broken lines are named."""
+    """Queries are read from a list, CSV and JSONL; a query without an id is its own id; broken lines are named."""
     plain, bad = read_queries([b"garden  wall\n", b"# a remark\n", b"\n", b"how to, quickly\n"])
     assert ([query.id for query in plain], bad) == (["garden wall", "how to, quickly"], [])
     lines = [b"query_id;query;language;country\n", b"a;garden;de;AT\n", b"b;;;\n", b"c;x;no such!;\n", b"a;other;;\n"]

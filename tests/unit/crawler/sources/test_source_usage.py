@@ -1,4 +1,4 @@
-"""Quotas, back-off and the schedule of sources: pure, over any clock."""
+"""Quotas, back-off and schedule of sources: pure functions of the time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _after(*times: float) -> Usage:
 
 
 def test_the_quota_that_is_nearer_its_end_counts() -> None:
-    """Three a day and four a month: the month is spent on its second day, and renewed with the next."""
+    """Of three a day and four a month, the month's quota is spent on the second day and renews with the month."""
     first, second = _at("2026-11-29"), _at("2026-11-30")
     usage = _after(first, first, first)
     assert left(usage, SETTINGS, first) == 0
@@ -60,7 +60,7 @@ def test_the_quota_that_is_nearer_its_end_counts() -> None:
     quota_month=st.integers(1, 9),
 )
 def test_no_quota_is_ever_overdrawn(gaps: list[int], quota_day: int, quota_month: int) -> None:
-    """Asking only where something is left, no day and no month has more requests than its quota."""
+    """If requests are made only within what is left, no day and no month exceeds its quota."""
     settings = BraveSettings(quota_day=quota_day, quota_month=quota_month)
     usage, now_s = Usage(), _at("2026-01-30")
     made: dict[str, int] = {}
@@ -77,7 +77,7 @@ def test_no_quota_is_ever_overdrawn(gaps: list[int], quota_day: int, quota_month
 
 
 def test_what_the_provider_says_counts_beside_our_own_count() -> None:
-    """Another program may use the same key: the smaller number holds, until the provider renews it."""
+    """The smaller of the provider's count and our own holds until renewal, because another program may use the key."""
     now_s = _at("2026-11-10")
     usage = answered(_after(now_s), 1, 3600.0, {}, now_s)
     assert left(usage, SETTINGS, now_s) == 1
@@ -88,7 +88,7 @@ def test_what_the_provider_says_counts_beside_our_own_count() -> None:
 
 
 def test_what_no_provider_can_mean_is_not_believed() -> None:
-    """A renewal in 30 million years is ignored, and no spent quota causes a wait of more than a month."""
+    """A renewal in 30 million years is ignored; no spent quota causes a wait of more than a month."""
     now_s = _at("2026-11-10")
     usage = answered(_after(now_s), 0, 1e15, {}, now_s)
     assert left(usage, BraveSettings(), now_s) is None
@@ -98,7 +98,7 @@ def test_what_no_provider_can_mean_is_not_believed() -> None:
 
 
 def test_another_key_has_its_own_quota() -> None:
-    """What the provider said of the key before is forgotten, our own counts are not."""
+    """With a new key, the provider's count for the old key is dropped; our own counts stay."""
     now_s = _at("2026-11-10")
     usage = answered(with_key(_after(now_s), "one"), 0, 3600.0, {}, now_s)
     assert left(with_key(usage, "one"), SETTINGS, now_s) == 0
@@ -106,7 +106,7 @@ def test_another_key_has_its_own_quota() -> None:
 
 
 def test_waits_double_up_to_a_cap_and_are_spread() -> None:
-    """Each failure in a row doubles the wait; chance takes off half of it at most; an answer ends it."""
+    """Each failure in a row doubles the wait up to a cap; jitter removes at most half; an answer ends it."""
     usage, now_s, waits = Usage(), 1e9, []
     for _ in range(12):
         usage = parked(usage, "429", None, now_s, now_s, lambda: 1.0)
@@ -120,7 +120,7 @@ def test_waits_double_up_to_a_cap_and_are_spread() -> None:
 
 
 def test_requests_that_fail_together_count_once() -> None:
-    """Four were under way when the first failed: the wait is that of one failure."""
+    """Four requests in flight that fail together count as one failure."""
     usage = Usage()
     for _ in range(4):
         usage = parked(usage, "429", None, 1e9, 1e9 + 1, lambda: 1.0)
@@ -128,14 +128,14 @@ def test_requests_that_fail_together_count_once() -> None:
 
 
 def test_retry_after_is_obeyed_and_capped() -> None:
-    """It is never shortened below our own wait, so 0 cancels nothing; beyond a day it is capped."""
+    """Retry-After never shortens our own wait, so 0 changes nothing; it is capped at one day."""
     for asked, kept_s in (0.0, PARK_FIRST_S), (600.0, 600.0), (1e9, ASKED_CAP_S):
         usage = parked(Usage(), "429", asked, 1e9, 1e9, lambda: 1.0)
         assert usage.parked_ms / 1000 - 1e9 == kept_s
 
 
 def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
-    """At two a second a request starts half a second after the last one; a clock set back parks no source for years."""
+    """Two requests a second start half a second apart; a clock set back parks no source for years."""
     usage = counted(Usage(), 1e9)
     assert free_s(usage, SETTINGS, 1e9) == 1e9 + 0.5
     assert free_s(usage, SETTINGS, 1e9 + 9) == 1e9 + 9
@@ -145,7 +145,7 @@ def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
 
 
 def test_an_interval_is_a_number_and_a_unit() -> None:
-    """The forms of `--every` are read; too short, too long and other forms are refused with the allowed ones."""
+    """The forms of `--every` are read; too short, too long and other values are refused with the allowed ones."""
     assert [interval_s(text) for text in ("6h", "90m", "1d", " 2W ")] == [21_600, 5400, 86_400, 1_209_600]
     for text in ("", "6", "h", "-1h", "1.5h", "30s", "9999999w", "6h 30m"):
         with pytest.raises(ValueError, match="such as 90m, 6h, 1d"):
@@ -153,7 +153,7 @@ def test_an_interval_is_a_number_and_a_unit() -> None:
 
 
 def test_rounds_start_on_a_grid() -> None:
-    """The first is at once, the next six hours after its start. Three that were missed are made up by one, at once."""
+    """The first round is at once, the next one six hours later. After three missed rounds, one is made at once."""
     due_ms, first = next_round(None, "d", 5, 6 * 3600, 0)
     assert (due_ms, first.started_ms, first.done) == (0, 0, 0)
     finished = Round(started_ms=0, queries="d", total=5, done=5)
@@ -165,7 +165,7 @@ def test_rounds_start_on_a_grid() -> None:
 
 
 def test_a_round_that_was_broken_off_goes_on() -> None:
-    """It resumes; other queries restart the same round, so that results found twice have one id."""
+    """An interrupted round resumes; with other queries it restarts, so that repeated results keep their id."""
     broken = Round(started_ms=1000, queries="d", total=5, done=2)
     assert next_round(broken, "d", 5, 3600, 50 * HOUR_MS) == (50 * HOUR_MS, broken)
     due_ms, anew = next_round(broken, "other", 6, 3600, 50 * HOUR_MS)
@@ -174,7 +174,7 @@ def test_a_round_that_was_broken_off_goes_on() -> None:
 
 @given(started=st.integers(0, 10**13), now=st.integers(0, 10**13), every=st.integers(60, 10**6), done=st.booleans())
 def test_a_round_is_never_due_later_than_an_interval(started: int, now: int, every: int, done: bool) -> None:
-    """Also where the clock was set back: a daemon never waits longer than two intervals."""
+    """Even after the clock is set back, a daemon waits at most two intervals."""
     last = Round(started_ms=started, queries="d", total=1, done=int(done))
     due_ms, _ = next_round(last, "d", 1, every, now)
     assert now <= due_ms <= now + 2 * every * 1000

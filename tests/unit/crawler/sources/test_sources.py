@@ -1,4 +1,4 @@
-"""Sources: requests as the APIs document them, and results out of answers that may be anything."""
+"""Sources: requests as the APIs document them, and results from arbitrary answers."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_request_is_as_documented(name: str, page: int, path: str, fields: str
 
 
 def test_a_key_is_sent_where_the_api_wants_it_and_never_shown() -> None:
-    """Header or parameter by source; neither the URL nor the repr of a request holds it."""
+    """The key is in the header or parameter of the API; neither the URL nor the repr of a request shows it."""
     sent = {
         "brave": ("X-Subscription-Token", KEY),
         "marginalia": ("API-Key", KEY),
@@ -136,7 +136,7 @@ def test_a_key_is_sent_where_the_api_wants_it_and_never_shown() -> None:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_results_are_read_in_the_order_of_the_answer(name: str) -> None:
-    """URL, title, snippet and place of each result of the documented shape."""
+    """A result has the URL, title, snippet and rank of the documented answer."""
     results = _open(name).results(_answer(ANSWERS[name]), 1)
     assert [(found.url, found.rank, found.title) for found in results.found] == [
         ("https://a.example/garden", 1, "A garden"),
@@ -147,14 +147,14 @@ def test_results_are_read_in_the_order_of_the_answer(name: str) -> None:
 
 
 def test_searxng_names_the_engines_and_those_that_did_not_answer() -> None:
-    """The engines of a result are kept together, sorted; unresponsive ones are kept with their reasons."""
+    """The engines of a result are stored together, sorted; unresponsive engines are stored with their reasons."""
     results = _open("searxng").results(_answer(SEARXNG), 1)
     assert [found.engine for found in results.found] == ["brave,mojeek", "brave"]
     assert results.unresponsive == {"duckduckgo": "timeout", "qwant": "access denied"}
 
 
 def test_brave_tells_what_is_left_of_the_month() -> None:
-    """Of the windows in its headers the longest is the quota; one of seconds, or no header, is none."""
+    """Of the windows in Brave's headers, the longest is the quota; a window of seconds, or no header, is none."""
     brave = _open("brave")
     results = brave.results(_answer(BRAVE, 200, **BRAVE_LIMITS), 1)
     assert (results.left, results.reset_s) == (1234, 86400.0)
@@ -166,7 +166,7 @@ def test_brave_tells_what_is_left_of_the_month() -> None:
 
 
 def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
-    """`offset` goes to 9 there; `more_results_available: false` ends a query before."""
+    """`offset` goes to 9 at most; `more_results_available: false` ends a query earlier."""
     brave = _open("brave")
     assert brave.pages_cap == 10
     last = {**BRAVE, "query": {"more_results_available": False}}
@@ -201,7 +201,7 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
     ],
 )
 def test_a_refusal_is_told_in_words(name: str, status: int, body: bytes, kind: type[SourceError], said: str) -> None:
-    """Each status is an error with its meaning for this source, and whether a retry may help."""
+    """Each status is an error with its meaning for this source, and tells whether a retry may help."""
     with pytest.raises(SourceError, match=said) as raised:
         _open(name).results(_answer(body, status), 1)
     assert type(raised.value) is kind
@@ -209,7 +209,7 @@ def test_a_refusal_is_told_in_words(name: str, status: int, body: bytes, kind: t
 
 
 def test_retry_after_is_what_a_busy_source_asked_for() -> None:
-    """Seconds or a date; none where the header is not there."""
+    """Retry-After is read as seconds or a date; without the header it is none."""
     for header, wait_s in (
         ({"Retry_After": "17"}, 17.0),
         ({"Retry_After": "Thu, 01 Jan 1970 00:17:20 GMT"}, 40.0),
@@ -221,7 +221,7 @@ def test_retry_after_is_what_a_busy_source_asked_for() -> None:
 
 
 def test_a_bad_result_takes_its_place_and_is_passed_over_with_its_reason() -> None:
-    """Ranks of the others do not move."""
+    """A bad result keeps its rank and is skipped with a reason, so that other ranks do not move."""
     spoiled = {"results": [{"title": "no url"}, 7, {"url": "https://b.example/"}, {"url": ["x"]}]}
     results = _open("searxng").results(_answer(spoiled), 1)
     assert [(found.url, found.rank) for found in results.found] == [("https://b.example/", 3)]
@@ -230,7 +230,7 @@ def test_a_bad_result_takes_its_place_and_is_passed_over_with_its_reason() -> No
 
 
 def test_a_wrong_path_of_json_http_is_an_error_that_names_what_is_there() -> None:
-    """A list that is not where it is said, or no usable result, is not an empty answer. No rank: skipped."""
+    """A wrong path, or no usable result, is an error and not an empty answer. A result without a rank is skipped."""
     source = _open("mine")
     with pytest.raises(QueryRefused, match=r"items is 'data.items', and there is none; there are results"):
         source.results(_answer({"results": []}), 1)
@@ -244,7 +244,7 @@ def test_a_wrong_path_of_json_http_is_an_error_that_names_what_is_there() -> Non
 
 @pytest.mark.parametrize("name", ["keyword", "author", "monkey", "search_lang"])
 def test_ordinary_parameters_are_not_taken_for_secrets(name: str) -> None:
-    """No secrets: names that merely contain `key` or `auth`, and values that the query fills in."""
+    """Names that merely contain `key` or `auth`, and values that the query fills in, are not secrets."""
     refuse_url(f"https://a.example/?{name}=x")
     refuse_url("https://a.example/?key={query}")
     for secret in ("appid", "sig", "bearer", "apiKey", "X-Api-Key"):
@@ -253,7 +253,7 @@ def test_ordinary_parameters_are_not_taken_for_secrets(name: str) -> None:
 
 
 def test_a_key_in_the_place_of_its_variables_name_is_not_repeated() -> None:
-    """Refused where it cannot be a name; a short word that could be one is shown, a longer one is not."""
+    """A key in place of its variable's name is refused and not shown; only a short word that may be a name is shown."""
     for key in ("BSAq7xLm2Zp9Kd4", "A1B2C3D4E5F6A7B8C9D0", "sk-123", "lower_case"):
         with pytest.raises(ValueError, match="key_env is no name") as told:
             BraveSettings(key_env=key)
@@ -261,7 +261,7 @@ def test_a_key_in_the_place_of_its_variables_name_is_not_repeated() -> None:
 
 
 def test_settings_that_would_do_nothing_are_refused() -> None:
-    """A key of Common Crawl, more pages than there are, pages of a template that has none."""
+    """Settings without an effect are refused, such as a key for Common Crawl, or more pages than a source has."""
     with pytest.raises(ValueError, match="takes no key"):
         CommonCrawlSettings(key_env="SOME_KEY")
     with pytest.raises(ValueError, match="neither"):
@@ -289,7 +289,7 @@ _JSON = st.recursive(
 
 @given(said=_JSON, name=st.sampled_from([*ANSWERS, "commoncrawl"]), status=st.sampled_from([200, 404, 422]))
 def test_whatever_json_comes_is_results_or_a_source_error(said: Any, name: str, status: int) -> None:
-    """No shape of an answer is a bug of ours."""
+    """Any JSON gives results or a source error, never an internal error."""
     source = _open(name)
     try:
         results = source.results(_answer(said, status), 1)
@@ -301,13 +301,13 @@ def test_whatever_json_comes_is_results_or_a_source_error(said: Any, name: str, 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b"\xff\xfe", b"", b'{"results": [' + b"[" * 100_000])
 def test_an_answer_that_is_no_json_is_bad_not_fatal(body: bytes) -> None:
-    """Endless nesting and empty bodies are answers to be retried."""
+    """Deep nesting and empty bodies are bad answers, and are retried."""
     with pytest.raises(BadAnswer):
         _open("searxng").results(_answer(body), 1)
 
 
 def test_control_characters_of_an_answer_go_nowhere() -> None:
-    """Titles, engines and messages of a source cannot steer a terminal."""
+    """Titles, engines and messages of a source contain no control characters for the terminal."""
     spoiled = {"results": [{"url": "https://a.example/", "title": "a\x1b[2Jb\n c", "engine": "\x07e"}]}
     (found,) = _open("searxng").results(_answer(spoiled), 1).found
     assert (found.title, found.engine) == ("a[2Jb c", "e")
@@ -317,7 +317,7 @@ def test_control_characters_of_an_answer_go_nowhere() -> None:
 
 
 def test_a_key_of_json_http_may_be_a_parameter() -> None:
-    """It is separate from the URL; a key without a header or parameter to send it in is refused."""
+    """A json_http key is separate from the URL; without a header or parameter to send it in, it is refused."""
     settings = JsonHttpSettings(url="https://a.example/?q={query}", key_env="MINE_KEY", key_param="api_key")
     source = open_source(SearchSettings(json_http={"second": settings}), "second", ENVIRONMENT, CrawlSettings())
     request = source.request(QUERY, 1)
@@ -340,20 +340,20 @@ def test_a_key_of_json_http_may_be_a_parameter() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str) -> None:
-    """The message names the mistake, before any request."""
+    """Settings that cannot work are refused before any request; the message names the mistake."""
     with pytest.raises(ValueError, match=re.escape(said)):
         JsonHttpSettings(**wrong)
 
 
 @pytest.mark.parametrize("name", ["brave", "file", "Mine", "a b", "x" * 40])
 def test_a_name_of_json_http_is_one_word_and_not_taken(name: str) -> None:
-    """It becomes the source of hits and a label of metrics."""
+    """A json_http name becomes the source of hits and a metrics label: it is one word and not taken."""
     with pytest.raises(ValueError, match=r"cannot be a source's name|is a built-in source"):
         SearchSettings(json_http={name: MINE})
 
 
 def test_a_key_file_is_taken_before_the_environment(tmp_path: Path) -> None:
-    """Its content is the key; the error for an empty, absent or invalid file does not repeat the content."""
+    """The content of the file is the key; the error for an empty, absent or invalid file does not show the content."""
     file = tmp_path / "key"
     file.write_text(f" {KEY}-of-the-file\n")
     brave = replace(SearchSettings().brave, key_file=str(file))
@@ -369,7 +369,7 @@ def test_a_key_file_is_taken_before_the_environment(tmp_path: Path) -> None:
 
 
 def test_results_of_one_answer_are_capped() -> None:
-    """An engine that gives a hundred thousand results is cut off, and its texts, too."""
+    """The number of results of one answer, and their texts, are capped."""
     many = {"results": [{"url": "https://a.example/", "title": "x" * 10_000}] * 5000}
     results = _open("searxng").results(_answer(many), 1)
     assert len(results.found) == 1000
@@ -377,7 +377,7 @@ def test_results_of_one_answer_are_capped() -> None:
 
 
 def test_a_source_without_what_it_needs_says_where_it_belongs() -> None:
-    """Key, address, crawl: the message names the setting or the variable."""
+    """A source without its key, address or crawl is refused; the message names the setting or the variable."""
     for name, said in (
         ("brave", "BRAVE_API_KEY"),
         ("mojeek", "MOJEEK_API_KEY"),
@@ -392,7 +392,7 @@ def test_a_source_without_what_it_needs_says_where_it_belongs() -> None:
 
 
 def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
-    """The doctor has a line for these, and for no others."""
+    """The doctor has a line for configured sources only."""
     assert configured(SearchSettings(), {}) == []
     assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
     assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
@@ -403,7 +403,7 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     ("said", "renewed"), [("monthly limit reached", 1_764_547_200.0), ("daily query limit", 1_763_856_000.0)]
 )
 def test_mojeek_says_which_limit_is_spent(said: str, renewed: float) -> None:
-    """A monthly limit is waited out to the end of the month (UTC), any other limit to the end of the day."""
+    """Mojeek's monthly limit is waited out until the end of the month (UTC), other limits until the end of the day."""
     at_s = 1_763_812_800.0  # 2025-11-22 12:00 UTC
     reply = SourceAnswer(200, {}, json.dumps({"response": {"status": f"ERROR: {said}"}}).encode(), at_s)
     with pytest.raises(QuotaSpent) as told:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.warc.erasing import archives_of, empty_record, erase_hosts
+from crawler.warc.erasing import archives_of, empty_record, erase_hosts, names_host
 from crawler.warc.exchange import exchange, warcinfo
 from crawler.warc.file import WarcFile
 from crawler.warc.reader import WarcFault, records_of
@@ -22,7 +22,7 @@ HOST = "gone.example"
 
 
 def capture(host: str, *, via: str = "", size: int = 200) -> Capture:
-    """An exchange with a host; its body names the other host, too."""
+    """An exchange with a host; its body names the other host too."""
     body = os.urandom(size).hex().encode() + b" http://gone.example/linked "
     headers = [(b"Host", host.encode())]
     kind = RequestKind.PAGE
@@ -46,7 +46,7 @@ def faults(path: Path) -> list[WarcFault]:
 
 
 def test_records_of_a_host_become_empty(tmp_path: Path) -> None:
-    """Request, metadata and response go; offsets and bytes of others stay, and other programs read the file."""
+    """All records of the host's exchanges are erased; others keep offsets and bytes, and the file stays valid."""
     path = tmp_path / "a.warc.gz"
     hosts = ("kept.example", HOST, "agone.example", "www.gone.example", HOST)
     members = write(path, *(capture(host, size=9000) for host in hosts), capture("kept.example", via=f"http://{HOST}/"))
@@ -64,8 +64,19 @@ def test_records_of_a_host_become_empty(tmp_path: Path) -> None:
     assert erase_hosts(path, [HOST]) == 0
 
 
+def test_a_file_that_was_closed_meanwhile_is_erased(tmp_path: Path) -> None:
+    """A crawl may rename a file after the folder was listed: its records are found under the final name."""
+    file = WarcFile(tmp_path, "a")
+    file.append(b"".join(member.data for member in exchange(capture(HOST), "<urn:uuid:1>")))
+    (path,) = archives_of(tmp_path)
+    file.close()
+    assert names_host(path, HOST) and not names_host(path, "kept.example")
+    assert erase_hosts(path, [HOST]) == 2
+    assert not any(names_host(each, HOST) for each in archives_of(tmp_path))
+
+
 def test_a_file_that_is_being_written_is_erased_too(tmp_path: Path) -> None:
-    """The writer goes on behind the erased records, and closes a file that is whole."""
+    """The writer continues after the erased records, and the closed file is whole."""
     file = WarcFile(tmp_path, "a")
     for host in (HOST, "kept.example"):
         file.append(b"".join(member.data for member in exchange(capture(host), "<urn:uuid:1>")))
@@ -80,7 +91,7 @@ def test_a_file_that_is_being_written_is_erased_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writes", range(4))
 def test_an_interrupted_erasure_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
-    """After a crash in the middle of any write the record is still found: by its head, or by that of the empty one."""
+    """After a crash during any write, the next erasure finds the record and completes it."""
     path = tmp_path / "a.warc.gz"
     write(path, capture(HOST, size=20_000), capture("kept.example"))
     before = path.read_bytes()
@@ -106,7 +117,7 @@ def _members(data: bytes) -> list[bytes]:
 
 @given(st.integers(24, 200_000))
 def test_an_empty_record_has_any_size(size: int) -> None:
-    """It is one gzip member of exactly that size, and a WARC record where there is room for one."""
+    """An empty record is one gzip member of a given size, and a WARC record if the size permits."""
     data = empty_record(size)
     inflate = zlib.decompressobj(31)
     text = inflate.decompress(data)

@@ -1,4 +1,4 @@
-"""Archives as others wrote them, broken ones and hostile ones among them."""
+"""WARC import: archives of other tools, broken and hostile ones included."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def body_of(page: Page) -> bytes:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_response_becomes_a_page_and_an_imported_hit(version: str, packed: bool) -> None:
-    """Both versions, compressed or not: the fields are those of a visit, and the hit asks for no crawl."""
+    """Both WARC versions, compressed or not, give a page with the fields of a visit, and a hit without a crawl."""
     data = record(http(), version=version, WARC_IP_Address="93.184.215.14", WARC_Date="2024-05-06T07:08:09.25Z")
     (found,) = read(gzip.compress(data) if packed else data)
     assert isinstance(found, ArchivedPage)
@@ -94,7 +94,7 @@ def test_a_response_becomes_a_page_and_an_imported_hit(version: str, packed: boo
 
 
 def test_ids_follow_the_record_and_its_url() -> None:
-    """The same record gives the same ids at any place; another record of the same URL is another fetch."""
+    """The ids of a record do not depend on its place; another record of the same URL is another fetch."""
     one, two = record(http()), record(http(HTML + b" "))
     first, second = only(one), only(two)
     again = read(two + one)[1]
@@ -103,7 +103,7 @@ def test_ids_follow_the_record_and_its_url() -> None:
 
 
 def test_what_is_known_or_not_asked_for_is_passed_over() -> None:
-    """By the hit's id, and by the site."""
+    """Known hits and sites that are not asked for are skipped."""
     data = record(http())
     assert reasons(data, known=set(only(data).hits)) == ["known"]
     assert reasons(data, sites=["b.test"]) == ["other_site"]
@@ -134,14 +134,14 @@ def test_what_is_known_or_not_asked_for_is_passed_over() -> None:
     ],
 )
 def test_what_the_crawl_would_not_take_gives_no_page(data: bytes, reason: str) -> None:
-    """It is skipped with the crawl's reason, and is no fault of the archive."""
+    """A record that the crawl would refuse is skipped with the crawl's reason; it is not an error of the archive."""
     (found,) = read(data)
     assert isinstance(found, Skipped)
     assert (found.reason, found.is_fault, found.offset) == (reason, False, 0)
 
 
 def test_settings_of_the_crawl_hold() -> None:
-    """Opt-outs are recorded, and obeyed where the policy says so; the body is cut where a live one would be."""
+    """Opt-outs are recorded, and obeyed under that policy; a body is cut at the crawl's cap."""
     data = record(http(HTML, TYPE, "X-Robots-Tag: noai"))
     assert only(data).opt_out == ["header:noai"]
     assert reasons(data, settings=msgspec.structs.replace(SETTINGS, obey_opt_out=True)) == ["opt_out"]
@@ -162,19 +162,19 @@ def test_settings_of_the_crawl_hold() -> None:
             b"5\r\n" + HTML[:5] + b"\r\n%x;x=y\r\n" % len(HTML[5:]) + HTML[5:] + b"\r\n0\r\n\r\n",
             ["Transfer-Encoding: chunked"],
         ),
-        (HTML, ["Transfer-Encoding: chunked"]),  # the chunks were undone and the header kept
-        (HTML, ["X-Crawler-Transfer-Encoding: chunked", "X-Crawler-Content-Encoding: gzip"]),  # as Common Crawl has it
+        (HTML, ["Transfer-Encoding: chunked"]),  # the chunks are decoded, the header is kept
+        (HTML, ["X-Crawler-Transfer-Encoding: chunked", "X-Crawler-Content-Encoding: gzip"]),  # Common Crawl's form
     ],
     ids=["gzip", "deflate", "br", "chunked", "no longer chunked", "no longer encoded"],
 )
 def test_encodings_are_undone(wire: bytes, headers: list[str]) -> None:
-    """Content and transfer encodings, and the ways in which archives keep them."""
+    """Content and transfer encodings are decoded, in each form that archives use."""
     page = only(record(http(wire, TYPE, *headers)))
     assert (body_of(page), page.truncated) == (HTML, False)
 
 
 def test_chunks_that_end_early_are_a_cut_body() -> None:
-    """A chunk that declares two gigabytes allocates no memory, and its available bytes are kept."""
+    """A chunk that declares two gigabytes allocates no memory; the available bytes are kept as a cut body."""
     page = only(record(http(b"7fffffff\r\n" + HTML, TYPE, "Transfer-Encoding: chunked")))
     assert (body_of(page), page.truncated) == (HTML, True)
 
@@ -186,7 +186,7 @@ def metadata(response: bytes, fields: str) -> bytes:
 
 
 def test_metadata_names_the_url_that_was_asked_for() -> None:
-    """A redirected page has the requested URL; other kinds are skipped; other crawlers' `via` is only a link."""
+    """A redirected page has the requested URL; other kinds are skipped; `via` of other crawlers is only a link."""
     moved = record(http(), url="http://www.a.test/moved")
     page = only(metadata(moved, "via: http://a.test/asked\r\nkind: page\r\n") + moved)
     assert (page.url, page.final_url, page.site) == ("http://a.test/asked", "http://www.a.test/moved", "a.test")
@@ -226,7 +226,7 @@ _NOISY = gzip.compress(record(http(NOISE)))
     ("bad", "pack"),
     [
         *((gzip.compress(bad), gzip.compress) for bad in _BROKEN),
-        # Members that are cut, overwritten, of a wrong checksum, or no gzip at all
+        # Gzip members that are cut, overwritten, with a wrong checksum, or no gzip at all
         (_NOISY[:-100_000], gzip.compress),
         (_NOISY[:100_000] + b"\xff" * 50 + _NOISY[100_000:], gzip.compress),
         (gzip.compress(record(http()))[:-8] + bytes(8), gzip.compress),
@@ -240,14 +240,14 @@ _NOISY = gzip.compress(record(http(NOISE)))
     ],
 )
 def test_a_broken_record_is_named_by_its_offset_and_passed_over(bad: bytes, pack: Callable[[bytes], bytes]) -> None:
-    """The records around it are read: up to the next gzip member, or line, that begins one."""
+    """A broken record is named by its offset; reading continues at the next gzip member or record line."""
     offsets, urls = faults_and_pages(pack(FIRST) + bad + pack(LAST))
     assert urls == ["http://first.test/", "http://last.test/"]
     assert offsets[0] == len(pack(FIRST)) and (len(offsets) == 1 or pack is gzip.compress)
 
 
 def test_a_file_in_one_gzip_member_is_read() -> None:
-    """Some tools write this form against the standard."""
+    """A whole archive in one gzip member, against the standard, is read: some tools write it."""
     assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
 
 
@@ -258,7 +258,7 @@ def test_a_range_of_a_file_counts_from_the_file() -> None:
 
 
 def test_a_truncated_file_loses_its_last_record_only() -> None:
-    """Cut anywhere: every record before the cut is read."""
+    """Of a file cut anywhere, every record before the cut is read."""
     whole = gzip.compress(FIRST)
     data = whole + gzip.compress(LAST)
     for end in range(len(whole), len(data)):
@@ -269,7 +269,7 @@ def test_a_truncated_file_loses_its_last_record_only() -> None:
 
 @pytest.mark.slow
 def test_bombs_and_giants_stay_within_bounds() -> None:
-    """A member of 300 MB of zeros, a record and a body as large: a few caps of memory, and the rest is read."""
+    """A member of 300 MB of zeros, or a huge record or body, takes a few caps of memory, and the rest is read."""
     zeros = bytes(1_000_000)
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     head = record(http(b"", TYPE), Content_Length=str(300_000_000)).removesuffix(b"\r\n\r\n")
@@ -291,7 +291,7 @@ def test_bombs_and_giants_stay_within_bounds() -> None:
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=40)), max_size=4), st.booleans())
 def test_no_damage_breaks_the_reader(damage: list[tuple[int, bytes]], packed: bool) -> None:
-    """With any bytes overwritten, reading ends without an error, and complete records before them are read."""
+    """With any bytes overwritten, reading ends without an error, and complete records before the damage are read."""
     pack = gzip.compress if packed else bytes
     data = bytearray(b"".join(map(pack, (FIRST, record(http(NOISE[:2000])), LAST))))
     start = len(pack(FIRST))

@@ -1,4 +1,4 @@
-"""WARC files read by warcio: complete captures, also after a killed process or a full disk."""
+"""WARC files, read by warcio: complete captures, also after a killed process or a full disk."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def written(folder: Path, *captures: Capture, **changes: Any) -> list[Read]:
 
 
 def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
-    """Records follow a warcinfo record of the crawler; they have links, milliseconds, addresses and digests."""
+    """After a warcinfo record, each exchange is a linked request and response with time, address and digests."""
     info, request, response = written(tmp_path, capture())
     assert [one.kind for one in (info, request, response)] == ["warcinfo", "request", "response"]
     told = dict(line.split(": ", 1) for line in info.body.decode().strip().split("\r\n"))
@@ -77,9 +77,9 @@ def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
 
 
 def test_metadata_stands_before_a_response_that_needs_it(tmp_path: Path) -> None:
-    """A redirected page and a request for anything but a page have metadata; a page requested by its own URL has none.
+    """Redirected pages and requests for other files have a metadata record; a page under its own URL has none.
 
-    Records are counted by type, and bytes as they lie on the disk.
+    Records are counted by type, and bytes as stored on disk.
     """
     metrics = Metrics()
     moved = capture(1, via="http://a.test/old")
@@ -96,7 +96,7 @@ def test_metadata_stands_before_a_response_that_needs_it(tmp_path: Path) -> None
 
 
 def test_truncation_and_an_unchanged_page_are_told_by_the_standard(tmp_path: Path) -> None:
-    """WARC-Truncated with its reason; a 304 is a revisit of the profile server-not-modified."""
+    """WARC-Truncated has its reason; a 304 is a revisit with the profile server-not-modified."""
     _, _, cut, _, same = written(tmp_path, capture(truncated="length"), capture(1, status=304, reason="", body=b""))
     assert cut.headers["WARC-Truncated"] == "length" and "WARC-Truncated" not in same.headers
     assert (same.kind, same.status) == ("revisit", "304")
@@ -104,7 +104,7 @@ def test_truncation_and_an_unchanged_page_are_told_by_the_standard(tmp_path: Pat
 
 
 def test_an_undone_transfer_encoding_is_renamed(tmp_path: Path) -> None:
-    """Readers that undo chunks find none to undo; the Content-Encoding stays, because the body still has it."""
+    """A decoded Transfer-Encoding header is renamed, so that readers do not decode again; Content-Encoding stays."""
     body = gzip.compress(HTML)
     headers = [
         (b"Content-Type", b"text/html"),
@@ -175,7 +175,7 @@ def test_whatever_was_captured_reads_back_byte_by_byte(tmp_path: Path, captures:
 
 
 def test_files_rotate_by_size(tmp_path: Path) -> None:
-    """A new file begins once one has its bytes; each is whole, named by time, serial and writer, with a warcinfo."""
+    """A new file begins at the size limit; each has a warcinfo, and a name of time, serial number and writer."""
     noise = random.Random(3)
     with writing(tmp_path, warc_bytes=50_000) as archive:
         for number in range(20):
@@ -192,7 +192,7 @@ def test_files_rotate_by_size(tmp_path: Path) -> None:
 
 
 def test_files_rotate_by_age_even_where_nothing_comes(tmp_path: Path) -> None:
-    """A file that is old enough is closed though no capture follows."""
+    """A file is closed at the age limit, even without another capture."""
     with writing(tmp_path, warc_s=0.05) as archive:
         archive(capture())
         archive.settle()
@@ -202,7 +202,7 @@ def test_files_rotate_by_age_even_where_nothing_comes(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_file_is_told_by_its_name_and_left_alone_by_others(tmp_path: Path) -> None:
-    """While its process lives, a second writer of the folder does not touch it."""
+    """While the process of an unfinished file lives, a second writer in the folder does not touch the file."""
     with writing(tmp_path) as first:
         first(capture())
         first.settle()
@@ -215,7 +215,7 @@ def test_an_unfinished_file_is_told_by_its_name_and_left_alone_by_others(tmp_pat
 
 
 def test_a_leftover_is_cut_at_its_last_whole_record(tmp_path: Path) -> None:
-    """Of a file cut anywhere the complete records stay under its final name; a file without any is removed."""
+    """A leftover cut anywhere keeps its complete records under its final name; without any, it is removed."""
     written(tmp_path, capture(), capture(1))
     (file,) = finished(tmp_path)
     data = file.read_bytes()
@@ -232,7 +232,7 @@ def test_a_leftover_is_cut_at_its_last_whole_record(tmp_path: Path) -> None:
 
 
 def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> None:
-    """Nothing outside of the folder is cut."""
+    """A symbolic link named like a leftover is not followed: nothing outside the folder is cut."""
     outside = tmp_path / "outside"
     outside.write_bytes(b"keep")
     folder = tmp_path / "warc"
@@ -244,7 +244,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
 
 
 def test_a_full_disk_is_an_error_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`settle` raises each time; with room the archive continues, and all files are whole."""
+    """On a full disk `settle` raises each time; with room the archive continues, and all files are whole."""
     room = [3000]
     write = os.write
 
@@ -274,7 +274,7 @@ def test_a_full_disk_is_an_error_until_there_is_room(tmp_path: Path, monkeypatch
 
 
 def test_a_failed_archive_waits_for_real_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few free bytes do not make the crawl begin again only to fail with the next page."""
+    """After a full disk, the crawl resumes only with real room, not with a few free bytes."""
     with writing(tmp_path, room_bytes=2**62) as archive:
         monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
         archive(capture())
@@ -288,14 +288,14 @@ def test_a_failed_archive_waits_for_real_room(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_folder_that_cannot_be_is_refused_at_the_start(tmp_path: Path, place: str) -> None:
-    """The message names the folder and the setting."""
+    """A folder that cannot be used is refused at the start; the message names the folder and the setting."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ArchiveUnwritable, match=r"file.*crawl\.warc_folder"):
         WarcWriter(settings_in(tmp_path / place))
 
 
 def test_a_tap_waits_while_very_much_waits(tmp_path: Path) -> None:
-    """Captures that come faster than the disk takes them do not fill the memory."""
+    """Captures that arrive faster than the disk writes do not fill the memory: the tap waits."""
     most = 0
     with writing(tmp_path, queue_bytes=100_000) as archive:
         for number in range(100):
@@ -328,7 +328,7 @@ while True:
 
 @pytest.mark.slow
 def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
-    """Ten processes killed at random moments: then all files check clean, and every settled page is there."""
+    """After ten processes are killed at random moments, all files check clean and have every settled page."""
     moments = random.Random(11)
     settled: list[int] = []
     folder = tmp_path / "warc"
@@ -340,7 +340,7 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
             cwd=ROOT,
         )
         assert process.stdout is not None
-        while not (line := process.stdout.readline()).strip().isdigit():  # it tells of what was left first
+        while not (line := process.stdout.readline()).strip().isdigit():  # it reports the leftover first
             assert line, "it did not begin"
         for _ in range(moments.randrange(8)):
             line = process.stdout.readline()
@@ -356,7 +356,7 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
 
 
 def test_another_reader_reads_the_same(tmp_path: Path) -> None:
-    """FastWARC, which parses HTTP by itself, finds every digest right, and bodies that were in chunks whole."""
+    """FastWARC, with its own HTTP parser, confirms every digest and reads chunked bodies whole."""
     warc = pytest.importorskip("fastwarc.warc")
     body = gzip.compress(HTML)
     headers = [(b"Content-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked"), (b"Content-Type", b"text/html")]

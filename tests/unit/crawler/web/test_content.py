@@ -35,7 +35,7 @@ HTML = "text/html; charset=utf-8"
     ],
 )
 def test_html_by_header_and_start(header: str, body: bytes, html: bool) -> None:
-    """The header counts unless the bytes are plainly something else; without one, the start of the body counts."""
+    """The header counts unless the bytes clearly contradict it; without a header, the start of the body counts."""
     assert (may_be_html(header) and is_html(header, body)) is html
 
 
@@ -73,7 +73,7 @@ NO_CHARSETS = (
 @pytest.mark.parametrize("name", NO_CHARSETS)
 @pytest.mark.parametrize("where", ["header", "meta"])
 def test_codecs_that_are_no_charsets_of_the_web(name: str, where: str) -> None:
-    """A codec of Python that the Encoding Standard does not name is ignored: it is costly, raises, or hides markup."""
+    """A Python codec outside the Encoding Standard is ignored: it is costly, raises, or hides markup."""
     header = f"text/html; charset={name}" if where == "header" else "text/html"
     for body in (b"<p>plain", b"<p>-" + b"9999a" * 2000, b"<p>" + b"xn--a." * 1000, b"<p>\\N{DEGREE SIGN}"):
         sent = body if where == "header" else f"<meta charset={name}>".encode("latin-1") + body
@@ -84,13 +84,13 @@ def test_codecs_that_are_no_charsets_of_the_web(name: str, where: str) -> None:
     "iso-8859-2", "iso-8859-15", "windows-1250", "windows-874", "macintosh", "mac-cyrillic", "iso-2022-jp", "ibm866",
     "ks_c_5601-1987", "tis-620", "utf-16le", "latin1", "us-ascii", "iso-8859-9", "cp1251"])  # fmt: skip
 def test_labels_of_the_web_are_known(label: str) -> None:
-    """The labels that pages use are believed where the bytes agree."""
+    """Charset labels that pages use are accepted if the bytes agree."""
     charset = charset_of(f"text/html; charset={label}", b"plain text")
     assert (charset == "utf-8") == (label == "utf-8")
 
 
 def test_sniffing_costs_no_more_than_its_length() -> None:
-    """A start of many small comments without a tag is no HTML, at once (an ambiguous pattern would never end)."""
+    """Many small comments without a tag are not HTML, found in linear time (an ambiguous pattern would never end)."""
     assert not is_html("", b"<!---->" * 140 + b"x")
     assert is_html("", b"<!---->  <!-- a -- b -> -->" * 20 + b"<html>")
 
@@ -103,13 +103,13 @@ def test_a_truncated_body_may_end_within_a_character() -> None:
 
 @given(st.binary(max_size=200), st.text(max_size=30))
 def test_the_charset_always_decodes(body: bytes, header: str) -> None:
-    """Whatever was sent, the decided charset is one that Python decodes with replacement."""
+    """For any body, the chosen charset is one that Python can decode with replacement."""
     body.decode(charset_of(f"text/html; charset={header}", body), "replace")
     is_html(header, body)
 
 
 def test_internal_links_in_page_order() -> None:
-    """Links of the same host, normalised, once each; none of comments, scripts, nofollow, or URLs to skip."""
+    """Links of the same host, normalised, without duplicates; none from comments, scripts, nofollow or skipped URLs."""
     body = b"""<base href="https://a.example/dir/"><base href=/not/first/>
     <a href=one>1</a> <a class=x href='/two?a=1&amp;b=2'>2</a>
     <a href="https://b.example/">off</a> <a href="#top">t</a> <a href="one#x">again</a><!-- <a href="/hidden">h</a> -->
@@ -129,6 +129,6 @@ def test_internal_links_in_page_order() -> None:
     "piece", [b"<a ", b"<a href=", b'<a href="', b"<!--", b"<script", b"<a rel=nofollow rel=", b"<a href='/x"]
 )
 def test_hostile_markup_costs_no_more_than_its_length(piece: bytes) -> None:
-    """Two megabytes of openings that never close give no links, at once (a quadratic pattern would take hours)."""
+    """Two megabytes of unclosed tags give no links in linear time (a quadratic pattern would take hours)."""
     body = piece * (2_000_000 // len(piece))
     assert len(list(internal_links(body, "utf-8", "https://a.example/"))) <= 1

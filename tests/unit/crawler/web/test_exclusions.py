@@ -22,14 +22,14 @@ from crawler.web.exclusions import Exclusions, exclusion_of, is_boundless, reach
     ],
 )
 def test_what_is_covered(exclusion: str, covered: list[str], others: list[str]) -> None:
-    """A host covers itself, a registrable domain all of its hosts, a pattern what matches as a whole."""
+    """A host covers itself, a registrable domain all of its hosts, and a pattern each host that it matches in full."""
     exclusions = Exclusions([exclusion_of(exclusion)])
     assert [host for host in [*covered, *others] if exclusions.covers(host)] == covered
 
 
 def test_names_are_spelled_as_the_log_spells_them() -> None:
-    """Capitals, Unicode, URLs and the dot at the end lead to the same name; what is none is refused."""
-    given = ["Example.COM", "https://example.com/a?b", "example.com.", "*.Example.com", "bücher.example"]
+    """Capitals, Unicode, URLs and a trailing dot lead to the same host; anything but a host is refused."""
+    given = ["Example.COM", "https://example.com/a?b", "example.com.", "*.Example.com.", "bücher.example"]
     assert [exclusion_of(name) for name in given] == [
         *["example.com"] * 3,
         "*.example.com",
@@ -48,12 +48,12 @@ def test_a_pattern_beyond_one_domain_is_boundless(pattern: str) -> None:
 
 @pytest.mark.parametrize("name", ["*.example.com", "a*.example.com", "*.x.shop.co.uk", "*.me.blogspot.com", "com"])
 def test_a_pattern_within_a_domain_is_not(name: str) -> None:
-    """Below a registrable domain a pattern may match anything; a name is no pattern."""
+    """A pattern below a registrable domain may match anything; a plain name is not a pattern."""
     assert not is_boundless(name)
 
 
 def test_the_reach_is_said_in_words() -> None:
-    """The command says what it excluded: a host, a domain, or hosts that match."""
+    """The command describes an exclusion in words: a host, a domain, or hosts that match."""
     assert [reach_of(name) for name in ("www.example.com", "example.com", "*.example.com", "192.0.2.1")] == [
         "this host",
         "the domain with all its hosts",

@@ -23,7 +23,7 @@ def read(data: bytes) -> tuple[list[Hit], list[BadLine]]:
 
 
 def test_csv_with_all_columns() -> None:
-    """A CSV's columns are the fields of a hit, in any order, case and with others between them."""
+    """CSV columns are the fields of a hit, in any order and case; other columns are ignored."""
     hits, bad = read(
         b"\xef\xbb\xbfRank,url,query,query_id,source,engine,title,snippet,fetched_at,extra\n"
         b'3,https://A.example/x,best shoes,q7,searxng,bing,"A, ""quoted"" title","two\nlines",2026-11-21T10:00:00Z,?\n'
@@ -38,7 +38,7 @@ def test_csv_with_all_columns() -> None:
 
 
 def test_jsonl_and_plain_lists() -> None:
-    """JSONL and a plain list give hits, too; comments and blank lines of a list are skipped."""
+    """JSONL and a plain list give hits; comments and blank lines of a list are skipped."""
     hits, bad = read(b'{"url": "http://a.example/", "rank": 2, "fetched_at": 1700000000, "other": [1]}\n')
     assert [(hit.rank, hit.fetched_at) for hit in hits] == [(2, 1_700_000_000_000)] and not bad
     hits, bad = read(b"# list\n\nhttp://a.example/\r\n  https://b.example/x  \n")
@@ -70,15 +70,16 @@ def test_broken_lines_are_named_and_skipped() -> None:
 
 
 def test_a_hit_that_imitates_a_canary_is_refused() -> None:
-    """A page of hits cannot put its own sites among the canaries: such a line is broken, with its reason."""
+    """A line with the site of a canary is broken: a file of hits cannot add canaries."""
     found = list(read_hits([b"https://x.5f0c2a91d3b7e604.9.1.llm.canary.invalid/1", b"https://a.example/"]))
     assert isinstance(found[0], BadLine) and "reserved (RFC 2606)" in found[0].reason
     assert isinstance(found[1], Hit)
 
 
 def test_a_hit_without_a_time_is_of_the_time_of_reading() -> None:
-    """The time of reading is no part of its id: read again later it is the same hit; one with a time of its own keeps
-    that. The same URL at another rank is another hit.
+    """A hit without a time has the time of reading, which is not part of its id; its own time is kept.
+
+    The same URL at another rank is another hit.
     """
     lines = [b"url,rank,fetched_at\n", b"http://a.example/,1,\n", b"http://a.example/,2,1700000000\n"]
     first, later = (
@@ -91,7 +92,7 @@ def test_a_hit_without_a_time_is_of_the_time_of_reading() -> None:
 
 
 def test_the_time_of_a_hit_is_read_by_the_rules_for_times() -> None:
-    """A number and a text are read in any form of a time; the line of another value, or of 2100, is bad."""
+    """A time is a number or a text in any accepted form; a line with another value, or with 2100, is bad."""
     given = ["20261122", '"20261122T100000Z"', "1795341600.5", "true", '"1_000"', '"2100-01-01"']
     hits, bad = read("".join(f'{{"url": "http://a.example/", "fetched_at": {text}}}\n' for text in given).encode())
     assert [hit.fetched_at for hit in hits] == [1_795_305_600_000, NOW_MS, NOW_MS + 500]
@@ -110,7 +111,7 @@ def test_a_rank_is_a_whole_number(rank: str) -> None:
 
 
 def test_ids_may_be_whole_numbers() -> None:
-    """A whole number of any size is read as its digits; fractions, booleans and lists are no text."""
+    """A whole number of any size is an id by its digits; fractions, booleans and lists are not."""
     rows = ["17", '"17"', "-1", "18446744073709551616", "1.5", "true", '["a"]']
     hits, bad = read("".join(f'{{"url": "http://a.example/", "query_id": {row}}}\n' for row in rows).encode())
     assert [hit.query_id for hit in hits] == ["17", "17", "-1", "18446744073709551616"]
@@ -119,7 +120,7 @@ def test_ids_may_be_whole_numbers() -> None:
 
 
 def test_a_query_without_an_id_is_its_own_id() -> None:
-    """With a column query only, hits of two queries differ, and a site's row counts its queries by their text."""
+    """Without query ids, hits of two queries differ, and a site's row counts its queries by their text."""
     hits, _ = read(
         b"query,url,rank\nbest  shoes ,http://a.example/,1\ngood hats,http://a.example/,1\n,http://a.example/,2\n"
     )
@@ -149,7 +150,7 @@ def test_csv_without_a_url_column_is_refused(first: str) -> None:
 
 
 def test_commas_in_urls_and_hosts_of_a_list() -> None:
-    """Commas after the host belong to the URL of a list; an impossible host is a broken line."""
+    """In a list, commas after the host belong to the URL; an impossible host is a broken line."""
     good = ["http://a.example/1,2.html;x", "http://a.example/?q=a,b", "http://[::1]/", "http://a_b.example/,"]
     hits, bad = read(("\n".join(good) + "\nhttp://a.example,b\nhttp://a.example;b/x\nhttp://a!b.example/\n").encode())
     assert [hit.url for hit in hits] == good
@@ -158,14 +159,14 @@ def test_commas_in_urls_and_hosts_of_a_list() -> None:
 
 @pytest.mark.parametrize("delimiter", [b",", b";", b"\t"])
 def test_a_repeated_header_is_no_line(delimiter: bytes) -> None:
-    """The header names the delimiter. Joined CSV files repeat it: it is neither a hit nor a bad line."""
+    """The header of joined CSV files is repeated: it is neither a hit nor a bad line."""
     hits, bad = read(b"url,rank\nhttp://a.example/,1\nURL,rank\nhttp://b.example/,2\n".replace(b",", delimiter))
     assert [(hit.site, hit.rank) for hit in hits] == [("a.example", 1), ("b.example", 2)] and not bad
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(b"url\nhttp://a.example/\n"), b"\x1f\x8b\x08,;\n"])
 def test_a_gzip_file_is_named_as_one(packed: bytes) -> None:
-    """A gzip file without .gz in its name is one bad line that says how to name it, without its bytes."""
+    """A gzip file without .gz in its name is one bad line that says how to name it."""
     hits, bad = read(packed)
     assert hits == [] and [line.number for line in bad] == [1]
     assert "looks like a gzip file" in bad[0].reason and ".csv.gz" in bad[0].reason and bad[0].reason.isascii()
@@ -175,7 +176,7 @@ def test_a_gzip_file_is_named_as_one(packed: bytes) -> None:
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"url,rank\n", b'{"url":"http://a.example/"}\n']))
 def test_no_file_raises(data: bytes, start: bytes) -> None:
-    """Whatever the bytes, there are hits and broken lines with numbers of the file, and no exception."""
+    """Any bytes give hits and broken lines with their line numbers, and no exception."""
     lines = (start + data).splitlines(keepends=True)
     for found in read_hits(lines):
         if isinstance(found, BadLine):
@@ -184,7 +185,7 @@ def test_no_file_raises(data: bytes, start: bytes) -> None:
 
 @given(st.lists(st.booleans(), max_size=30))
 def test_every_line_is_a_hit_or_a_broken_line(kinds: list[bool]) -> None:
-    """Lines with an open quote never swallow the good lines after them."""
+    """A line with an open quote does not swallow the good lines after it."""
     rows = [f"http://a.example/{n},{n}\n" if good else f'"http://a.example/{n}\n' for n, good in enumerate(kinds, 1)]
     hits, bad = read(("url,rank\n" + "".join(rows)).encode())
     assert [hit.rank for hit in hits] == [n for n, good in enumerate(kinds, 1) if good]

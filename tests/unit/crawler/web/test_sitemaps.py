@@ -15,7 +15,7 @@ from crawler.web.sitemaps import URLS_CAP, SitemapFile, first_sitemaps, read_sit
 
 
 def test_only_as_many_entries_as_a_file_may_have_are_looked_at() -> None:
-    """Entries beyond 50,000 do not count, also after invalid ones; nor do the links of a page beyond 10,000."""
+    """Entries beyond 50,000 of a sitemap, valid or not, do not count; nor do links beyond 10,000 of a page."""
     foreign = b"<loc>https://b.example/</loc>"
     own = b"<loc>https://a.example/own</loc>"
     url = "https://a.example/sitemap.xml"
@@ -27,7 +27,7 @@ def test_only_as_many_entries_as_a_file_may_have_are_looked_at() -> None:
 
 @given(st.lists(st.integers(0, 500), max_size=60), st.integers(0, 60), st.integers(0, 20))
 def test_a_sample_of_samples_is_the_sample_of_all(numbers: list[int], cut: int, size: int) -> None:
-    """For any order and parts of the URLs, the sample is the same, without duplicates."""
+    """The sample does not depend on the order or the parts of the URLs, and has no duplicates."""
     urls = [f"https://a.example/{n}" for n in numbers]
     whole = sample("a.example", urls, size)
     parts = sample("a.example", [*sample("a.example", urls[cut:], size), *urls[:cut]], size)
@@ -81,7 +81,7 @@ def test_which_entries_count(entry: str, listed: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("eol", ["\n", "\r", "\r\n\r\n"])
 def test_encodings_and_line_ends(encoding: str, eol: str) -> None:
-    """A list and XML are read in UTF-8 with or without its mark, in UTF-16 with it, and in gzip."""
+    """A list and XML are read in UTF-8 with or without a byte order mark, in UTF-16 with it, and in gzip."""
     urls = ("https://a.example/1", "https://a.example/2")
     xml = eol.join(f"<x:url><x:loc>{url}</x:loc></x:url>" for url in urls)
     for text in (f"{eol.join(urls)}{eol}nothing", f"<x:urlset>{eol}{xml}"):
@@ -98,7 +98,7 @@ def test_an_index_that_lists_itself_leads_nowhere() -> None:
 
 
 def test_bombs_stay_small() -> None:
-    """60 MB in gzip, gzip in gzip, and ten million entries stay within the caps, and list the entries below them."""
+    """60 MB in gzip, nested gzip and ten million entries stay within the caps; entries below the caps are listed."""
     pack = zlib.compressobj(1, zlib.DEFLATED, 31)
     entry = b"<url><loc>https://a.example/1</loc></url>" * 25_000
     bomb = pack.compress(b"<urlset>") + b"".join(pack.compress(entry) for _ in range(60)) + pack.flush()
@@ -131,7 +131,7 @@ def test_hostile_sitemaps_cost_no_more_than_their_length(piece: bytes) -> None:
     ).map(lambda pieces: "".join(pieces).encode())
 )
 def test_any_file_lists_only_its_own_host(body: bytes) -> None:
-    """Any bytes, also shuffled pieces of a sitemap, raise no error and list URLs of its host, each once."""
+    """Any bytes, even shuffled pieces of a sitemap, raise no error and list URLs of its host only, each once."""
     for start in (b"<urlset>", b"<urlset><loc>", b"<sitemapindex>", b"\x1f\x8b", b""):
         found = read_sitemap(start + body, _URL, 1000)
         listed = found.pages + found.files
@@ -140,7 +140,7 @@ def test_any_file_lists_only_its_own_host(body: bytes) -> None:
 
 
 def test_which_sitemaps_are_asked_for_first() -> None:
-    """The sitemaps are those of robots.txt on the site's host, up to the limit; otherwise /sitemap.xml."""
+    """The sitemaps that robots.txt names on the site's host come first, up to the limit; without any, /sitemap.xml."""
     origin = "https://a.example"
     named = [
         "https://a.example/1.xml",

@@ -1,6 +1,6 @@
-"""Joining links: the URL Standard's answers (url.spec.whatwg.org) on the references that pages really hold.
+"""Joining links: results of the URL Standard (url.spec.whatwg.org) for references that occur on pages.
 
-The cases are facts of that standard from its published test data: a selection, because ada-url passes all of it.
+The cases are a selection of the standard's published test data; ada-url passes all of it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ HOSTS = [
     ("http://h\t/\nx", "http://h/x"),
     ("http://a_b/", "http://a_b/"),
     ("http://%65xample.com/", "http://example.com/"),
-    # IPv4 in every notation that reaches it
+    # IPv4 in each notation
     ("http://127.1/", "http://127.0.0.1/"),
     ("http://127.0.1/", "http://127.0.0.1/"),
     ("http://127.0.0.1./", "http://127.0.0.1/"),
@@ -106,7 +106,7 @@ HOSTS = [
     ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:7f00:1]:8080/"),
 ]
 
-# No URL of the web: without a usable host or port, of another scheme, or too long
+# No web URL: without a usable host or port, of another scheme, or too long
 REFUSED = [
     "a:b", "http://h:65536/", "http://h:x/", "http://:80/", "http://", "http:///", "//", "http://?q", "http://@/",
     "http://a..b/", "http://a b/", "http://a%20b/", "http://a|b/", "http://a^b/", "http://a<b/", "http://a%00b/",
@@ -120,14 +120,14 @@ REFUSED = [
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
 def test_references_within_a_site(reference: str, path: str) -> None:
-    """Dots, slashes of both kinds, queries, escapes and whitespace lead where a browser would go."""
+    """Dots, slashes of both kinds, queries, escapes and whitespace resolve as in a browser."""
     url = f"http://example.org{path}"
     assert normalise(reference, BASE) == normalise(url) == url
 
 
 @pytest.mark.parametrize(("reference", "url"), HOSTS)
 def test_references_to_a_host(reference: str, url: str) -> None:
-    """Each spelling of a host is one host, and an address in any notation is that address."""
+    """Each spelling of a host is one host; an address in any notation is that address."""
     assert normalise(reference, BASE) == normalise(url) == url
     assert page_id_of_normal(url) == (page_id(reference) if "://" in reference else page_id(url))
 
@@ -140,7 +140,7 @@ def test_what_is_no_web_url_is_refused(reference: str) -> None:
 
 
 def test_a_url_without_a_base_is_absolute() -> None:
-    """A reference is no URL by itself."""
+    """A relative reference without a base is not a URL."""
     for text in ("", "x", "//example.com/", "mailto:a@b.example"):
         with pytest.raises(UnusableUrl):
             normalise(text)
@@ -163,13 +163,13 @@ def test_a_url_without_a_base_is_absolute() -> None:
     ],
 )
 def test_bases_of_each_form(base: str, reference: str, url: str) -> None:
-    """Query, port and scheme of the base are kept where the reference does not replace them."""
+    """Query, port and scheme of the base are kept unless the reference replaces them."""
     assert normalise(reference, base) == url
 
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
 def test_links_are_joined_as_urls_are(reference: str, path: str) -> None:
-    """The fast path of `internal_links` gives the same URLs as `normalise`, for every reference in the table."""
+    """The fast path of `internal_links` gives the same URLs as `normalise` for every reference in the table."""
     if any(character in reference for character in "\"'<>&\x00"):
         return
     page = f'<a href="{reference}">'.encode()
@@ -188,13 +188,13 @@ _text = st.lists(_pieces, max_size=12).map("".join)
 
 @given(_text)
 def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
-    """Whatever a page writes, a link that is followed is on the page's own host and would be spelled so again."""
+    """Any followed link is on the page's own host, and normalising it again changes nothing."""
     for url in internal_links(f'<a href="{reference}">'.encode(), "utf-8", BASE):
         assert host_of(url) == "example.org" and normalise(url) == url and len(url) <= URL_CAP
 
 
 def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
-    """Endless days and months are recognised in each way to write them."""
+    """Endless days and months of a calendar are recognised in each notation."""
     days = [
         text
         for year, month in itertools.product(range(2000, 2083), range(1, 13))
@@ -211,7 +211,7 @@ def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
 
 
 def test_session_ids_make_no_new_pages() -> None:
-    """Links that carry another visitor's number each time are not followed, in any of the usual forms."""
+    """Links with a session id are not followed, in any of the usual forms."""
     forms = ("/a;jsessionid={}", "/a?PHPSESSID={}", "/a?x=1&sid={}", "/(S({}))/a", "/a;sid={}?b", "/a?session_id={}&b")
     page = "".join(f'<a href="{form.format(n)}">' for n in range(100) for form in forms).encode()
     assert list(internal_links(page, "utf-8", BASE)) == []

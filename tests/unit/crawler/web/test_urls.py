@@ -34,7 +34,7 @@ def test_no_hit_has_a_reserved_host(host: str) -> None:
 
 
 def test_site_is_the_host_without_port() -> None:
-    """Ports stay in the URL and out of the site."""
+    """The site of a URL is its host without the port; the URL keeps the port."""
     assert site_of("http://Shop.Example.com:8080/x") == "shop.example.com"
     assert port_of("http://shop.example.com:8080/x") == "8080"
     assert port_of("http://shop.example.com/x") == ""
@@ -44,7 +44,7 @@ def test_site_is_the_host_without_port() -> None:
 
 
 def test_fetch_ids_tell_visits_apart() -> None:
-    """The id of a visit is constant; another visit has another id."""
+    """A visit has a constant id; another visit to the URL has another id."""
     assert fetch_id("http://a.example/", 1) == fetch_id("http://a.example/", 1)
     assert fetch_id("http://a.example/", 1) != fetch_id("http://a.example/", 2) != page_id("http://a.example/")
 
@@ -65,7 +65,7 @@ KEPT = """
 
 @pytest.mark.parametrize("path", [*SKIPPED, "/" + "/".join(f"d{n}" for n in range(25))])
 def test_indexes_media_and_traps_are_skipped(path: str) -> None:
-    """Discovered URLs that are no articles by their looks, or endlessly many, are not worth a request."""
+    """Discovered URLs of indexes, media and traps are skipped."""
     assert is_skipped(f"https://a.example{path}")
 
 
@@ -76,7 +76,7 @@ def test_what_may_be_an_article_is_not_skipped(path: str) -> None:
 
 
 def test_twins() -> None:
-    """`www.` comes and goes; so does the s of https."""
+    """A host and its `www.` twin, and http and https, count as twins."""
     assert twin_of("www.a.example") == "a.example"
     assert twin_of("a.example") == "www.a.example"
     assert other_scheme("http://a.example/") == "https://a.example/"
@@ -85,7 +85,7 @@ def test_twins() -> None:
 
 @given(st.text(max_size=60) | st.text(max_size=40).map(lambda t: "http://" + t))
 def test_normalising_twice_changes_nothing(text: str) -> None:
-    """Any text is refused or has one spelling, whose host is the site and whose parts can be read off."""
+    """Any text is refused, or normalises to one spelling whose host is the site and whose parts can be read."""
     try:
         normal = normalise(text)
     except UnusableUrl:
@@ -98,7 +98,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("port", [1, 22, 25, 6667, 10080])
 def test_ports_of_other_protocols_are_no_web(port: int) -> None:
-    """A link must not make us talk to a mail or a chat server; ports of web servers are taken."""
+    """Ports of other protocols, such as mail, are refused; ports of web servers are accepted."""
     with pytest.raises(UnusableUrl, match="another protocol"):
         normalise(f"http://a.example:{port}/")
     assert normalise("http://a.example:8080/") == "http://a.example:8080/"
@@ -128,5 +128,5 @@ def test_ports_of_other_protocols_are_no_web(port: int) -> None:
     ],
 )
 def test_registrable_domains(host: str, domain: str) -> None:
-    """Public suffixes, private ones among them, part owners; literals and single labels are their own domain."""
+    """Public suffixes, private ones included, separate owners; IP literals and single labels are their own domain."""
     assert registrable_domain(host) == domain

@@ -1,4 +1,4 @@
-"""Offsets of a copy: those of the same records, whatever gaps either log has."""
+"""Offsets of a copy: they name the same records, whatever gaps either log has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT = At(FEATURES, 0)
 def test_an_offset_becomes_that_of_the_next_copied_record(
     here: list[int], gaps: list[int], noted: list[int], size: int
 ) -> None:
-    """Of the record itself, else of the next one, else the end; below the log's beginning it becomes 0."""
+    """An offset becomes that of its record, of the next record, or the end; below the log's beginning it becomes 0."""
     there = [sum(gaps[: place + 1]) for place in range(len(here))]
     first = here[0] if here else 0
     end = sum(gaps)
@@ -39,7 +39,7 @@ def test_an_offset_becomes_that_of_the_next_copied_record(
 
 
 def test_the_window_of_a_run_moves_with_its_records() -> None:
-    """Start and stop are translated, the rest of the row is not; other rows of `control` stay as they are."""
+    """A run's start and stop are translated; the rest of its row, and other rows of `control`, do not change."""
     run = Run(
         name="r",
         ruleset="x",

@@ -59,7 +59,7 @@ def test_a_complete_run_is_clean(world: World) -> None:
 
 FETCH = fetch_id(f"http://{SITE}/1", 1)
 STRAY: dict[str, Any] = {"id": "stray", "site": SITE, "page_id": "p", "url": "u"}
-FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is named: step, id; and how it comes about
+FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # the named step and id, and its cause
     "lost page": (CRAWLED, "hit-1", lambda w: w.hit("1").row(0, 0)),
     "lost features": (MEASURED, FETCH, lambda w: (w.page("1"), w.row(0, 0))),
     "lost verdict": (JUDGED, FETCH, lambda w: (w.page("1"), w.features("1").row(0, 0))),
@@ -318,7 +318,7 @@ def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
 
 @pytest.mark.parametrize("at", range(1, 9))
 def test_a_page_processed_during_the_audit_is_clean(world: World, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Stages work during the audit: a page that passes all stages between two reads breaks nothing."""
+    """A page that passes all stages during the audit breaks nothing."""
     world.judged("before")
     world.row(pages=1, articles=1)
     world.read_all()

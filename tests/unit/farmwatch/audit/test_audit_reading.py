@@ -28,7 +28,7 @@ from tests.support.runs.replay_world import put_rows
 from tests.support.tallied_log import DAY_MS, LLM_SITES, rewrite, rows_of, site_name, tallied
 
 GARBAGE = b"\xc1 no record"
-READER = {  # topic -> stage that buries what it cannot read, and the step that the record goes into
+READER = {  # topic -> stage that dead-letters what it cannot read, and the step that the record goes into
     HITS: ("crawl", CRAWLED),
     PAGES: ("measure", MEASURED),
     FEATURES: ("judge", JUDGED),
@@ -66,7 +66,7 @@ def not_utf8() -> bytes:
     ],
 )
 def test_unread_records_are_in_the_last_line(world: World, stage: str, topic: str) -> None:
-    """Nothing is broken and rows are right, but the audit is neither settled nor clean (say, after a full disk).
+    """Nothing is broken and rows are right, but unread records make the audit neither settled nor clean.
 
     Heartbeats do not count.
     """

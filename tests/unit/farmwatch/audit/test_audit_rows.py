@@ -81,7 +81,7 @@ SHARE = "12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default 7ccf76a
 
 
 def judged(llm: int) -> str:
-    """The judged share with its interval and verdicts, where so many of the sites are llm."""
+    """The judged share with its interval and verdicts, if this many of the sites are llm."""
     share = estimate_line(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()).judged_short
     return f"by site verdicts alone: {share}"
 
@@ -151,7 +151,7 @@ def a_site(draw: st.DrawFn) -> list[Record]:
 @settings(max_examples=100)
 @given(a_site())
 def test_a_row_is_proved_for_any_order_of_topics(records: list[Record]) -> None:
-    """The log has an order only within each topic: the row that TALLY made on arrival follows from it."""
+    """The row that TALLY made on arrival is proved from the log, which has an order only within each topic."""
     world = World()
     for record in records:
         topic = HITS if isinstance(record, Hit) else SCORES if isinstance(record, Score) else VERDICTS
@@ -163,6 +163,8 @@ def test_a_row_is_proved_for_any_order_of_topics(records: list[Record]) -> None:
 
 def other(value: Any) -> Any:
     """Another value of the same kind."""
+    if value is None:
+        return SiteState(id="x", site="x")
     if isinstance(value, bool):
         return not value
     if isinstance(value, float):
@@ -252,7 +254,7 @@ def test_a_site_newer_than_the_expired_records_is_proved(world: CutoverWorld) ->
     for number in range(110, 120):
         put_site(world, run, number, now_ms + 90 * DAY_MS)
     tally(world, run)
-    world.log.expire(now_ms + 125 * DAY_MS)  # those of 30 days are beyond what hits and verdicts are kept
+    world.log.expire(now_ms + 125 * DAY_MS)  # those of 30 days are beyond the retention of hits and verdicts
     step = look(world).steps[TALLIED]
     assert (step.done, step.unprovable, step.broken) == (len(young), SITES_MADE + len(old), 0)
     rows = rows_of(world)
@@ -263,7 +265,7 @@ def test_a_site_newer_than_the_expired_records_is_proved(world: CutoverWorld) ->
 
 @pytest.mark.parametrize("stamped", [True, False], ids=["fetched_at", "no time"])
 def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: CutoverWorld, stamped: bool) -> None:
-    """If a file of hits is read again after the first ones expired, the older verdicts may be missing."""
+    """If a file of hits is read again after its first hits expired, older verdicts may be missing."""
     run, now_ms = world.begin_live(), int(time.time() * 1000)
     old = 200
     partition = partition_of(site_name(old), PARTITIONS)
@@ -284,7 +286,7 @@ def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: Cuto
 
 
 def test_a_row_without_a_method_digest_is_recomputed(world: CutoverWorld) -> None:
-    """The run has its method: such a row is unprovable, and broken if its verdict differs."""
+    """A row without a method digest is unprovable, and broken if its verdict differs, because the run has a method."""
     rows = rows_of(world)
     rewrite(world, rows[site_name(SITES_MADE - 1)], method_digest="")
     rewrite(world, rows[HUMAN], method_digest="", verdict="llm")
@@ -334,7 +336,7 @@ def test_a_score_repeated_after_the_window_is_no_loss(world: CutoverWorld) -> No
 
 
 def test_hits_are_compared_where_retention_took_none_of_the_site(world: CutoverWorld) -> None:
-    """In a partition with expired hits a row may count more of them than the log has, but never fewer."""
+    """In a partition with expired hits, a row may count more hits than the log has, but never fewer."""
     run, now_ms = world.begin_live(), int(time.time() * 1000)
     put_site(world, run, 100, now_ms + 90 * DAY_MS)
     tally(world, run)
@@ -374,7 +376,7 @@ def test_a_row_of_an_unknown_method_is_unprovable(world: CutoverWorld) -> None:
     """Without a stored method, and with another configured one, verdicts are unprovable; counts are compared."""
     put_rows(world.log, msgspec.structs.replace(world.begin_live(), site_method=""))
     assert look(world).steps[TALLIED].done == SITES_MADE  # as configured
-    rewrite(world, rows_of(world)[HUMAN], method_digest="")  # of before methods had digests
+    rewrite(world, rows_of(world)[HUMAN], method_digest="")  # from before methods had digests
     step = look(world).steps[TALLIED]
     assert (step.done, step.unprovable, step.broken) == (SITES_MADE - 1, 1, 0)
     rewrite(world, rows_of(world)[HUMAN], flagged=7)

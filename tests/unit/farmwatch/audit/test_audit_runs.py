@@ -73,7 +73,7 @@ def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: 
 
 @pytest.mark.parametrize(("features", "named"), [("features", "live"), ("features.x", "x")])
 def test_measure_works_for_the_run_whose_features_it_makes(world: CutoverWorld, features: str, named: str) -> None:
-    """A cutover changes nothing: its dead letters and counters keep the name of that run."""
+    """After a cutover, MEASURE's dead letters and counters keep the name of the run whose features it makes."""
     live = RunRules(world.begin("r1", features=features))
     with closing(build_stage(Role.MEASURE, world.config, Metrics(), live)) as stage:
         assert stage.run == named
@@ -153,7 +153,7 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
 
 
 def test_a_dead_lettered_request_is_dead(world: CutoverWorld) -> None:
-    """Even if it names a detector: SCORE did not skip it."""
+    """A dead-lettered request is dead, even if it names a detector, because SCORE did not skip it."""
     run = world.begin("r1", ruleset="default")
     stage = JudgeStage(load_ruleset("default"), run="r1", names=run.names(), replays=True, detector=DETECTOR)
     world.work("judge.r1", stage)
@@ -168,12 +168,12 @@ def test_a_dead_lettered_request_is_dead(world: CutoverWorld) -> None:
 
 
 def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> None:
-    """A replay may have requested nothing. Once the run is live, each new article has its request."""
+    """Once a run is live, each new article has its request; before that, a replay may have requested none."""
     run = world.begin("r1", ruleset="default")
     ruleset = load_ruleset("default")
     world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, may_request=lambda: False))
     cut_over(world.log, CutoverRequest("r1", "me", partial=True))
-    world.features(3)  # of which two are articles
+    world.features(3)  # two of them are articles
     world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(is_live=True), known=_AllKnown()))
     step = audit(world.log).steps["articles -> scores"]
     assert (step.records, step.done, step.broken) == (22, 20, 2)

@@ -73,3 +73,24 @@ def test_a_row_on_the_wrong_term_is_broken() -> None:
     world = world_of()
     world.put(SITES, Desk(DETECTOR).feed(page(0, visit=FIRST, text="t00", first_at=FIRST)).rows[-1])
     assert any("term" in how for how in broken(world))
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_the_former_verdict_of_a_row_is_proved(is_wrong: bool) -> None:
+    """A row whose term has no verdict yet names that of the term before, as the log has it."""
+    world, desk = World(MemoryLog(clock=lambda: FIRST + TERM + DAY_MS)), Desk(DETECTOR)
+    for term, pages in enumerate((8, 1)):
+        for number in range(pages):
+            text = f"t{term}{number}"
+            judged = page(number, visit=FIRST + term * TERM + number, text=text, first_at=FIRST)
+            scored = score(text, False, DETECTOR)
+            world.put("verdicts", judged)
+            world.put("scores", scored, f"{SITE} {scored.id}")
+            desk.feed(judged, scored)
+    newest, former = desk.rows[-1], desk.rows[-1].former
+    assert former is not None and former.verdict == "human"
+    if is_wrong:
+        newest = msgspec.structs.replace(newest, former=msgspec.structs.replace(former, verdict="llm"))
+    world.put(SITES, newest)
+    world.put(SITE_TERMS, desk.terms[0], term_key(SITE, 0))
+    assert [how.partition(" ")[2].split()[1] for how in broken(world)] == (["former"] if is_wrong else [])

@@ -49,7 +49,7 @@ def test_an_older_log_is_replayed_to_the_same_verdicts(farmwatch: Runner, old_lo
 def test_up_makes_an_older_database_one_that_shrinks(
     farmwatch: Runner, old_log: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first `up` rewrites the database and applies the limits of today, and says so; the audit stays clean."""
+    """The first `up` rewrites an older database, applies today's limits and reports it; the audit stays clean."""
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: 0)
     monkeypatch.setenv("FARMWATCH_LOG_PARTITIONS", "2")
     monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")

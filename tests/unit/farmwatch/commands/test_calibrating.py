@@ -26,7 +26,7 @@ GOLDEN = ROOT / "tests" / "golden" / "calibrate.txt"
 
 
 def rows(human: int = 400, llm: int = 200, *, sites: bool = True) -> list[dict[str, object]]:
-    """Scores of a pair, drawn from two normal laws: LLM texts lie lower."""
+    """Scores of a pair, drawn from two normal laws; LLM texts have lower scores."""
     rng = np.random.default_rng(11)
     made: list[dict[str, object]] = []
     for number in range(human + llm):
@@ -57,7 +57,7 @@ def labels(tmp_path: Path) -> Path:
 
 
 def run(farmwatch: Runner, labels: Path, *more: str | Path) -> Ran:
-    """The command with the rate that these few labels are enough for, and without the plot."""
+    """Run the command without the plot, with a rate that these few labels support."""
     return farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--no-plot", *more)
 
 
@@ -69,7 +69,7 @@ def test_prints_what_it_did_print(farmwatch: Runner, labels: Path, tmp_path: Pat
 
 
 def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The set file is loaded for this detector, its identity is that of the report, and the lines of use name it."""
+    """The set file loads for this detector, has the report's identity, and is named by the usage lines."""
     ran = run(farmwatch, labels, "--name", "mine", "--out", tmp_path / "made" / "here")
     made = load_thresholds(str(tmp_path / "made" / "here" / "mine.json"), BASE)
     report = json.loads((tmp_path / "made" / "here" / "mine.report.json").read_text())
@@ -88,7 +88,7 @@ def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
 
 
 def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The second run is refused before any work, names the files, and --force writes them."""
+    """A second run is refused before any work and names the files; --force overwrites them."""
     run(farmwatch, labels)
     before = (tmp_path / "calibrated.json").read_bytes()
     again = farmwatch("calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot")
@@ -99,8 +99,8 @@ def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_p
 
 
 def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """A table with other names for score and label, and 0 and 1 for the label, gives the very same set."""
-    lines = ["label,site,generated,words,genre,measured"]  # the column `label` counts for nothing
+    """A table with other column names, and 0 and 1 as labels, gives the same set."""
+    lines = ["label,site,generated,words,genre,measured"]  # the column `label` is ignored
     lines += [
         f"human,{row['site']},{int(row['label'] == 'llm')},{row['words']},{row['genre']},{row['score']}"
         for row in rows()
@@ -127,7 +127,7 @@ def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp
 def test_csv_columns_that_lack_or_stand_twice_are_told(
     farmwatch: Runner, tmp_path: Path, header: str, told: tuple[str, ...]
 ) -> None:
-    """The message has the columns of the file, and the option that names the right one."""
+    """For a missing or repeated column, the message has the file's columns and the option that names one."""
     table = tmp_path / "scores.csv"
     table.write_text(f"{header}\nhuman,0,1.0\n")
     ran = run(farmwatch, table, "--detector", IDENTITY)
@@ -156,9 +156,9 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without labels the message names the kind of line, or `farmwatch label` for a sample.
+    """For a file without labels, the message names the kind of line, or `farmwatch label` for a sample.
 
-    Among labels it is skipped.
+    Among labelled lines, an unlabelled one is skipped.
     """
     texts = [{"text": f"text {number}"} for number in range(30)]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
@@ -172,7 +172,7 @@ def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -
 
 
 def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores without a detector give no threshold: the message names the option for it."""
+    """Scores without a detector are refused, and the message names the option for it."""
     path = jsonl(tmp_path / "labels.jsonl", [{k: v for k, v in row.items() if k != "detector"} for row in rows()])
     ran = run(farmwatch, path)
     assert ran.code == 2 and "line 1" in ran.err and "--detector IDENTITY" in ran.err
@@ -199,7 +199,7 @@ class _Words:
 
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place of the detector of the configuration."""
+    """Replaces the configured detector."""
     monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [_Words()])
     monkeypatch.setattr("farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [IDENTITY])
 
@@ -224,7 +224,7 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
 def test_a_text_that_the_detector_cannot_take_costs_itself_only(
     farmwatch: Runner, words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One poison text among 600 is reported and skipped; all others are scored once; exit code 1."""
+    """A text that fails on the device is reported and skipped; the others are scored once; exit code 1."""
 
     class Poisoned(_Words):
         def score(self, texts: Sequence[str]) -> list[TextScore]:
@@ -253,7 +253,7 @@ def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None,
 
 
 def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path) -> None:
-    """Its threshold is on p_llm: a line with the margin alone is reported and skipped, and its own curve is kept."""
+    """lite-ngram's threshold is on p_llm: a line with only the margin is skipped, and its own curve is kept."""
     rng = np.random.default_rng(0)
     lines: list[dict[str, object]] = [
         {"label": label, "score": 1.0, "p_llm": float(rng.beta(*law))}
@@ -270,7 +270,7 @@ def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path
 
 
 def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
-    """PNG and SVG, byte for byte the same: no date, no random id; the SVG is well-formed and has no script."""
+    """PNG and SVG are identical each time, without a date or random id; the SVG is well-formed and has no script."""
     drawn = []
     for _ in range(2):
         assert farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--name", "one", "--force").code == 0
@@ -283,9 +283,9 @@ def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(
     farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With --plot it ends before any text is scored.
+    """Without matplotlib, --plot ends before any text is scored.
 
-    By default the numbers are written, and a line names the missing part.
+    By default the numbers are written, and a line names the missing package.
     """
     monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
@@ -332,7 +332,7 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
 
 
 def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
-    """Three texts of each label, given 134 times, count as three: refused, with the number of copies."""
+    """Three texts of each label, each repeated 134 times, count as three: refused, with the number of copies."""
     lines = [
         {"label": label, "text": f"{number / 10}  {label}" + " " * (copy % 3)}
         for copy in range(134)
@@ -346,7 +346,7 @@ def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: P
 
 
 def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """Scores with an id count once per id, those without an id each time; an id with two labels is bad."""
+    """Scores with an id count once per id, and those without an id each time; an id with two labels is bad."""
     twice = [{"id": f"t{number}", **row} for number, row in enumerate(rows())] * 2
     other = {**twice[0], "label": "llm"}
     ran = run(farmwatch, jsonl(tmp_path / "twice.jsonl", [*twice, other]), "--name", "twice")
@@ -360,7 +360,7 @@ def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path,
 @given(body=st.binary(max_size=300) | st.text(alphabet='{}[]",:labelhumant01.\n', max_size=300).map(str.encode))
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) -> None:
-    """No file of labels raises an error: any line is used or reported."""
+    """Any bytes are used as labels or reported, never raised."""
     from stream.text.user_errors import Exit
 
     path = tmp_path / f"labels.{suffix}"
@@ -386,7 +386,7 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path) -> None:
 
 
 def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
-    """A column of scores has no identity; the name gives one only where the models are."""
+    """A column of scores has no identity: the detector's name gives one only if its models are here."""
     path = tmp_path / "labels.csv"
     path.write_text("label,binoculars\nhuman,1.0\nllm,0.7\n")
     setting = ["--set", "score.pair.observer=/nowhere/observer"]

@@ -43,7 +43,7 @@ def test_help_imports_nothing_heavy() -> None:
     ],
 )
 def test_streams_that_take_nothing_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
-    """A command whose streams are closed ends as it would otherwise."""
+    """Closed streams do not change a command's exit code."""
     line = f"exec {shlex.quote(sys.executable)} -m farmwatch {command}"
     done = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, bool(done.stdout), done.stderr) == (code, said, "")
@@ -51,7 +51,7 @@ def test_streams_that_take_nothing_change_no_exit_code(command: str, code: Exit,
 
 @pytest.mark.parametrize("command", sorted(commands(app)))
 def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
-    """--help of each command ends well and says something on stdout only."""
+    """--help of each command succeeds and prints on stdout only."""
     ran = farmwatch(*command.split(), "--help")
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert "Usage:" in ran.out
@@ -86,7 +86,7 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
     ],
 )
 def test_a_near_miss_is_answered_with_the_cure(farmwatch: Runner, arguments: list[str], said: str) -> None:
-    """Likely mistakes: exit 2, and one line with the right form."""
+    """Likely mistakes end with exit 2 and one line with the right form."""
     ran = farmwatch(*arguments)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert said in ran.err
@@ -115,9 +115,9 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
 def test_config_show_refuses_what_up_refuses(
     farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
 ) -> None:
-    """A number out of range, a text that no parser should get, settings at odds: exit 2, one line, the same of both.
+    """Bad values and contradictory settings end `up` and `config show` with exit 2 and the same single line.
 
-    The log of `up` cannot be made, so that it would not start in any case.
+    The log of `up` cannot be created here, so that it would not start in any case.
     """
     contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
     ran = farmwatch(*command, "--set", setting, *contact)
@@ -128,7 +128,7 @@ def test_config_show_refuses_what_up_refuses(
 @pytest.mark.parametrize("command", ["rate", "frontier", "up", "config show"])
 @pytest.mark.parametrize("url", ["postgres:x", "memory:", "sqlite:", "sqlite:file", "kafka::9092", "kafka:a:99999"])
 def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:
-    """A URL of another form, a file where the folder should be, a wrong address: one line that names the setting."""
+    """A wrong URL form, a file in place of the folder, or a wrong address is one line that names the setting."""
     (tmp_path / "file").touch()
     contact = ("--set", "crawl.contact=owner@a.example") if command == "up" else ()
     ran = farmwatch(*command.split(), "--log", url, *contact)
@@ -136,7 +136,7 @@ def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, comma
 
 
 def test_a_broker_that_is_away_is_told_at_once(farmwatch: Runner) -> None:
-    """A command does not retry for long, and does not claim to continue."""
+    """If the broker is unavailable, a command does not retry for long and does not claim to continue."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         ran = farmwatch("rate", "--log", f"kafka:127.0.0.1:{unused.getsockname()[1]}")
@@ -153,7 +153,7 @@ def test_data_and_messages_have_a_stream_each(farmwatch: Runner, monkeypatch: py
 
 
 def test_roles_come_in_the_order_of_the_data() -> None:
-    """Commas and repeats both work; without any, all roles run."""
+    """Roles given with commas or repeats come in pipeline order; without any, all roles run."""
     assert parse_roles(["tally,judge", "judge"]) == [Role.JUDGE, Role.TALLY]
     assert parse_roles([]) == list(Role)
 
@@ -172,7 +172,7 @@ def test_training_without_the_extra_says_what_to_install(
 
 @pytest.mark.parametrize("command", ["up", "calibrate", "doctor"])
 def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
-    """Lines of a paragraph are as long as they fit, not broken where the docstring is: the next word has no room."""
+    """A paragraph of help is rewrapped to full lines, whatever the line breaks of its docstring."""
     ran = farmwatch(command, "--help")
     text = ran.out.partition("╭")[0].split("\n\n")
     for paragraph in text:

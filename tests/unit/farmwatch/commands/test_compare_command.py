@@ -58,7 +58,7 @@ def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     assert "2 other rules differ and flip nothing" in ran.out
     assert "2 of 20 flips, seed 0" in ran.out
     assert "B: dropped: min_tokens 70, needs >= 100" in ran.out
-    assert "Steer" not in ran.out  # texts are printed where they are asked for
+    assert "Steer" not in ran.out  # texts are printed only on request
 
 
 def test_texts_and_groups_are_printed_on_request(farmwatch: Runner, two_runs: str) -> None:
@@ -75,13 +75,13 @@ def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixtu
     show(msgspec.structs.replace(made(), other_windows=True), "source", texts=False)
     shown = capsys.readouterr().out
     assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
-    assert shown.count("* of different windows: not caused by the rules alone") == 3  # a table each
+    assert shown.count("* of different windows: not caused by the rules alone") == 3  # one per table
     show(made(), "source", texts=False)
     assert "*" not in capsys.readouterr().out
 
 
 def test_the_shares_are_said_as_rate_says_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """Below the table stand the texts of both shares, and nothing else: a review and clusters are in them."""
+    """Below the table are the texts of both shares, as `rate` prints them, with review and clusters."""
     found = made()
     show(found, "", texts=False)
     said = {f"A: {found.a.estimate.text}", f"B: {found.b.estimate.text}"}
@@ -176,7 +176,7 @@ def test_label_reads_the_saved_sample(farmwatch: Runner, two_runs: str, tmp_path
 
 
 def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """A ruleset that `rulesets evaluate` finds by name has its name; one with that name and another text does not."""
+    """A ruleset that `rulesets evaluate` finds by name is named; another text under that name is not."""
     with closing(open_log(two_runs)) as log:
         put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
         put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
@@ -245,5 +245,5 @@ def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path:
     one_file = ["--out", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
     (tmp_path / "x").mkdir()
     clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
-    assert (clash.code, "name the same file" in clash.err) == (2, True)  # before the log is looked at
+    assert (clash.code, "name the same file" in clash.err) == (2, True)  # before the log is read
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

@@ -36,7 +36,7 @@ def test_a_killed_copy_is_refused_by_every_command(farmwatch: Runner, tmp_path: 
 
 
 def test_a_folder_without_a_log_is_named(farmwatch: Runner, tmp_path: Path) -> None:
-    """Nothing is made of it; the same log twice is refused too."""
+    """A folder without a log is named and stays unchanged; a copy of a log onto itself is refused."""
     ran = farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:b")
     assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: sqlite:a: there is no log to copy\n")
     assert farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:a").code == Exit.USAGE

@@ -84,6 +84,9 @@ def test_chosen_letters_are_retried_and_dropped(farmwatch: Runner, url: str) -> 
         (("drop", "0/1", "--all"), Exit.USAGE, "not both"),
         (("show", "one"), Exit.USAGE, "'one' is no dead letter: give PARTITION/OFFSET"),
         (("show", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9: `farmwatch dead list --each` lists them"),
+        (("retry", "0/0", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9"),
+        (("drop", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9"),
+        (("list", "--stage", "crwal"), Exit.USAGE, "crwal"),
         (("retry", "--stage", "tally"), Exit.PROBLEM, "no open dead letter was chosen"),
     ],
 )

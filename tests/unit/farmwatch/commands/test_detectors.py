@@ -1,4 +1,4 @@
-"""Which detectors there are, under which configuration; lists of them by file, flag and environment."""
+"""The list of detectors under each configuration: file, flags and environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
 
 
 def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
-    """Identity, thresholds and warning of the built-in one; why the others cannot be used here; exit code 0."""
+    """The list has identity, thresholds and warning of the built-in detector, and why others cannot be used.
+
+    Exit code 0.
+    """
     ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
     rows = {row["name"]: row for row in json.loads(ran.out)}
     assert sorted(rows) == detector_names()
@@ -49,14 +52,14 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
 
 
 def test_a_configured_one_that_cannot_be_used_is_exit_1(farmwatch: Runner) -> None:
-    """`up` would refuse it."""
+    """A configured detector that cannot be used is exit code 1, as `up` would refuse it."""
     ran = farmwatch("detectors", "--set", "score.detectors=lite-ngram,binoculars", *WITHOUT_MODELS)
     assert ran.code == Exit.PROBLEM
     assert "`farmwatch up` refuses this: there is no model folder /nowhere/observer" in ran.err
 
 
 def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without a site test `up` refuses a detector with thresholds, and `detectors` shows that, as table and as JSON."""
+    """A detector without a site test is exit code 1, in the table and in JSON, as `up` would refuse it."""
     own = LiteNgram.load().identity
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=0.5, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
@@ -67,7 +70,7 @@ def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path
 
 
 def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
-    """tally.detector may be a whole identity: the detector that has it judges sites, no other one."""
+    """If tally.detector is a whole identity, the detector with it judges sites, and no other one."""
     own = LiteNgram.load().identity
     for chosen, judges in ((own, True), ("lite-ngram/00000000/p0.95", False)):
         rows = json.loads(farmwatch("detectors", "--json", "--set", f"tally.detector={chosen}", *WITHOUT_MODELS).out)
@@ -75,7 +78,7 @@ def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
 
 
 def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:
-    """A set in score.thresholds is part of the identity, of the site verdicts, and of the pipe."""
+    """A set in score.thresholds changes the identity, the site verdicts and the pipe."""
     own = LiteNgram.load().identity
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
@@ -104,7 +107,7 @@ def test_batches_are_small_where_they_are_slow(flags: list[str], texts: int) -> 
 
 
 def test_whose_scores_judge_sites() -> None:
-    """By default the first detector's; a name of score.detectors, or a whole identity; any other name is refused."""
+    """The first detector judges sites by default, or the one that tally.detector names; unknown names are refused."""
 
     def config(chosen: str, detectors: str = "lite-ngram") -> Config:
         return load(None, [f"tally.detector={chosen}", f"score.detectors={detectors}"], {"HOME": "/nowhere"}).config
@@ -118,13 +121,13 @@ def test_whose_scores_judge_sites() -> None:
 
 
 def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> None:
-    """A name that is misspelt in score.thresholds would otherwise go unnoticed."""
+    """A misspelt name in score.thresholds is refused; otherwise it would be ignored."""
     ran = farmwatch("score", "--set", 'score.thresholds={"binocular" = "low-fpr"}', "nothing.jsonl")
     assert (ran.code, "binocular" in ran.err) == (Exit.USAGE, True)
 
 
 def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would otherwise be ignored, and with them a file that is not there."""
+    """Thresholds for a detector that takes none are refused; otherwise even a missing file would be ignored."""
     monkeypatch.setattr(registry, "_NAMES", (*registry._NAMES, "loud"))
     with pytest.raises(BadThresholds, match="loud takes no thresholds"):
         registry.load_detectors(ScoreSettings(detectors=["loud"], thresholds={"loud": "mine.json"}))
@@ -132,14 +135,14 @@ def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytes
 
 @pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])
 def test_a_set_that_nobody_published_is_a_wrong_name(farmwatch: Runner, command: list[str]) -> None:
-    """A missing model is an error, as an unknown detector is; `detectors` lists the others nevertheless."""
+    """An unknown threshold set is an error, as an unknown detector is; `detectors` still lists the others."""
     ran = farmwatch(*command, "--set", 'score.thresholds={"lite-ngram" = "accuracy"}', *WITHOUT_MODELS)
     assert ran.code == (Exit.PROBLEM if command == ["detectors"] else Exit.USAGE)
     assert "no threshold set 'accuracy'" in ran.err
 
 
 class Engine:
-    """Abstains from all texts but "bad", which no device takes; the device is lost once."""
+    """Abstains from all texts but "bad", which fails on any device; the device is lost once."""
 
     def __init__(self) -> None:
         self.losses = 1
@@ -154,13 +157,13 @@ class Engine:
         ]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def test_several_detectors_print_a_line_each(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the order of the options; a text that no device takes is a bad line, and a lost device is tried again."""
+    """Lines follow the order of the options; a text that fails on any device is bad, and a lost device is retried."""
 
     def loaded(settings: object) -> list[Any]:
         assert msgspec.to_builtins(settings, enc_hook=str)["detectors"] == ["lite-ngram", "binoculars"]
@@ -189,7 +192,7 @@ PAIR_ELSEWHERE = "binoculars/falcon-7b+falcon-7b-instruct@12345678/bfloat16/512/
 
 
 def test_a_machine_without_the_models_can_watch_and_tally() -> None:
-    """Only SCORE needs the models: TALLY takes the whole identity, and warnings follow from identities alone."""
+    """Only SCORE needs the models: TALLY takes the whole identity, and warnings follow from identities."""
     flags = [
         "score.detectors=lite-ngram,binoculars",
         "score.pair.observer=/nowhere/observer",
@@ -209,7 +212,7 @@ def test_a_machine_without_the_models_can_watch_and_tally() -> None:
 
 
 def test_thresholds_other_than_those_of_the_identity_are_refused() -> None:
-    """TALLY would otherwise judge by the test of one set the flags of another."""
+    """TALLY refuses thresholds other than the identity's, because each set has its own site test."""
     flags = ["score.thresholds={binoculars = 'low-fpr'}", f"tally.detector={PAIR_ELSEWHERE}"]
     with pytest.raises(BadThresholds, match="low-fpr"):
         site_test_of(load(None, flags, {"HOME": "/nowhere"}).config)

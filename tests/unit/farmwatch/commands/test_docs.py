@@ -1,4 +1,4 @@
-"""Every page: links lead somewhere, paths and modules exist, command lines are understood, no page is left out."""
+"""Each page of the docs: its links, paths, modules and command lines are valid, and no page is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _SHELL = ("", "sh", "bash", "console")
 _PACKAGES = "crawler|farmwatch|filters|replay|scoring|stream"
 _PATH = re.compile(rf"(?<![\w/.])((?:{_PACKAGES}|tests|docs)/[a-z][\w./-]*[\w/])")
-# What CONTRIBUTING.md lets readers add
+# allowed by CONTRIBUTING.md
 _NEW = {"crawler/sources/example.py", "scoring/loud/", "tests/unit/scoring/loud/"}
 _NO_SETTINGS = {"retention.ms", "retention.bytes", "log.sqlite", "score.requests", "score.requests.replay"}
 _RUN = re.compile(r"python -m (tests[\w.]+|farmwatch[\w.]+)")
@@ -42,7 +42,7 @@ def _headings(page: Path) -> set[str]:
 
 
 def _commands(page: Path) -> list[list[str]]:
-    """Arguments of every `farmwatch …` in the page's blocks of commands, those behind a pipe included."""
+    """Arguments of every `farmwatch …` in the page's command blocks, including those after a pipe."""
     found = []
     for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines() if language in _SHELL else ():
@@ -57,7 +57,7 @@ def _commands(page: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Each link to a file of the project names one that exists, and each to a section one that has that heading."""
+    """Each link to a file of the project names an existing file, and each link to a section an existing heading."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if link.startswith("http"):
@@ -101,7 +101,7 @@ def test_settings_and_metrics_exist(page: Path) -> None:
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_a_command_line_is_understood(page: str, arguments: list[str]) -> None:
-    """It names a command and options that exist, and its settings exist."""
+    """Each command line has an existing command, with existing options and settings."""
     command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     assert callable(command)
     common = bound.arguments.get("common")
@@ -109,20 +109,20 @@ def test_a_command_line_is_understood(page: str, arguments: list[str]) -> None:
 
 
 def test_a_command_enters_the_folder_of_the_user_as_that_user() -> None:
-    """The folder of the systemd units is closed to others: the shell of an administrator cannot `cd` to it."""
+    """The folder of the systemd units is private: an administrator's shell cannot `cd` to it."""
     commands = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if "sudo -u" in line]
     assert len(commands) > 1
     assert [line for line in commands if "sudo -u farmwatch env -C /var/lib/farmwatch /opt/" not in line] == []
 
 
 def test_many_pages_have_command_lines() -> None:
-    """So that the test above cannot pass by reading nothing."""
+    """The pages have many command lines, so that the test above reads something."""
     assert sum(bool(_commands(page)) for page in PAGES) >= 10
     assert len(_commands(ROOT / "README.md")) >= 10
 
 
 def test_the_page_of_archives_names_settings_records_and_reasons() -> None:
-    """Settings of archives, types of records, and every reason for which `farmwatch import` passes a record over."""
+    """The page lists the settings of archives, the types of records, and each reason to skip a record in an import."""
     page = (DOCS / "reference" / "warc.md").read_text(encoding="utf-8")
     assert all(f"`{path}`" in page for path in settings_of(Config) if path.startswith("crawl.warc_"))
     assert all(f"| `{record}` |" in page for record in RECORD_TYPES)
@@ -133,7 +133,7 @@ def test_the_page_of_archives_names_settings_records_and_reasons() -> None:
 
 
 def test_the_tables_of_sources_are_configurations(tmp_path: Path) -> None:
-    """Each TOML of the page of sources loads, and every source has a section."""
+    """Each TOML on the page of sources loads, and every source has a section."""
     page = (DOCS / "reference" / "sources.md").read_text(encoding="utf-8")
     file = tmp_path / "farmwatch.toml"
     for table in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
@@ -143,7 +143,7 @@ def test_the_tables_of_sources_are_configurations(tmp_path: Path) -> None:
 
 
 def test_the_index_names_every_page() -> None:
-    """docs/README.md links each page below docs/ but itself, or the page of alerts does: their runbooks."""
+    """docs/README.md links each other page below docs/; the page of alerts links the runbooks."""
     index = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("README.md", "how-to/monitor.md"))
     index = index.replace("(runbook/", "(how-to/runbook/")
     for page in DOCS.rglob("*.md"):

@@ -1,4 +1,4 @@
-"""`farmwatch rulesets evaluate` at the front door, on a small folder of labelled pages."""
+"""`farmwatch rulesets evaluate`, on a small folder of labelled pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add(folder: Path, source: str, html: str, **fields: str) -> None:
 
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
-    """Two articles and two other pages with a page type, one page without: by length, 1 + 1 + 1 have 300 words."""
+    """Two articles and two other pages with a page type, one page without; three of them have 300 words."""
     folder = tmp_path / "pages"
     add(folder, "news", article_html(400), page_type="article", url="http://a.example/one")
     add(folder, "news", article_html(250), page_type="article", url="http://b.example/two")
@@ -70,7 +70,7 @@ def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path)
 def test_several_rulesets_are_compared_and_details_are_for_the_asking(
     farmwatch: Runner, labels: Path, mine: Path
 ) -> None:
-    """Each has a row of the summary and a column of the pass rates; --verbose adds the rules."""
+    """Each ruleset has a row in the summary and a column in the pass rates; --verbose adds the rules."""
     arguments = ("rulesets", "evaluate", mine, "notes", "--labels", labels, "--jobs", "1", "--source", "news")
     ran = farmwatch(*arguments)
     rows = [line.split("\t") for line in ran.out.splitlines()]
@@ -92,7 +92,7 @@ def test_several_rulesets_are_compared_and_details_are_for_the_asking(
 def test_what_the_labels_cannot_say_is_left_open(
     farmwatch: Runner, tmp_path: Path, mine: Path, types: tuple[str | None, ...], summary: list[str], said: str
 ) -> None:
-    """There is no number, and stderr has the reason: if every page is an article, precision has no meaning."""
+    """If every page is an article, precision is empty, and stderr has the reason."""
     for number, kind in enumerate(types):
         add(tmp_path / "p", "my", article_html(400 + number), **({"page_type": kind} if kind else {}))
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1")
@@ -102,7 +102,7 @@ def test_what_the_labels_cannot_say_is_left_open(
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine: Path, more: tuple[str, ...]) -> None:
-    """If no label is usable, each is reported, there is no table or document, and the exit code is 3."""
+    """Without a usable label, each is reported, there is no table or document, and the exit code is 3."""
     (tmp_path / "p" / "my").mkdir(parents=True)
     (tmp_path / "p" / "my" / "gold.jsonl").write_text("{\n")
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1", *more)
@@ -112,7 +112,7 @@ def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine
 
 
 def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> None:
-    """--set goes to the [measure] table: pages above the cap have no text; a misspelt path is refused."""
+    """--set applies to the [measure] table: pages above the cap have no text; a misspelt path is refused."""
     arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", "--json", "--set")
     found = json.loads(farmwatch(*arguments, "measure.max_html_bytes=10").out)
     assert (found["rulesets"][0]["kept"], found["rulesets"][0]["pages"]) == (0, 5)
@@ -120,7 +120,7 @@ def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> Non
 
 
 def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> None:
-    """One document: per ruleset its digest, counts with intervals, precision, recall, F1, and the drops by label."""
+    """JSON has, per ruleset, the digest, counts with intervals, precision, recall, F1, and the drops by label."""
     add(labels, "news", article_html(90))
     (labels / "news" / "gold.jsonl").open("a").write("no json\n")
     ran = farmwatch("rulesets", "evaluate", mine, mine, "--labels", labels, "--json", "--jobs", "1")
@@ -138,7 +138,7 @@ def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> No
 def test_what_cannot_be_done_is_said_before_anything_is_measured(
     farmwatch: Runner, labels: Path, tmp_path: Path
 ) -> None:
-    """A wrong ruleset, source, folder or number of processes."""
+    """A wrong ruleset, source, folder or number of processes is refused before any page is measured."""
     evaluate = ("rulesets", "evaluate", "--labels")
     assert farmwatch(*evaluate, labels, "nots").code == Exit.USAGE
     assert farmwatch(*evaluate, labels, "--source", "nws").code == Exit.USAGE

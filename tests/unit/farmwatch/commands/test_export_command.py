@@ -1,4 +1,4 @@
-"""`export`: tables as files, hostile content, windows and what is missing in them."""
+"""`export`: tables as files, hostile content, windows, and missing records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOSTILE = '=cmd|"/c calc"!A1\r\n,\x1b[2J\u202e\x00"'
 
 
 def put_verdicts(url: str, *sites: str, at_ms: int = FIRST_MS) -> None:
-    """A verdict of each site, fetched on days one after another, in partition 0."""
+    """A verdict for each site, fetched on consecutive days, in partition 0."""
     with closing(open_log(url)) as log:
         verdicts = [
             Verdict(id=f"f{n}", site=site, page_id="p", url=HOSTILE, verdict="article", failed=["-x"], fetched_at=at)
@@ -68,7 +68,7 @@ def _from_csv(column: Column, cell: str) -> Any:
 
 @pytest.mark.parametrize("what", get_args(What))
 def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, tmp_path: Path, what: What) -> None:
-    """Each table, with hostile texts, nulls and lists: the rows are equal, their columns are in order."""
+    """Each format has the same rows with hostile texts, nulls and lists, and the same order of columns."""
     put_verdicts(finished, "a.example", "b.example")
     with closing(open_log(finished)) as log:
         log.append([Output(RATES, 0, b"k", encode(RatePoint(id="k", site="", at=FIRST_MS, group=HOSTILE, low=-0.5)))])
@@ -85,7 +85,7 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
 
 
 def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Text of the web that begins like a formula has an apostrophe before it; numbers have none."""
+    """Text that begins like a formula gets an apostrophe in CSV; numbers do not."""
     put_verdicts(finished, "a.example")
     farmwatch("export", "out.csv", "--what", "verdicts", "--format", "csv", "--log", finished)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as opened:
@@ -99,7 +99,7 @@ def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path:
 
 
 def test_a_window_holds_both_its_days(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """--since and --until are days of fetched_at; records without a time are outside."""
+    """--since and --until are days of fetched_at, both included; records without a time are left out."""
     put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
     days = ["--since", "2024-10-05", "--until", "2024-10-06"]
     ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *days, "--log", finished)
@@ -109,7 +109,7 @@ def test_a_window_holds_both_its_days(farmwatch: Runner, finished: str, tmp_path
 
 @pytest.mark.parametrize(("since", "is_whole"), [("2024-10-04", False), ("", False), ("2024-10-07", True)])
 def test_what_retention_took_of_a_window_is_said(farmwatch: Runner, finished: str, since: str, is_whole: bool) -> None:
-    """Two of four days are gone: said with the time of the oldest record, unless the window begins later."""
+    """If retention removed a part of the window, the message has the time of the oldest record."""
     put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
     with closing(open_log(finished)) as log:
         log.truncate(VERDICTS, [2 + log.end(VERDICTS)[0] - 4, 0])
@@ -120,7 +120,7 @@ def test_what_retention_took_of_a_window_is_said(farmwatch: Runner, finished: st
 
 
 def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Neither in verdicts nor elsewhere: they are no sites of the web."""
+    """Canaries are in no exported table, because they are no sites of the web."""
     put_verdicts(finished, CanaryName("notes", "0" * 16, 10, 7, "llm").site)
     farmwatch("export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
     assert {row["site"] for row in read(tmp_path / "verdicts.jsonl")} == {"kept.example"}
@@ -137,14 +137,14 @@ def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: P
 def test_options_that_mean_nothing_are_refused(
     farmwatch: Runner, finished: str, tmp_path: Path, options: list[str], said: str
 ) -> None:
-    """In one line, and no file is made."""
+    """Options without a meaning are refused in one line, and no file is created."""
     ran = farmwatch("export", "out", *options, "--log", finished)
     assert (ran.code in (Exit.USAGE, Exit.PROBLEM), said in ran.err) == (True, True)
     assert not (tmp_path / "out").exists()
 
 
 def test_no_file_is_overwritten_and_none_left_half_done(tmp_path: Path) -> None:
-    """An existing file stays; rows that fail leave nothing."""
+    """An existing file stays; an export that fails leaves no file."""
     file = tmp_path / "out"
     for form in get_args(Format):
         with pytest.raises(ZeroDivisionError):
@@ -157,7 +157,7 @@ def test_no_file_is_overwritten_and_none_left_half_done(tmp_path: Path) -> None:
 
 
 def test_a_large_table_is_written_in_row_groups(tmp_path: Path) -> None:
-    """By rows and by size: the writer never holds more than one group."""
+    """Row groups are limited by rows and size, and the writer holds only one."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
     held: list[int] = []
 
@@ -174,7 +174,7 @@ def test_a_large_table_is_written_in_row_groups(tmp_path: Path) -> None:
 
 
 def test_parquet_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the extra; no file is made."""
+    """Without the extra for Parquet, the message names it and no file is created."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"pip install 'farmwatch\[parquet\]'"):
         write_table(tmp_path / "out", "parquet", [], [])
@@ -193,19 +193,19 @@ def test_parquet_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_html_is_text_in_the_charset_of_the_page(body: bytes | None, encoding: str, html: str | None) -> None:
-    """Wrong bytes and unknown charsets do not stop an export; what is too large is null."""
+    """Wrong bytes and unknown charsets do not stop an export; too large HTML is null."""
     packed = b"" if body is None else zstandard.compress(body)
     page = Page(id="f", site="a.example", page_id="p", url="u", body=packed, encoding=encoding)
     assert html_of(page, 100) == html
 
 
 def test_a_damaged_body_is_null() -> None:
-    """Bytes that are no zstd."""
+    """A body that is not zstd is null."""
     assert html_of(Page(id="f", site="a.example", page_id="p", url="u", body=b"rubbish"), 100) is None
 
 
 def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Headers may hold cookies of the crawl."""
+    """Exported pages have no headers, which may hold cookies, and no compressed bodies."""
     with closing(open_log(finished)) as log:
         page = Page(id="f", site="a.example", page_id="p", url="u", headers={"set-cookie": "secret"})
         log.append([Output(PAGES, 0, b"a.example", encode(page))])
@@ -214,7 +214,7 @@ def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finishe
 
 
 def test_a_series_without_a_point_says_when_one_comes(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Without rows the exit code is 0 and a line gives the reason; a log with points has no such line."""
+    """A series without points ends with 0 and a line with the reason; a log with points has no such line."""
     out = str(tmp_path / "rate.csv")
     told = farmwatch("export", out, "--what", "rate", "--format", "csv", "--log", finished)
     assert (told.code, "TALLY keeps one every 3600 s while it runs" in told.err) == (Exit.OK, True)

@@ -52,7 +52,7 @@ def log_with(folder: Path, *sites: SiteRow) -> str:
 
 @pytest.fixture
 def unread(tmp_path: Path) -> str:
-    """URL of a log with hits and a decision that CRAWL has not read, a heartbeat and a broken record among them."""
+    """URL of a log with hits and a decision that CRAWL has not read, a heartbeat and a broken record."""
     url = f"sqlite:{tmp_path / 'unread'}"
     with closing(open_log(url)) as log:
         log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
@@ -102,7 +102,7 @@ def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path
 
 
 def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
-    """--site lists the requests up to the site's rest; an unknown host is an error, in any spelling."""
+    """--site lists the requests until the site rests; an unknown host, in any spelling, is an error."""
     ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
     assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
     assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
@@ -117,7 +117,7 @@ def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
 
 @pytest.mark.parametrize("named", ["New.Example", "https://new.example/2?x", "new.example."])
 def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: str) -> None:
-    """Capitals, a URL, and the dot of the root all name the host; `frontier` reads it in the same way."""
+    """Capitals, a URL and the root dot all name the host, for `frontier` too."""
     ran = farmwatch("crawl", "--dry-run", "--site", named, "--log", unread)
     assert ran.code == Exit.OK and ran.out.startswith("new.example (new.example)")
     assert "--site 'new.example': no such host" in farmwatch("frontier", "--site", named, "--log", unread).err
@@ -137,7 +137,7 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
 
 
 def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
-    """So do --stopped and --site, JSON or not."""
+    """--stopped and --site also report a cut list, with JSON or without."""
     rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
     url = log_with(tmp_path, *rows)
     for json_too in ((), ("--json",)):
@@ -147,7 +147,7 @@ def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_pat
 
 
 def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner, tmp_path: Path) -> None:
-    """The list has the number of all resting sites, and the reasons of those not listed."""
+    """Resting sites without a next request are counted, with the reasons of those not listed."""
     later = int(time.time() * 1000) + 3_600_000
     pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
     ran = farmwatch("frontier", "--log", log_with(tmp_path / "a", *pages))
@@ -159,7 +159,7 @@ def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner,
 
 
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
-    """In the list and of the site alone: robots.txt was not available, and why."""
+    """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
     url = log_with(tmp_path, row)
@@ -169,7 +169,7 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
 
 
 def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
-    """All sums are 0, no list is printed, and the message has the next step."""
+    """For an empty frontier all sums are 0, no list is printed, and the message has the next step."""
     ran = farmwatch("frontier", "--log", unread)
     assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
     assert len(ran.out.splitlines()) == 3
@@ -194,6 +194,6 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
     ],
 )
 def test_what_does_not_fit_together_is_refused(farmwatch: Runner, arguments: tuple[str, ...], said: str) -> None:
-    """Options that mean nothing together, and a crawl without a contact, end with exit code 2 at once."""
+    """Contradictory options, or a crawl without a contact, end with exit code 2 at once."""
     ran = farmwatch(*arguments)
     assert ran.code == Exit.USAGE and said in ran.err

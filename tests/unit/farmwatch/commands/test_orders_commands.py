@@ -27,7 +27,8 @@ def orders(url: str) -> Orders:
 
 def test_a_pause_is_kept_with_who_when_and_why(farmwatch: Runner, url: str) -> None:
     """pause and resume leave both changes in the log; a second one changes nothing and says so."""
-    assert farmwatch("crawl", "pause", "--why", "owner asked", "--log", url).code == Exit.OK
+    ran = farmwatch("crawl", "pause", "--why", "owner asked", "--log", url)
+    assert ran.code == Exit.OK and f"{url} is a new log" in ran.err
     assert "already" in farmwatch("crawl", "pause", "--log", url).err
     (change,) = orders(url).pause.changes
     assert (change.on, change.why) == (True, "owner asked") and "@" in change.by and change.at > 1_700_000_000_000
@@ -101,3 +102,10 @@ def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_p
     ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
     plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
     assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
+
+
+@pytest.mark.parametrize("arguments", [["crawl", "resume"], ["exclude", "--remove", "a.example"]])
+def test_no_log_is_made_to_take_an_order_back(farmwatch: Runner, url: str, arguments: list[str]) -> None:
+    """Where there is no log there is no order: the folder is the wrong one."""
+    assert farmwatch(*arguments, "--log", url).code == Exit.UNAVAILABLE
+    assert not Path(url.removeprefix("sqlite:")).exists()

@@ -31,7 +31,7 @@ def put(url: str, *rows: SiteState) -> None:
 
 
 def row(site: str, verdict: str, **more: Any) -> SiteState:
-    """A row of the ruleset in force."""
+    """A row of the active ruleset."""
     ruleset = load_ruleset("default")
     fields = {"detector": DETECTOR, "ruleset": ruleset.name, "digest": ruleset.digest, **more}
     return SiteState(id=site, site=site, verdict=verdict, **fields)
@@ -55,7 +55,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> None:
-    """One line says how many articles of the sites are in no verdict yet; where all have a score, there is none."""
+    """One line has the number of articles without a score; if all have a score, there is no line."""
     told = farmwatch("rate", "--log", finished).err
     assert "no score yet" not in told
     put(finished, row("bare.example", "unclassifiable", pages=9, articles=9, scored=1, abstained=1))
@@ -98,7 +98,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     ],
 )
 def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-    """The exit code is 2, and the message has the expected form."""
+    """An invalid cut is exit code 2, and the message has the expected form."""
     ran = farmwatch("rate", *options, "--log", finished)
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 
@@ -108,7 +108,7 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
 def test_the_default_output_is_six_short_lines(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sites: int, changed: bool
 ) -> None:
-    """Share, weightiest remark, not judged, share by verdicts, versions, caveat: no line is wrapped at 80 columns.
+    """The default output has six lines within 80 columns: share, main remark, not judged, verdicts, versions, caveat.
 
     `--verbose` has all remarks and whole versions.
     """
@@ -134,7 +134,7 @@ def test_the_default_output_is_six_short_lines(
 
 
 def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) -> None:
-    """`rate.groups` as a table; --by query-group and --group use it; a reserved name is refused."""
+    """`rate.groups` is a table that --by query-group and --group use; a reserved name is refused."""
     put(finished, row("a.example", "llm", queries=["health-1"]), row("b.example", "human", queries=["law"]))
     groups = ["--set", 'rate.groups={health = ["health-*"]}', "--log", finished, "--json"]
     found = {line["group"]: line["llm"] for line in lines(farmwatch("rate", "--by", "query-group", *groups).out)}
@@ -146,7 +146,7 @@ def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) ->
 
 
 def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, finished: str) -> None:
-    """The rate is that of real sites; `sites` shows canaries when asked."""
+    """The rate counts real sites only; `sites` shows canaries on request."""
     (before,) = lines(farmwatch("rate", "--json", "--log", finished).out)
     put(finished, *CANARIES)
     (after,) = lines(farmwatch("rate", "--json", "--log", finished).out)
@@ -160,7 +160,7 @@ def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, fini
 
 
 def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> None:
-    """Verdicts by truth, errors with their intervals, kept shares, and whether they suffice."""
+    """`canaries` shows verdicts by truth, errors with intervals, kept shares, and whether they suffice."""
     put(finished, *CANARIES)
     ran = farmwatch("canaries", "--log", finished)
     assert ran.code == Exit.OK
@@ -179,16 +179,16 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
 
 
 def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str) -> None:
-    """Counts of two detectors are separate."""
+    """JSON has an object per detector, with separate counts."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
     found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
     assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
-    assert found["y/2"]["counts"]["llm_sites"] == 0  # it came through long ago
+    assert found["y/2"]["counts"]["llm_sites"] == 0  # complete since long ago
 
 
 def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """With a file: sites and pages of each truth a round, and how many of the present round have come through."""
+    """With a file, `canaries` shows the sites and pages per round and truth, and the complete ones of this round."""
     file = tmp_path / "canaries.jsonl"
     file.write_text('{"truth": "llm", "site": "notes", "text": "x", "made_at": "2026-01-02"}\n', encoding="utf-8")
     ran = farmwatch("canaries", "--log", finished, "--set", f"canary.file={file}")
@@ -197,7 +197,7 @@ def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: 
 
 
 def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
-    """Before the first site is judged there is no ruleset and no detector to name."""
+    """Before the first site is judged, the message names no ruleset and no detector."""
     (tmp_path / "hits.txt").write_text("http://a.example/\n", encoding="utf-8")
     url = f"sqlite:{tmp_path / 'log'}"
     assert farmwatch("search", "--hits", "hits.txt", "--log", url).code == Exit.OK
@@ -208,7 +208,7 @@ def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
 def test_the_evidence_of_a_verdict_fits_80_columns(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a terminal `sites` keeps flagged, used and llr, and explains shown columns alone."""
+    """On a terminal, `sites` keeps flagged, used and llr, and explains only the shown columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     long = {"pages": 20, "articles": 15, "scored": 15, "flagged": 11, "pages_used": 15, "llr": 5.02}

@@ -1,4 +1,4 @@
-"""Series of rates: one point an hour from any process, thinned out when old, and shown by `rate --history`."""
+"""Series of rates: one point per hour from any process, thinned with age, shown by `rate --history`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def log(clock: Clock) -> Iterator[MemoryLog]:
 
 
 def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
-    """Series of all sites, each source, rank band and query group agree with `rate` at the start of the interval."""
+    """Series of all sites, and of each source, rank band and query group, equal `rate` at the interval's start."""
     SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
     assert set(points) == {
@@ -84,7 +84,7 @@ def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
 
 
 def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None:
-    """Two processes, or one started again: one point a series and interval, the newest."""
+    """Two processes, or a restarted one, leave one point per series and interval, the newest."""
     for keeper in (SeriesWriter(log, SETTINGS), SeriesWriter(log, SETTINGS)):
         keeper.append(ROWS, START_S)
     SeriesWriter(log, SETTINGS).append(ROWS[:1], START_S + 1)
@@ -93,7 +93,7 @@ def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None
 
 
 def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> None:
-    """Beyond THIN_AFTER_DAYS the first point of a day stays, also after two days without thinning."""
+    """Beyond THIN_AFTER_DAYS the first point of each day stays, even after two days without thinning."""
     keeper = SeriesWriter(log, SETTINGS)
     for hours in range(0, 48, 6):
         clock.now_s = START_S + hours * HOUR_S
@@ -110,7 +110,7 @@ def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> No
 
 
 def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None:
-    """Of a long series only the days that are thinned are held: the rest of the topic is passed over."""
+    """Thinning a long series holds only the days to thin in memory and skips the rest of the topic."""
     keeper = SeriesWriter(log, SETTINGS)
     keeper.append(ROWS, clock.now_s)
     (model,) = [point for point in read_points(log) if not point.by]
@@ -122,11 +122,11 @@ def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None
     assert sum(1 for _ in read_points(log, date(2026, 5, 1), date(2026, 5, 8))) == 1400 + 6
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 700_000  # a table of all 17,806 takes 1.0 MB, beside their bytes
+    assert peak < 700_000  # a table of all 17,806 takes 1.0 MB, besides their bytes
 
 
 def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
-    """More groups than the cap: those with the most sites are kept, and the log says how many were left out."""
+    """Beyond the cap, the groups with the most sites are kept, and the log has the number of others."""
     rows = [row(f"s{n}", sources=[f"source{n}"]) for n in range(GROUPS_CAP + 5)]
     rows += [row(f"t{n}", sources=["source7"]) for n in range(3)]
     with capture_logs() as events:
@@ -137,7 +137,7 @@ def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
 
 
 def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
-    """--from and --to include both days, by the time of a point; a log without the topic has no points."""
+    """--from and --to include both days of a point's time; a log without the topic has no points."""
     for days in range(5):
         clock.now_s = START_S + days * DAY_S
         SeriesWriter(log, SETTINGS).append(ROWS, clock.now_s)
@@ -150,7 +150,7 @@ OF_NOW = ("low", "high", "ruleset", "digest", "detector", "scored_sites", "confi
 
 
 def kept(url: str, *ago_s: float) -> None:
-    """Points of times before now."""
+    """Points with times before now."""
     with closing(open_log(url)) as log:
         for seconds in ago_s:
             SeriesWriter(log, SETTINGS).append(ROWS, time.time() - seconds)
@@ -161,9 +161,9 @@ class TestHistoryCommand:
     """`farmwatch rate --history`."""
 
     def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
-        """Time, share, interval and counts of all sites, oldest first; older than a week only when asked for.
+        """Time, share, interval and counts of all sites, oldest first; older than a week only on request.
 
-        The judged share and its counts are in --json alone, with their interval.
+        The judged share and its counts are in --json only, with their interval.
         """
         kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
         ran = farmwatch("rate", "--history", "--log", finished)
@@ -177,7 +177,7 @@ class TestHistoryCommand:
         assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
 
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
-        """One object a point with group, versions and the detector's warning."""
+        """JSON has one object per point, with group, versions and the detector's warning."""
         kept(finished, HOUR_S)
         lines = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).out.splitlines()
         points = [json.loads(line) for line in lines]
@@ -188,7 +188,7 @@ class TestHistoryCommand:
         assert {point["warning"] for point in points} == {"indicative only"}
 
     def test_names_are_those_of_the_rate(self, farmwatch: Runner, finished: str) -> None:
-        """low, high and method are of the share, as in `rate --json`; points of before it are marked."""
+        """low, high and method belong to the share, as in `rate --json`; points from before it are marked."""
         kept(finished, HOUR_S)
         with closing(open_log(finished)) as log:
             (new,) = (point for point in read_points(log) if not point.by)
@@ -216,16 +216,16 @@ class TestHistoryCommand:
         ],
     )
     def test_what_is_not_kept_is_said(self, farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-        """Series by day and of cuts are usage errors that list the possible series."""
+        """Series by day or with cuts are usage errors that list the possible series."""
         ran = farmwatch("rate", "--history", *options, "--log", finished)
         assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """Twelve human sites were known, three LLM sites left, twelve LLM sites came: the parts add up to the change."""
+    """--why: twelve human sites stay, three LLM sites expire, twelve LLM sites are new; the parts sum to the change."""
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
-    ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace the term ended a day ago
+    ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace, the term ended a day ago
     term: dict[str, Any] = {"term_start": ends - 2 * DAY_S * 1000, "term_end": ends}
     left = [row(f"e{n}", scored=9, flagged=8, articles=9, days=[days - 30], **term) for n in range(3)]
     new = [row(f"l{n}", scored=9, flagged=8, articles=9, days=[days]) for n in range(12)]

@@ -23,18 +23,18 @@ RULES_PAGE = (DOCS / "reference" / "rules.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("name", pages())
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
-    """A setting, metric or command that changed without its page fails: run `python -m tests.tools.reference docs`."""
+    """If this fails, a setting, metric or command has changed: run `python -m tests.tools.reference docs`."""
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name]
 
 
 @pytest.mark.parametrize("name", sections())
 def test_a_section_is_as_the_code_makes_it(name: str) -> None:
-    """A rule, topic or reason that changed without its row fails: run `python -m tests.tools.reference docs`."""
+    """If this fails, a rule, topic or reason has changed: run `python -m tests.tools.reference docs`."""
     assert section((DOCS / name).read_text(encoding="utf-8"), COMMAND) == sections()[name]
 
 
 def test_every_setting_metric_and_command_is_documented() -> None:
-    """Each is found on its page by its full name, a setting with its meaning."""
+    """The pages have each setting with its meaning, each metric and each command, by full name."""
     made = pages()
     for path, setting in settings_of(Config).items():
         assert f"| `{path}` |" in made["reference/configuration.md"]
@@ -47,7 +47,7 @@ def test_every_setting_metric_and_command_is_documented() -> None:
 
 
 def test_every_command_and_option_has_a_meaning_and_every_argument_one_name() -> None:
-    """What is given by place is no option: errors and pages never call it one."""
+    """Every command and option has a meaning; errors and pages never call a positional argument an option."""
     for name, command in commands(app).items():
         assert command.default_command is not None and command.default_command.__doc__, name
         kinds = {parameter.kind for parameter in inspect.signature(command.default_command).parameters.values()}
@@ -72,7 +72,7 @@ def test_every_rule_and_every_shipped_ruleset_is_described() -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("labelled")
 def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]) -> None:
-    """A changed rule, ruleset or measure fails: `python -m tests.tools.choose_default docs` renews the tables."""
+    """The tables are those of this code; if not, `python -m tests.tools.choose_default docs` renews them."""
     assert section(RULES_PAGE, choose_default.COMMAND) == document(choose_default.shipped(labelled))
 
 

@@ -1,4 +1,4 @@
-"""`release`: what is in the bundle, that its number follows from it, and what is not in it."""
+"""`release`: the content of the bundle, and the share that follows from it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,27 @@ from typing import Any
 import msgspec
 import pytest
 
+from replay.runs.lookup import find_run
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output, partition_of
-from stream.schema.records import SiteState, encode
-from stream.schema.topics import SITES
+from stream.schema.control import Control
+from stream.schema.records import SiteState, Verdict, encode
+from stream.schema.topics import SITES, VERDICTS
 from stream.text.checksums import SUMS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.runs.cutover_world import CutoverWorld, cutover_world
-from tests.support.tallied_log import LLM_SITES, PAGES_EACH, SITES_MADE, rows_of, tallied
+from tests.support.tallied_log import (
+    DAY_MS,
+    LLM_SITES,
+    PAGES_EACH,
+    SITES_MADE,
+    put_site,
+    rows_of,
+    site_name,
+    tallied,
+    tally,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +56,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 
 def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """By both commands of its README: from the sites to the last digit, and from the scores."""
+    """Both commands of its README give the share: from the sites to the last digit, and from the scores."""
     assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
     numbers = json.loads((bundle / "numbers.json").read_text())
@@ -65,7 +77,7 @@ def lines_of_command(out: str) -> list[dict[str, Any]]:
 
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """All files are there, sha256sum agrees, rows are those of the log, and no file names a local path."""
+    """The bundle is complete: sha256sum agrees, rows equal those of the log, and there is no text or local path."""
     farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES
@@ -85,7 +97,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
 
 
 def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """Rows of recent canary sites are in the bundle as sites of known truth, old ones and other rulesets are not."""
+    """Recent canaries are in the bundle as sites of known truth; old ones and those of other rulesets are not."""
     now_ms = int(time.time() * 1000)
     like = next(iter(rows_of(world).values()))
     canary = CanaryName("notes", "0" * 16, 10, now_ms // 86_400_000, "human").site
@@ -107,10 +119,38 @@ def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:
     world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
 
 
+def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Its new term has a page and no verdict: row and scores are those of the term before."""
+    now_ms, number = int(time.time() * 1000), SITES_MADE
+    site, run = site_name(number), find_run(Control(world.log), "live")
+    put_site(world, run, number, now_ms - 5 * DAY_MS)
+    verdict = Verdict(
+        id="new",
+        site=site,
+        page_id="new",
+        url=f"http://{site}/new",
+        verdict="dropped",
+        first_failed="min_tokens",
+        ruleset=run.ruleset,
+        digest=run.digest,
+        fetched_at=now_ms,
+        first_at=now_ms - 90 * DAY_MS,
+    )
+    world.log.append([Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))])
+    tally(world, run)
+    assert (rows_of(world)[site].term, rows_of(world)[site].scored) == (1, 0)
+    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    (row,) = (row for row in lines(tmp_path / "bundle" / "sites.jsonl") if row["site"] == site)
+    scores = [score for score in lines(tmp_path / "bundle" / "scores.jsonl") if score["site"] == site]
+    assert (row["term"], row["verdict"], row["scored"], row["scored"]) == (0, "human", len(scores), 12)
+
+
 def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
     world: CutoverWorld, farmwatch: Runner, tmp_path: Path
 ) -> None:
-    """Files of others stay; a run without rows makes no folder."""
+    """A folder with other files is refused and unchanged; a run without rows creates no folder."""
     before = set(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()

@@ -23,7 +23,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def url(tmp_path: Path, no_weights: None) -> str:
-    """URL of a log with sites of which a third are LLM sites, as the detector says, and one without an article."""
+    """URL of a log with sites, of which the detector sees a third as LLM sites, and one without an article."""
     url = f"sqlite:{tmp_path / 'log'}"
     log = open_log(url)
     begin(log)
@@ -39,9 +39,9 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """51 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them.
+    """51 of 60 sites are drawn with two articles each, without the detector's result, and labelled; `rate` uses them.
 
-    With two labels fewer than it takes the direct share stays, and says so.
+    With two labels too few, the direct share stays, and the text says so.
     """
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     ran = farmwatch("review", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
@@ -53,7 +53,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert not any(one.verdict_a or one.run_a or one.failed_a for one in pages)
     assert all(one.text == f"Text {one.fetch_id.removeprefix('fetch-')}." for one in pages)
     drawn = {one.site for one in pages}
-    assert len(drawn & LLM) == 17  # in proportion
+    assert len(drawn & LLM) == 17  # proportionally
     keys = tmp_path / "keys"
     keys.write_text("".join("l" if one.site in LLM else "h" for one in pages))
     ran = farmwatch("label", sample, "--out", labels, "--answers", keys)
@@ -82,7 +82,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
 
 
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """If people label no site as LLM, the share is near 0, with any flags of the detector."""
+    """If people label no site as LLM, the share is near 0, whatever the detector flags."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
@@ -95,7 +95,7 @@ def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tm
 
 
 def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Who presses `s` for a sixth of the sites gets an interval that is wider by as much, and reads it."""
+    """If a sixth of the sites is skipped, the interval is wider by as much, and the text says so."""
     sample, labels, keys = tmp_path / "review.jsonl", tmp_path / "labels.jsonl", tmp_path / "keys"
     farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     found = []
@@ -110,7 +110,7 @@ def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runne
 
 
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """And another seed another one."""
+    """The same seed gives the same sample, another seed another one."""
     files = []
     for number, seed in enumerate(("1", "1", "2")):
         files.append(tmp_path / f"{number}.jsonl")
@@ -129,7 +129,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     ],
 )
 def test_what_cannot_be_drawn_is_refused(farmwatch: Runner, url: str, options: list[str], code: int, said: str) -> None:
-    """Too few sites, no pages, a run that is not there: a sentence, and no file."""
+    """Too few sites, no pages, or an unknown run: one sentence, and no file."""
     ran = farmwatch("review", "--log", url, *options)
     assert (ran.code, said in ran.err) == (code, True)
     assert not Path("review.jsonl").exists()
@@ -142,7 +142,10 @@ def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
 
 
 def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
-    """The last line of a page counts; articles without an author and withdrawn labels do not."""
+    """A site has the label of at least half of its articles: the last line of a page counts.
+
+    Articles without an author and withdrawn labels do not count.
+    """
     lines = [
         {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
         {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},
@@ -159,7 +162,7 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
 
 
 def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
-    """A new label does not renew old ones; drawn sites without a label count."""
+    """Labels are dated by the draw of their sample; drawn sites without a label count."""
     old = [
         {"fetch_id": f"{n}", "site": f"o{n}.example", "label": "llm", "labelled_at": 5 + n, "drawn": 3, "drawn_at": 5}
         for n in range(3)
@@ -172,7 +175,7 @@ def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
 
 
 def test_a_site_of_two_samples_counts_once(tmp_path: Path) -> None:
-    """Two samples of two sites share one, labelled once on the same article: three sites are drawn."""
+    """Two samples of two sites with one in common, labelled once on the same article, give three sites."""
     lines = [
         {"fetch_id": fetch_id, "site": site, "label": "llm", "labelled_at": at + 1, "drawn": 2, "drawn_at": at}
         for at, fetch_id, site in ((5, "1", "a.example"), (5, "2", "b.example"), (6, "1", "a.example"))
@@ -182,7 +185,7 @@ def test_a_site_of_two_samples_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:
-    """Older than `rate.review_days` it is not used; a file that is not there is an error that names the setting."""
+    """A review older than `rate.review_days` is ignored; a missing file is an error that names the setting."""
     settings = _labels(tmp_path, {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5})
     assert read_review(settings, 10 * DAY_MS) is not None
     old = read_review(settings, 11 * DAY_MS)

@@ -1,4 +1,4 @@
-"""`farmwatch robots`: the decision, the line that made it, where it is from, and nothing that steers a terminal."""
+"""`farmwatch robots`: the decision, its line and source, and no control characters."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _file(farmwatch: Runner, folder: Path, text: str | bytes, url: str, *more: s
 
 
 def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> None:
-    """Decision, line, group, delay and sitemaps of a file, each with its line number; exit 1 where it is forbidden."""
+    """The output has decision, line, group, delay and sitemaps, each with its line number; exit 1 if forbidden."""
     ran = _file(farmwatch, tmp_path, _TEXT, "https://a.example/x/y")
     assert ran.code == Exit.PROBLEM
     assert ran.out.splitlines() == [
@@ -104,7 +104,7 @@ def test_hostile_text_does_not_steer_the_terminal(farmwatch: Runner, tmp_path: P
 
 
 def test_a_site_is_asked_as_the_crawl_asks_it(farmwatch: Runner, web: Web) -> None:
-    """robots.txt is fetched with our User-Agent, through redirects, and the meaning of the answer is printed."""
+    """robots.txt is fetched with our User-Agent, through redirects, and the answer's meaning is printed."""
     web.routes["a.test/robots.txt"] = redirect("http://b.test/r")
     web.routes["b.test/r"] = Reply(_TEXT.encode())
     ran = _asked(farmwatch, web, "http://a.test/x", "--set", "crawl.ask_tdmrep=false")
@@ -143,7 +143,7 @@ def test_the_reservation_of_a_site_is_asked_for(farmwatch: Runner, web: Web) -> 
     ],
 )
 def test_what_no_robots_txt_means(farmwatch: Runner, web: Web, status: int, words: str, code: Exit) -> None:
-    """A site without one allows everything; one that fails allows nothing, and no line is made up for it."""
+    """A site without robots.txt allows everything; one whose robots.txt fails allows nothing, and no line is shown."""
     web.routes["a.test/robots.txt"] = Reply(status=status)
     ran = _asked(farmwatch, web, "http://a.test/x", "--set", "crawl.ask_tdmrep=false")
     assert ran.code == code
@@ -151,7 +151,7 @@ def test_what_no_robots_txt_means(farmwatch: Runner, web: Web, status: int, word
 
 
 def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
-    """The command refuses as the crawler does, and private addresses are not reached."""
+    """Without a contact the command refuses, as the crawler does; private addresses are not reached."""
     ran = farmwatch("robots", "https://a.example/")
     assert ran.code == Exit.USAGE and "crawl.contact" in ran.err
     flags = (
@@ -182,7 +182,7 @@ def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row:
 
 
 def test_what_the_frontier_keeps_is_shown(farmwatch: Runner, tmp_path: Path) -> None:
-    """--stored reads the texts of the site's rows and says until when they are believed, asking no one."""
+    """--stored shows the texts in the site's rows and their expiry, without a request."""
     url = f"sqlite:{tmp_path / 'log'}"
     until = int(time.time() * 1000) + 3_600_000
     tdm = b'[{"location": "/", "tdm-reservation": 1}]'
@@ -200,7 +200,7 @@ def test_what_the_frontier_keeps_is_shown(farmwatch: Runner, tmp_path: Path) -> 
 
 
 def test_wrong_arguments_are_told(farmwatch: Runner, tmp_path: Path) -> None:
-    """What is no URL, a file that is not there, and two sources at once."""
+    """A non-URL, a missing file, or two sources at once is refused."""
     assert farmwatch("robots", "mailto://a@b.example", "--file", "x").code == Exit.USAGE
     assert farmwatch("robots", "https://a.example/", "--file", "nowhere").code == Exit.UNAVAILABLE
     assert farmwatch("robots", "https://a.example/", "--file", "x", "--stored").code == Exit.USAGE

@@ -1,4 +1,4 @@
-"""`farmwatch rulesets`: listed, shown, checked and compared through the front door."""
+"""`farmwatch rulesets`: list, show, check and diff."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MINE = EXTRACTED + "\n[rules.min_tokens]\nthreshold = 100\n"
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A ruleset file that can be used."""
+    """A valid ruleset file."""
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
     return path
 
 
 def test_list_names_every_shipped_ruleset(farmwatch: Runner) -> None:
-    """One line each: name, digest, rules in force, description; the same as JSON."""
+    """One line per ruleset: name, digest, active rules, description; the same as JSON."""
     ran = farmwatch("rulesets", "list")
     rows = [line.split("\t") for line in ran.out.splitlines()]
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
@@ -40,7 +40,7 @@ def test_list_names_every_shipped_ruleset(farmwatch: Runner) -> None:
 
 @pytest.mark.parametrize("name", shipped_rulesets())
 def test_what_show_prints_is_the_ruleset(farmwatch: Runner, name: str) -> None:
-    """The output is TOML that can be saved as one's own: it has the digest that its first line names. No mistakes."""
+    """The printed TOML, saved as a file, is valid and has the digest of its first line."""
     assert farmwatch("rulesets", "check", ROOT / "filters" / "rulesets" / f"{name}.toml").code == Exit.OK
     ran = farmwatch("rulesets", "show", name)
     digest = load_ruleset(name).digest
@@ -49,7 +49,7 @@ def test_what_show_prints_is_the_ruleset(farmwatch: Runner, name: str) -> None:
 
 
 def test_show_as_json_has_everything(farmwatch: Runner) -> None:
-    """Fields of the ruleset, and each rule with operator, threshold, policy, fields of its own and what it measures."""
+    """JSON has the fields of the ruleset, and each rule with operator, threshold, policy, own fields and measure."""
     shown = json.loads(farmwatch("rulesets", "show", "c4", "--json").out)
     assert (shown["name"], shown["reads"], shown["scores"], shown["blocks"]) == ("c4", "main", "c4", "paragraph")
     assert shown["digest"] == load_ruleset("c4").digest
@@ -68,7 +68,7 @@ def test_show_as_json_has_everything(farmwatch: Runner) -> None:
 
 
 def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner) -> None:
-    """A name that is not shipped is answered with the nearest, on stderr."""
+    """For an unknown ruleset, stderr has the nearest name."""
     for command in (("show", "gohper"), ("diff", "notes", "gohper"), ("check", "gohper")):
         ran = farmwatch("rulesets", *command)
         assert (ran.code, ran.out) == (Exit.USAGE, "")
@@ -76,7 +76,7 @@ def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner) -> None:
 
 
 def test_every_bad_file_is_named_with_its_mistake(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:
-    """Exit code 2, and one line of file and mistake for each; good files beside them are said to be good."""
+    """Exit code 2, and one line with file and mistake for each bad file; good files are listed as ok."""
     bad: dict[str, tuple[bytes, str]] = {
         "misspelt.toml": (f"{EXTRACTED}[rules.min_token]\n".encode(), ": unknown rule 'min_token'"),
         "share.toml": (f"{EXTRACTED}[rules.link_code_share]\nthreshold = 20\n".encode(), ": rule link_code_share: "),
@@ -98,7 +98,7 @@ def test_every_bad_file_is_named_with_its_mistake(farmwatch: Runner, mine: Path,
 
 
 def test_rules_that_decide_nothing_are_named(farmwatch: Runner, mine: Path) -> None:
-    """One line after "ok" for those without a threshold, and one for thresholds that every page passes; no warning."""
+    """Rules without a threshold are one line after "ok", and thresholds that every page passes another; no warning."""
     mine.write_text(MINE + "\n[rules.template_share]\n[rules.longest_block]\n[rules.link_code_share]\nthreshold = 1\n")
     ran = farmwatch("rulesets", "check", mine)
     assert (ran.code, ran.err) == (Exit.OK, "")
@@ -112,7 +112,7 @@ def test_rules_that_decide_nothing_are_named(farmwatch: Runner, mine: Path) -> N
 
 
 def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path) -> None:
-    """Each file with its digest and the rules that decide nothing, or with its mistakes; the exit code stays."""
+    """JSON has each file with its digest and its rules without effect, or its mistakes, with the same exit code."""
     bad = tmp_path / "bad.toml"
     bad.write_text(EXTRACTED + "[rules.min_token]\n[rules.link_code_share]\nthreshold = 20\n")
     ran = farmwatch("rulesets", "check", mine, bad, "--json")
@@ -143,7 +143,7 @@ def test_diff_of_equal_rulesets_is_exit_0(farmwatch: Runner, mine: Path) -> None
 
 
 def test_diff_lists_what_is_decided_otherwise(farmwatch: Runner, mine: Path) -> None:
-    """Exit code 1 and one row a difference, thresholds as the condition that passes."""
+    """Exit code 1 and one row per difference; thresholds are shown as the condition that passes."""
     changed = load_ruleset("notes").source.replace('blocks = "paragraph"', 'scores = "c4"')
     changed = changed.replace("threshold = 200\n", "threshold = 100\n").replace('["en"]', '["en", "de"]')
     mine.write_text(changed + "\n[rules.template_share]\nthreshold = 0.9\n[rules.simhash_distance]\n")

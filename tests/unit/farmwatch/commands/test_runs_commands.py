@@ -31,7 +31,7 @@ from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world, p
 
 
 def replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> Ran:
-    """Run the command at full speed: a process cannot undo its niceness."""
+    """Run the command at full speed, because a process cannot undo its niceness."""
     return farmwatch("replay", "--full-speed", "--log", world.url, *arguments)
 
 
@@ -47,7 +47,7 @@ def state_of(world: LiveWorld, run: str) -> str:
 
 
 def test_the_time_left_is_by_effort(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the pages is measured in 100 s: the rest takes a little more than nine times as long."""
+    """If a tenth of the pages takes 100 s, the rest takes a little more than nine times as long."""
     run, _ = world.begin(ruleset=world.rules, name="r1")
     advances = [
         PhaseProgress("measure", 4500, 45000),
@@ -86,7 +86,7 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> N
     assert state_of(world, "r1") == "was live"
     row = msgspec.structs.replace(world.row("r1"), articles=7, unscored=1)
     state = run_state(world.log, Control(world.log), row, 0)
-    assert (state.done, state.tallied) == ("", None)  # the live stages went on with it since it was done
+    assert (state.done, state.tallied) == ("", None)  # the live stages have continued since it was done
 
 
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
@@ -170,7 +170,7 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
     assert "half is stopped: `farmwatch replay --name half` resumes it" in ran.err
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
     world.alter("half", detector=long)
-    assert f"\t{long}\t" in farmwatch("runs", "--log", world.url).out  # a pipe has all of it
+    assert f"\t{long}\t" in farmwatch("runs", "--log", world.url).out  # a pipe shows all of it
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
     states = [("first", "live"), ("done", "done"), ("half", "stopped")]
     assert [(run["run"], run["state"]) for run in listed] == states
@@ -183,7 +183,7 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
 
 
 def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmwatch: Runner) -> None:
-    """If records are missing, the run has no article, or most articles have no score, the next step is to mend that."""
+    """If records, articles or most scores are missing, the next step is to fix that, not a cutover."""
     world.replay(ruleset=world.rules, name="mine")
     world.replay(ruleset=write_rules(Path(world.rules).parent, 10**6), name="none")
 
@@ -219,7 +219,7 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", world.url).out)
     assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
     live = farmwatch("runs", "show", "live", "--log", world.url)
-    assert "next:" not in live.out  # nobody replays or cuts over to the live run
+    assert "next:" not in live.out  # no replay of or cutover to the live run
     assert live.out.count("share") == 1
     world.alter("mine", measured_by={"measure.chunk_mode": "block"})
     measured = " ".join(farmwatch("runs", "show", "mine", "--log", world.url).out.split())
@@ -410,7 +410,7 @@ def test_a_detector_that_score_does_not_run_causes_a_warning(
 
 
 def test_the_progress_line_is_complete() -> None:
-    """Phase, records, share, rate, time left, and the live groups that it waits for."""
+    """The line has phase, records, share, rate, time left, and the live groups that the replay waits for."""
     progress = RunProgress([PhaseProgress("judge", 1200, 2000), PhaseProgress("tally", 0, 4000)])
     line = line_of("v5", ReplayStatus(progress, 312.4, 65.0, "measure 120"))
     assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, waits for live (measure 120)")
@@ -451,7 +451,7 @@ def test_processes_that_begin_a_run_together_share_it(
 
 
 class Screen(io.StringIO):
-    """A stream that is a terminal, or not."""
+    """A stream that may be a terminal."""
 
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`farmwatch search`: hits from files onto the log."""
+"""`farmwatch search`: appends hits from files to the log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _hits(url: str) -> list[tuple[int, Hit]]:
 
 
 def test_hits_stand_in_the_partition_of_their_site(farmwatch: Runner, tmp_path: Path) -> None:
-    """Every usable line is a hit under its site; the log is laid out when it was not there."""
+    """Every usable line is a hit in its site's partition; a missing log is created."""
     (tmp_path / "hits.csv").write_text(
         "url,query,rank\n" + "".join(f"https://s{n}.example/,q,{n}\n" for n in range(1, 9))
     )
@@ -52,7 +52,7 @@ def test_hits_stand_in_the_partition_of_their_site(farmwatch: Runner, tmp_path: 
 
 
 def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runner, tmp_path: Path) -> None:
-    """Two of four lines hold no URL: they are named on stderr, the others are appended, exit 1."""
+    """Two of four lines have no URL: they are named on stderr, the others are appended, exit 1."""
     lines = ['{"url": "https://a.example/"}', "{broken", '{"query": "x"}', '{"url": "https://b.example/"}']
     (tmp_path / "hits.jsonl").write_text("\n".join(lines))
     url = f"sqlite:{tmp_path / 'log'}"
@@ -65,7 +65,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
 
 @pytest.mark.parametrize(("name", "pack"), [("hits.csv.gz", gzip.compress), ("hits.csv.zst", zstandard.compress)])
 def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
-    """A file in gzip or zstd is read by its content; a damaged one is named, exit 3."""
+    """A gzip or zstd file is recognised by its content; a damaged one is named, exit 3."""
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / name
     file.write_bytes(pack(b"url,rank\nhttps://a.example/,1\nhttps://b.example/,2\n"))
@@ -77,7 +77,7 @@ def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pac
 
 
 def test_one_option_takes_many_files_and_folders(farmwatch: Runner, tmp_path: Path) -> None:
-    """--hits takes what a shell makes of *.csv, and of a folder its files, without hidden ones."""
+    """--hits takes several files and folders, without hidden files."""
     folder = tmp_path / "found"
     (folder / "old").mkdir(parents=True)
     for name in ("a.csv", "b.csv", "found/c.txt", "found/d.txt", "found/.e.txt", "found/old/f.txt"):
@@ -96,7 +96,7 @@ def test_one_option_takes_many_files_and_folders(farmwatch: Runner, tmp_path: Pa
 
 
 def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
-    """The same file again, or a repeated line, adds nothing to the log and is reported; another rank or day is new."""
+    """A repeated file or line adds nothing and is reported; another rank or day is new."""
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / "hits.csv"
     file.write_text("url,rank,fetched_at\nhttps://a.example/,1,\nhttps://a.example/,1,\nhttps://b.example/,2,\n")
@@ -111,7 +111,7 @@ def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_a_hit_that_cannot_be_read_hides_no_other() -> None:
-    """What is no hit on the topic is passed over where known hits are looked for."""
+    """An unreadable hit on the topic does not hide known hits."""
     with closing(MemoryLog()) as log:
         log.create(all_topics(1, "e"))
         log.append([Output(HITS, 0, b"a.example", b"nothing of the kind")])
@@ -120,7 +120,7 @@ def test_a_hit_that_cannot_be_read_hides_no_other() -> None:
 
 
 def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
-    """Site rows after these files were appended, each at a time (seconds), and TALLY has read them."""
+    """Site rows after these files were appended, each at a time (seconds), and read by TALLY."""
     with closing(MemoryLog()) as log:
         log.create(all_topics(PARTITIONS, "e"))
         for lines, now_s in appended:
@@ -137,14 +137,14 @@ def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
 
 
 def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
-    """Without fetched_at `rate --by week` and `--from` know a day; the same file a day later moves nothing."""
+    """Hits without fetched_at have the day of their first append; the same file a day later changes nothing."""
     lines = [b"url,query,rank\n", b"https://a.example/,q,1\n"]
     (row,) = _rows((lines, 3 * 86_400.0), (lines, 4 * 86_400.0 + 5))
     assert (row.days, row.hits) == ([3], 1)
 
 
 def test_each_line_may_name_its_source() -> None:
-    """Rates are split and cut by the column `source`; lines without one have the source `file`."""
+    """The column `source` of a line is used in splits and cuts; lines without one have the source `file`."""
     rows = _rows(([b"url,source\n", b"https://a.example/,brave\n", b"https://b.example/,\n"], 86_400.0))
     assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
     assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]

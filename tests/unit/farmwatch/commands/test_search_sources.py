@@ -74,7 +74,7 @@ def _engine(asked: Asked) -> Reply:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine], str]:
-    """Writes configuration, keys and queries for an engine; returns the log's URL."""
+    """Writes configuration, keys and queries for a source; returns the log's URL."""
 
     def write(engine: Engine) -> str:
         (tmp_path / "farmwatch.toml").write_text(CONFIG.format(url=engine.url))
@@ -88,14 +88,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine],
 
 @pytest.fixture(name="engine")
 def _running_engine() -> Iterator[Engine]:
-    """Answers as each source does."""
+    """A server that answers as each source does."""
     with Engine(_engine) as running:
         yield running
 
 
 @pytest.fixture
 def url(engine: Engine, place: Callable[[Engine], str]) -> str:
-    """The log of a folder that is set up for the engine."""
+    """The log of a folder that is configured for the source."""
     return place(engine)
 
 
@@ -107,7 +107,7 @@ def _hits(url: str) -> list[Hit]:
 
 
 def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engine, url: str) -> None:
-    """Two queries of five sources: each hit has source, query and rank; a line per source has its outcome."""
+    """Two queries to five sources: each hit has source, query and rank, and each source has a line with its outcome."""
     names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
     flags = [flag for name in names for flag in ("--source", name)]
     ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
@@ -151,9 +151,9 @@ def test_a_command_line_that_does_not_fit_is_usage(
 
 
 def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """With five requests a month the third search of two queries makes one and reports it.
+    """With five requests a month, the third search of two queries makes one request and reports it.
 
-    The doctor counts them, too.
+    The doctor counts them too.
     """
     assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
     assert not (tmp_path / "log").exists()
@@ -174,7 +174,7 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: En
 def test_a_missing_key_is_told_before_anything_is_asked(
     farmwatch: Runner, engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the search, and by the doctor in a line of its own."""
+    """A missing key is reported before any request, and by the doctor in its own line."""
     monkeypatch.delenv("TEST_BRAVE")
     ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--log", url)
     doctor = farmwatch("doctor", "--log", url)
@@ -190,7 +190,7 @@ def test_a_missing_key_is_told_before_anything_is_asked(
 def test_a_secret_is_never_printed(
     farmwatch: Runner, place: Callable[[Engine], str], status: int, tmp_path: Path
 ) -> None:
-    """Neither of a search that works nor of one that fails, nor by `config show`; nor does the log hold it."""
+    """A secret is never printed by a search, failed or not, or by `config show`, and is not in the log."""
 
     def echoing(asked: Asked) -> Reply:
         said = {"error": KEY, "response": {"status": f"ERROR: bad api_key {KEY}"}, "headers": dict(asked.headers)}
@@ -255,19 +255,19 @@ def _logged(daemon: subprocess.Popen[str], event: str) -> str:
 
 
 def _rounds(daemon: subprocess.Popen[str]) -> dict[str, Any]:
-    """The results of a round of each source."""
+    """Results of a round for each source."""
     assert daemon.stdout is not None
     return {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
 
 
 def _end(daemon: subprocess.Popen[str]) -> str:
-    """End it by SIGTERM; the rest of its log."""
+    """End the process by SIGTERM; return the rest of its log."""
     daemon.send_signal(signal.SIGTERM)
     return daemon.communicate(timeout=20)[1]
 
 
 def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """A round of each source, metrics on a port, a clean end by SIGTERM; the next process waits for the next round."""
+    """Each source has its round, metrics have a port, SIGTERM ends cleanly, and the next process keeps the schedule."""
     held: list[Answering] = [_engine]
     with Engine(lambda asked: held[0](asked)) as engine:
         url = place(engine)
@@ -311,7 +311,7 @@ def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engi
 
 
 def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """kill -9 after the third of six queries: the next process asks the rest, at most one query twice."""
+    """After kill -9 at the third of six queries, the next process asks the rest, with at most one query repeated."""
     is_killed = threading.Event()
 
     def slow(asked: Asked) -> Reply:
@@ -345,7 +345,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
 def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
     place: Callable[[Engine], str], tmp_path: Path
 ) -> None:
-    """Exit 130 long before the answer, with a message on the open request; a second Ctrl-C does not wait at all."""
+    """Ctrl-C ends it with 130 before the response, with a message on the request; a second Ctrl-C ends it at once."""
 
     over = threading.Event()
 
@@ -370,7 +370,7 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
 
 
 def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_path: Path) -> None:
-    """A second daemon would ask every query twice: it exits with 3 without a request; the first one continues."""
+    """A second daemon of a source would repeat every query: it exits with 3, and the first one continues."""
     first = _daemon(tmp_path, url)
     _rounds(first)
     second = _daemon(tmp_path, url)
@@ -382,7 +382,7 @@ def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_pa
 
 
 def test_a_csv_without_a_query_column_is_not_asked(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """A file with the name of a table is read as one: its lines are no queries. A bad line is reported: exit 1."""
+    """A CSV file without a query column is not read as a list: its bad line is reported, exit 1."""
     (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
     ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
     assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])

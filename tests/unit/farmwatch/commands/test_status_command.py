@@ -28,9 +28,16 @@ def test_the_screen_says_what_is_wrong(farmwatch: Runner, finished: str) -> None
     lines = ran.out.splitlines()
     assert len(lines) <= 24 and all(line.isprintable() and len(line) <= 80 for line in lines)
     assert "judge            0        2           0  unknown" in lines
-    assert "WARN  roles: no process of crawl, measure, judge, score, tally" in lines
+    assert "WARN  roles: not running: crawl, measure, judge, score, tally (`farmwatch up`)" in lines
     assert any(line.startswith("WARN  dead letters: measure ValueError 1") for line in lines)
     assert any(line.startswith("share  ") for line in lines) and any(line.startswith("disk   log ") for line in lines)
+
+
+def test_a_paused_crawl_is_wrong(farmwatch: Runner, finished: str) -> None:
+    """The screen says who paused it and why, for an idle crawl looks the same."""
+    farmwatch("crawl", "pause", "--why", "owner asked", "--log", finished)
+    out = farmwatch("status", "--log", finished).out
+    assert any(line.startswith("WARN  orders: the crawl is paused by ") for line in out.splitlines())
 
 
 def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
@@ -69,3 +76,10 @@ def test_any_status_fits_the_screen(finished: str) -> None:
     assert len(lines) <= 24 and max(map(len, lines)) <= 80
     assert any(line.startswith("and 3") and line.endswith(" more") for line in lines)
     assert screen(msgspec.structs.replace(found, wrong=[]))[-1] == "Nothing is wrong."
+
+
+def test_doctor_repairs_the_offsets_of_a_group(farmwatch: Runner, finished: str) -> None:
+    """Groups that lost their offsets are named and repaired; the next call says that nothing is to be done."""
+    first = farmwatch("doctor", "--repair", "--log", finished).err
+    assert "repaired the group judge: 0 offsets of features left to read" in first
+    assert "no group needs a repair" in farmwatch("doctor", "--repair", "--log", finished).err

@@ -1,4 +1,4 @@
-"""`tally` by each method, and `train-sites`, which makes the numbers of two of them."""
+"""`tally` by each method, and `train-sites`, which creates the numbers of two methods."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write(file: Path, lines: list[dict[str, Any]]) -> Path:
 
 @pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
 def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, method: str) -> None:
-    """Clear sites get their verdict by every method; the fields are the same, `mixed` among them."""
+    """Clear sites get their verdict by every method, with the same fields, including `mixed`."""
     rows = lines_of(("farm", 0.85, "llm"), ("paper", 1.0, "human"), detector=FALCON)
     for row in rows:
         row["flag"] = row["score"] < 0.9015
@@ -57,7 +57,7 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
 def test_a_method_without_numbers_says_what_to_do(
     farmwatch: Runner, tmp_path: Path, method: str, detector: str
 ) -> None:
-    """No traceback, no verdicts: the detector, and the command or setting that mends it."""
+    """A method without numbers gives one line with the detector and the command or setting to use, and no verdicts."""
     file = write(tmp_path / "in.jsonl", [{"site": "a", "flag": True, "score": 1.0}])
     ran = farmwatch("tally", "--method", method, "--detector", detector, file)
     assert (ran.code == Exit.OK, ran.out) == (False, "")
@@ -65,7 +65,7 @@ def test_a_method_without_numbers_says_what_to_do(
 
 
 def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path: Path) -> None:
-    """[tally] of the configuration chooses method and parameters, as it does in the daemon."""
+    """[tally] chooses method and parameters in the pipe, as in the daemon."""
     config = tmp_path / "farmwatch.toml"
     config.write_text("[tally.sprt]\np0 = 0.01\np1 = 0.9\nmin_articles = 2\n")
     rows = [{"site": "a", "flag": True, "score": 1.0, "detector": "fast-detectgpt/x"} for _ in range(5)]
@@ -74,7 +74,7 @@ def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path
 
 
 def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores of labelled sites become a file for deciles and lines for [tally.gaussian]; both then judge new sites."""
+    """Scores of labelled sites give a file for deciles and lines for [tally.gaussian], which then judge new sites."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = lines_of(*SITES, detector="fake/w@1/x")
@@ -105,7 +105,7 @@ def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path:
 
 
 def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_path: Path) -> None:
-    """CSV by the names of its columns; without --force an existing file is kept; JSON holds the file's numbers."""
+    """CSV is read by column names; without --force an existing file stays; JSON has the file's numbers."""
     pytest.importorskip("sklearn")
     file, out = tmp_path / "scores.csv", tmp_path / "numbers.json"
     rows = [f"{line['site']},{int(line['label'] == 'llm')},{line['score']}" for line in lines_of(*SITES)]
@@ -126,7 +126,7 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
 def test_train_sites_pools_no_named_scores_with_unnamed_ones(
     farmwatch: Runner, tmp_path: Path, named_first: bool
 ) -> None:
-    """Lines without a detector are not pooled with lines of a named one, unless --detector names it."""
+    """Lines with and without a detector are not pooled, unless --detector names it."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
@@ -141,7 +141,7 @@ def test_train_sites_pools_no_named_scores_with_unnamed_ones(
 
 
 def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> None:
-    """Too few sites, and lines without a site, are reported with numbers; nothing is written."""
+    """Too few sites, or lines without a site, are reported with numbers, and nothing is written."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]

@@ -1,4 +1,4 @@
-"""rate, sites and topics on a log that a run has left; commands that only look change nothing and make no log."""
+"""rate, sites and topics on the log of a finished run; read-only commands change nothing and create no log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner,
 def test_rate_says_when_the_detector_is_not_the_configured_one(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Scores of another detector than the configured one are not given that one's warning."""
+    """Scores of another detector than the configured one do not get the configured one's warning."""
     monkeypatch.setattr(StandInDetector, "identity", "newer/2")
     ran = farmwatch("rate", "--log", finished)
     assert "indicative only" not in ran.err
@@ -56,31 +56,31 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
 
 
 def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
-    """Hits without a site row are not read yet, and the line has the next step."""
+    """Hits without a site row are unread, and the line has the next step."""
     (tmp_path / "hits.txt").write_text("https://a.example/1\nhttps://b.example/2\n", encoding="utf-8")
     farmwatch("search", "--hits", "hits.txt")
     assert "2 hits wait; start `farmwatch up`" in farmwatch("rate").err
 
 
 def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the frontier has active sites the rate is not the last word; a log without any says nothing."""
+    """While the frontier has active sites, `rate` says that the rate is not final; otherwise it does not."""
     assert "still open" not in farmwatch("rate", "--log", finished).out
     monkeypatch.setattr("farmwatch.commands.results.rate.frontier_left", lambda *_: Totals(sites=5, active=1))
     assert "; 1 still open in the crawl" in farmwatch("rate", "--log", finished).out
-    assert "still open" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it is of no group
+    assert "still open" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it belongs to no group
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
     assert (line["open_sites"], line["without_pages"]) == (1, 1)
 
 
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`sites` says the first sentence and where the rest is; `rate --verbose` says all of it."""
+    """`sites` prints the first sentence of a long warning and where to find the rest; `rate --verbose` prints all."""
     monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")
     assert "some-detector: indicative only (rate --verbose)" in farmwatch("sites", "--log", finished).err
     assert "And why." in farmwatch("rate", "--verbose", "--log", finished).err
 
 
 def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path) -> None:
-    """No score, no warning: the field is there and empty."""
+    """Without a score there is no warning: the field is empty."""
     url = f"sqlite:{tmp_path / 'new'}"
     farmwatch("topics", "--create", "--log", url)
     ran = farmwatch("rate", "--json", "--log", url)
@@ -97,7 +97,7 @@ def test_sites_tells_the_warning(farmwatch: Runner, finished: str, form: list[st
 
 
 def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
-    """An older row of a site is not shown beside the newer one."""
+    """An older row of a site is not shown."""
     rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
     assert [(row["site"], row["verdict"], row["pages"]) for row in rows] == [
         ("b.example", "unclassifiable", 0),
@@ -134,7 +134,7 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
 
 
 def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
-    """--verdict and --limit cut the table, and the message says of how many."""
+    """--verdict and --limit cut the table, and the message has the total."""
     ran = farmwatch("sites", "--verdict", "llm", "--log", finished)
     assert "kept.example" in ran.out
     assert "b.example" not in ran.out
@@ -184,7 +184,7 @@ def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
-    """--create lays out an empty log; without it a folder that is not there is an error and stays so."""
+    """--create lays out an empty log; without it a missing folder is an error and is not created."""
     url = f"sqlite:{tmp_path / 'new'}"
     assert farmwatch("topics", "--log", url).code == Exit.UNAVAILABLE
     assert not (tmp_path / "new").exists()
@@ -228,7 +228,7 @@ LOOKING = [
 def test_a_command_that_looks_changes_no_file_of_the_log(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    """Names, sizes and times of all files are the same after it, whether it found something or not."""
+    """A read-only command changes no name, size or time of a file, whatever it finds."""
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     folder = Path(finished.removeprefix("sqlite:"))
 
@@ -245,7 +245,10 @@ def test_a_command_that_looks_changes_no_file_of_the_log(
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
 @pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics", "crawl --dry-run"])
 def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, command: str, there: bool) -> None:
-    """Exit 3 and one line; a folder is not made, and one that is there stays empty."""
+    """Without a log, a read-only command exits with 3 and one line.
+
+    No folder is created, and an empty one stays empty.
+    """
     folder = tmp_path / "log"
     if there:
         folder.mkdir()

@@ -32,7 +32,7 @@ def _file(folder: Path, text: str) -> Path:
 
 
 def test_without_any_source_all_values_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file, no variables, no flags: the configuration is Config()."""
+    """Without file, variables and flags, the configuration is Config()."""
     monkeypatch.chdir(tmp_path)
     loaded = load(None, (), {"HOME": str(tmp_path)})
     assert loaded.config == Config()
@@ -55,7 +55,7 @@ def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None
 def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """./farmwatch.toml is the default; without it $XDG_CONFIG_HOME/farmwatch/farmwatch.toml is."""
+    """./farmwatch.toml is the default; without it, $XDG_CONFIG_HOME/farmwatch/farmwatch.toml."""
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "xdg" / "farmwatch"
     home.mkdir(parents=True)
@@ -103,20 +103,20 @@ def test_what_a_file_may_not_say_is_refused_by_path(tmp_path: Path, text: str, m
     ],
 )
 def test_a_value_that_is_none_of_a_few_is_answered_with_them(flag: str, message: str) -> None:
-    """Where only some values may be set, the error names them all, and the nearest where there is one."""
+    """For a setting with a few allowed values, the error lists them all, with the nearest one."""
     with pytest.raises(ConfigError) as caught:
         load(None, [flag], {})
     assert message in str(caught.value)
 
 
 def test_what_may_be_set_is_read_from_the_type() -> None:
-    """Those of a Literal, also where it may be absent; any other type has no few values, and shows the type's error."""
+    """Allowed values are read from a Literal, optional or not; other types show the type's error."""
     assert allowed_values(Annotated[Literal["a", "b"] | None, msgspec.Meta()]) == ("a", "b")
     assert allowed_values(str) == allowed_values(int | None) == ()
 
 
 def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
-    """--config of a missing file is an error, not the defaults."""
+    """A missing file in --config is an error."""
     with pytest.raises(ConfigError, match="no such configuration file"):
         load(tmp_path / "absent.toml", (), {})
 
@@ -147,7 +147,7 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
     ],
 )
 def test_texts_of_flags_and_variables_are_read_by_the_type(path: str, text: str, value: object) -> None:
-    """Tables and lists are read as JSON or TOML, lists also by commas; a text is unchanged, null is none."""
+    """Tables and lists are read as JSON or TOML, lists also with commas; a text is unchanged, and null is none."""
     variable = {f"FARMWATCH_{path.replace('.', '_').upper()}": text}
     for loaded in (load(None, [f"{path}={text}"], {}), load(None, (), variable)):
         section, _, name = path.partition(".")
@@ -156,7 +156,7 @@ def test_texts_of_flags_and_variables_are_read_by_the_type(path: str, text: str,
 
 @pytest.mark.parametrize("flag", ["crawl.delay_s", "crawl.delay=1", "=1"])
 def test_flags_of_another_form_are_refused(flag: str) -> None:
-    """--set wants PATH=VALUE with a path that exists."""
+    """--set needs PATH=VALUE with an existing path."""
     with pytest.raises(ConfigError):
         from_flags(Config, [flag])
 
@@ -172,7 +172,7 @@ class _Tree(msgspec.Struct, frozen=True):
 
 
 def test_secrets_are_known_and_never_named_in_errors() -> None:
-    """A setting marked SECRET is found as one, and a value of the wrong type is not repeated in the error."""
+    """A setting marked SECRET is recognised, and an error about its type does not show the value."""
     assert settings_of(_Tree)["account.token"].secret
     assert not settings_of(_Tree)["account.name"].secret
     layer = from_document(_Tree, {"account": {"token": 12345}}, "f")
@@ -224,7 +224,7 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
 
 
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
-    """The error for a flag that names an entry shows the right place of entries, and does not call the key unknown."""
+    """The error for a flag that names a table entry shows where entries belong, and does not call the key unknown."""
     with pytest.raises(ConfigError, match=r"entries of search.json_http stand in the file"):
         load(None, ["search.json_http.mine.items=results"], {})
 
@@ -246,7 +246,7 @@ def _numeric(kind: Any) -> bool:
 
 
 def _written(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    """(setting, its form in a file with a number `{}`), also keys within tables, with their required neighbours."""
+    """(setting, its form in a file with a number `{}`), also for keys in tables, with their required neighbours."""
     for path, setting in settings_of(kind).items():
         if _numeric(setting.type):
             yield path, f"{path} = {{}}"
@@ -266,7 +266,7 @@ SETTINGS = dict(_written(Config))
 
 @pytest.mark.parametrize("path", SETTINGS)
 def test_every_number_has_a_range(tmp_path: Path, path: str) -> None:
-    """Whatever setting it is: no number that is none, infinite or absurd is taken, and the error names the setting."""
+    """For every setting, NaN, infinite and absurd numbers are refused by name."""
     (settings_path,) = {name for name in settings_of(Config) if path == name or path.startswith(f"{name}.")}
     for number in NUMBERS:
         with pytest.raises(ConfigError, match=rf"^{settings_path}: "):
@@ -277,7 +277,7 @@ def test_every_number_has_a_range(tmp_path: Path, path: str) -> None:
 
 
 def test_the_settings_that_are_walked_are_all_of_them() -> None:
-    """Numbers within optional tables and within named ones are among them, and every [loop] and [up]."""
+    """The walk over settings includes numbers in optional and named tables, and all of [loop] and [up]."""
     assert {
         "tally.sprt.clip",
         "rate.errors.llm_sites",
@@ -312,13 +312,13 @@ def test_no_text_breaks_the_reading(tmp_path: Path, value: str) -> None:
         variable = {f"FARMWATCH_{path.replace('.', '_').upper()}": value}
         for flags, variables in (([f"{path}={value}"], {}), ([], variable)):
             try:
-                assert load(None, flags, variables).config.crawl.nameservers == [value]  # a word as another
+                assert load(None, flags, variables).config.crawl.nameservers == [value]  # one word in place of another
             except ConfigError as error:
                 assert len(str(error)) < 1000
 
 
 def test_a_file_is_read_whatever_editor_wrote_it(tmp_path: Path) -> None:
-    """The mark with which editors of Windows begin a file is passed over; a file in another encoding is named."""
+    """A byte order mark, as editors on Windows write it, is skipped; a file in another encoding is named."""
     file = tmp_path / "some.toml"
     file.write_bytes(b"\xef\xbb\xbf[crawl]\r\nname = 'x'\r\n")
     assert load(file, (), {}).config.crawl.name == "x"
@@ -328,7 +328,7 @@ def test_a_file_is_read_whatever_editor_wrote_it(tmp_path: Path) -> None:
 
 
 def test_defaults_are_within_their_ranges() -> None:
-    """Each default could be set."""
+    """Each default is within its range."""
     for path, setting in settings_of(Config).items():
         if setting.default is not None and _numeric(setting.type):
             assert not isinstance(setting.default, float) or math.isfinite(setting.default)

@@ -1,4 +1,4 @@
-"""Names of members: the same after every restart, never two processes with one; their folders are private."""
+"""Names of members: stable over restarts, unique per process, in private folders."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _config(*flags: str) -> Config:
 
 
 def test_two_holders_get_two_names(tmp_path: Path) -> None:
-    """The second `up` on a machine gets the next name; after the first has ended, its name is free again."""
+    """The second `up` on a machine gets the next name; when the first ends, its name is free."""
     with ExitStack() as first:
         assert first.enter_context(claimed_name(tmp_path, list(Role), host="box")) == "box-1"
         with claimed_name(tmp_path, list(Role), host="box") as second:
@@ -50,7 +50,7 @@ def test_two_holders_get_two_names(tmp_path: Path) -> None:
 
 
 def test_who_wants_to_be_alone_is_told_of_the_other(tmp_path: Path) -> None:
-    """One of the roles is held: the refusal names folder, role, process and name; other roles are free."""
+    """If a role is already running, the refusal names folder, role, process and name; other roles may start."""
     with claimed_name(tmp_path, [Role.SCORE], host="box"):
         told = rf"{tmp_path}: the role score .* process {os.getpid()} \(box-1\).*--role.*--member"
         with pytest.raises(FarmwatchError, match=told), claimed_name(tmp_path, list(Role), host="box", alone=True):
@@ -62,7 +62,7 @@ def test_who_wants_to_be_alone_is_told_of_the_other(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_killed_holder_is_free_again(tmp_path: Path) -> None:
-    """kill -9 leaves no lock behind: the restart has the name that the killed process had."""
+    """kill -9 leaves no lock: the restarted process has the same name."""
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -79,7 +79,7 @@ def test_the_name_of_a_killed_holder_is_free_again(tmp_path: Path) -> None:
 
 
 def test_roles_in_units_of_their_own_keep_their_names_in_any_order(tmp_path: Path) -> None:
-    """One `up` per role: names clash within a role only, so that the order of a restart does not change them."""
+    """With one `up` per role, names are unique per role only, so that the order of restarts does not change them."""
     with (
         claimed_name(tmp_path, [Role.CRAWL], host="box") as crawl,
         claimed_name(tmp_path, [Role.JUDGE, Role.SCORE], host="box") as others,
@@ -90,7 +90,7 @@ def test_roles_in_units_of_their_own_keep_their_names_in_any_order(tmp_path: Pat
 
 
 def test_containers_on_one_folder_do_not_shift_each_other(tmp_path: Path) -> None:
-    """Each host counts for itself, and a host's name cannot lead out of the folder."""
+    """Each host counts separately, and a host's name cannot leave the folder."""
     with (
         claimed_name(tmp_path, [Role.CRAWL], host="one") as one,
         claimed_name(tmp_path, [Role.CRAWL], host="../two") as two,
@@ -101,20 +101,20 @@ def test_containers_on_one_folder_do_not_shift_each_other(tmp_path: Path) -> Non
 
 
 def test_the_machine_names_the_member(tmp_path: Path) -> None:
-    """Without a host given it is this machine's."""
+    """Without a given host, the member has this machine's name."""
     with claimed_name(tmp_path, [Role.CRAWL]) as name:
         assert re.fullmatch(r"[A-Za-z0-9._-]+-1", name)
 
 
 def test_names_lie_with_the_log_or_with_the_local_state(tmp_path: Path) -> None:
-    """In the embedded log's folder, which all its processes share; on Kafka beside the state that the name finds."""
+    """Names are in the folder of an embedded log, and on Kafka next to the local state that they identify."""
     assert names_folder(_config(f"log.url=sqlite:{tmp_path}")) == tmp_path
     assert names_folder(_config("log.url=sqlite:~/x")) == Path("~/x").expanduser()
     assert names_folder(_config("log.url=kafka:h:1", "log.state_folder=/s")) == Path("/s")
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """One line with the way out, not a traceback."""
+    """A folder that cannot be created is one line with a remedy."""
     (tmp_path / "file").write_text("")
     with pytest.raises(FarmwatchError, match="--member") as raised, claimed_name(tmp_path / "file", [Role.CRAWL]):
         pass
@@ -150,21 +150,21 @@ MAKERS: dict[str, Callable[[Config], object]] = {
 def test_whoever_makes_the_folder_of_the_log_makes_it_private(
     tmp_path: Path, maker: Callable[[Config], object]
 ) -> None:
-    """Each of those that may come first, alone: mode 0700, for the folders above it that were missing too."""
+    """Each process that may create the log's folder gives it mode 0700, with its missing parents."""
     folder = tmp_path / "above" / "log"
     maker(_config(f"log.url=sqlite:{folder}", "log.partitions=2"))
     assert {_mode(path) for path in (folder.parent, folder, *folder.iterdir()) if path.is_dir()} == {0o700}
 
 
 def test_local_state_is_private(tmp_path: Path) -> None:
-    """The copy of the state that a member on Kafka keeps is no more open than the log."""
+    """On Kafka, the local copy of the state is as private as the log."""
     folder = tmp_path / "state"
     LocalState(folder / "g" / "s" / "0.sqlite", "id", now_ms=0, max_age_ms=1).close()
     assert {_mode(path) for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
 
 
 def test_a_folder_that_is_there_keeps_its_rights(tmp_path: Path) -> None:
-    """The owner of an existing folder may have given rights to others."""
+    """An existing folder keeps its permissions."""
     tmp_path.chmod(0o750)
     open_log(f"sqlite:{tmp_path}").close()
     assert _mode(tmp_path) == 0o750

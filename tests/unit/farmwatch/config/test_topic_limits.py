@@ -18,7 +18,7 @@ CONFIG = Config(log=LogSettings(partitions=2))
 
 
 def test_the_defaults_of_one_machine_leave_room_below_20_gib() -> None:
-    """All limits by size together are below 18 GiB, so that 20 GiB hold the compacted topics and the state too."""
+    """The size limits sum to less than 18 GiB, so that 20 GiB also hold compacted topics and state."""
     log = MemoryLog()
     create_topics(log, CONFIG)
     limits = {name: limits_of(topic) for name, topic in log.definitions().items() if name in SETTING_OF}
@@ -27,7 +27,7 @@ def test_the_defaults_of_one_machine_leave_room_below_20_gib() -> None:
 
 
 def test_a_changed_limit_is_applied_and_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names both limits and the bytes above the new one; the next start says nothing."""
+    """The message has both limits and the bytes above the new one; the next start prints nothing."""
     log = MemoryLog()
     create_topics(log, CONFIG)
     log.append([Output(PAGES, partition, b"k", bytes(3 << 20)) for partition in range(2)])
@@ -41,11 +41,11 @@ def test_a_changed_limit_is_applied_and_reported_once(capsys: pytest.CaptureFixt
     log.expire(0)
     assert log.end(PAGES) == log.beginning(PAGES) == [1, 1]
     create_topics(log, CONFIG)
-    assert "before: 1 days" in capsys.readouterr().err  # a setting that is taken away: the default
+    assert "before: 1 days" in capsys.readouterr().err  # a removed setting: the default
 
 
 def test_topics_of_replays_follow_those_of_the_first_run() -> None:
-    """Verdicts and features of a run are kept as the live ones; no other topic changes."""
+    """Verdicts and features of a run have the live topics' limits; no other topic changes."""
     log = MemoryLog()
     log.create([Topic("verdicts.mine", 2), Topic("features.mine", 2), Topic("hits.mine", 2)])
     create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(verdicts_days=7, features_bytes=0)))

@@ -39,7 +39,7 @@ FIGURES = CrawlFigures(
 
 
 class Clock:
-    """Both clocks of a watch, set by the test."""
+    """Both clocks of the view's watch, set by the test."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -58,7 +58,7 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
 
 
 class BusyStage(CrawlStage):
-    """A stage with two requests under way."""
+    """A stage with two requests in flight."""
 
     in_flight = 2
 
@@ -115,7 +115,7 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
 
 
 def test_an_idle_crawl_says_so_and_how_to_end_it() -> None:
-    """Nothing due for long is no fault; a crawl with requests, or with work in a few seconds, is not idle."""
+    """A crawl with nothing due for long is idle; one with requests, or with work due in seconds, is not."""
     idle = CrawlFigures(waits_for="", partitions=1, sites=3, resting=3, next_due_ms=86_400_000)
     assert "last minute no requests" in " ".join(rendered(idle).split())
     assert "Ctrl-C ends the crawl" in rendered(idle) and "Ctrl-C ends the crawl" in rendered(
@@ -127,7 +127,7 @@ def test_an_idle_crawl_says_so_and_how_to_end_it() -> None:
 
 
 def test_a_pause_is_shown_first() -> None:
-    """View and status line say why no request starts."""
+    """View and status line show why no request starts."""
     _, watch, _, log = observed(1)
     figures = watch.figures()
     assert figures.paused == "by ann@desk: her reason; 1 B free"

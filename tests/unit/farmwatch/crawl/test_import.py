@@ -42,13 +42,13 @@ def _known(log: Log) -> KnownHits:
 
 
 def capture(number: int, **fields: object) -> Capture:
-    """A page of one of three sites."""
+    """A page of one of the three sites."""
     known = {"url": f"http://site{number % 3}.test/{number}", "address": "", "body": b"<!doctype html><p>%d" % number}
     return captured(number, **(known | fields))
 
 
 def on(log: Log) -> tuple[list[Hit], list[Page]]:
-    """Every hit and page, each from the partition of its site."""
+    """Every hit and page, each read from its site's partition."""
     hits: list[Hit] = []
     pages: list[Page] = []
     for partition in range(PARTITIONS):
@@ -101,7 +101,7 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
 
 
 def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
-    """Hosts may have any spelling; the source is a cut of rates."""
+    """Hosts may have any spelling; the rate can be cut by the source."""
     url = f"sqlite:{tmp_path / 'log'}"
     sites = ["--site", "Site1.test", "--site", "http://site2.test/x"]
     ran = farmwatch("import", *archives, "--source", "library", *sites, "--log", url)
@@ -141,7 +141,7 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
 def test_wrong_arguments_are_refused_before_anything_is_done(
     farmwatch: Runner, tmp_path: Path, arguments: list[str], code: Exit, said: str
 ) -> None:
-    """With a message and the exit code of the error, before a log is created."""
+    """Wrong arguments end with a message and their exit code before a log is created."""
     (tmp_path / "x.warc").write_text("")
     ran = farmwatch("import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
     assert ran.code == code and said in ran.err
@@ -235,7 +235,7 @@ def test_a_single_import_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> None:
-    """Three imports of one file at once, with small batches: every page and its hit are appended and counted once."""
+    """Three concurrent imports of one file, in small batches, append and count every page and its hit once."""
     (file,) = write(tmp_path / "warc", [capture(number) for number in range(40)])
     url = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(url)) as log:
@@ -267,7 +267,7 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
 
 
 def test_heartbeats_among_the_hits_are_passed_over(tmp_path: Path) -> None:
-    """Pages that were imported before and after a heartbeat are known."""
+    """Pages imported before and after a heartbeat are known."""
     (file,) = write(tmp_path, [capture(number) for number in range(3)])
     with _memory_log() as log:
         heartbeat.beat(log, PARTITIONS, 1)

@@ -1,4 +1,4 @@
-"""The thread beside a crawl stops the crawl when all work is done, and reports its own errors."""
+"""The observer's thread stops the crawl when all work is done, and reports its own errors."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def pages_of(number: int, now_ms: int) -> Iterator[Page]:
 
 
 class Farm:
-    """TALLY processes on one log, with a clock that the test sets."""
+    """TALLY processes on one log; the test sets the clock."""
 
     def __init__(self, pages: PagesOf | None = pages_of) -> None:
         self.now_ms = 10_000_000
@@ -115,7 +115,7 @@ def test_a_round_in_which_nobody_ran_is_left_out() -> None:
 
 @pytest.mark.parametrize(("every_s", "wait_s", "number"), [(100, 100, 101), (5000, 5000, 3)])
 def test_another_interval_takes_over(every_s: int, wait_s: int, number: int) -> None:
-    """After a change of the interval, the next round of the new interval is sent, even if its number is lower."""
+    """After a change of the interval, the next round of the new interval is sent, even with a lower number."""
     farm = Farm()
     farm.work(farm.tally())
     farm.every_s = every_s

@@ -202,13 +202,13 @@ def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
     [("127.0.0.1", r"metrics\.port: .*another process"), ("192.0.2.1", r"metrics\.host: .*the host")],
 )
 def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints, host: str, said: str) -> None:
-    """A port in use names metrics.port; a host that is not of this machine names metrics.host."""
+    """A port in use names metrics.port; a host of another machine names metrics.host."""
     with pytest.raises(ConfigError, match=said), _endpoints(host, served.port):
         pass
 
 
 def test_stop_ends_the_wait_for_a_port(served: Endpoints) -> None:
-    """Nothing is served then."""
+    """After a stop, waiting for the port ends and nothing is served."""
     stop = threading.Event()
     timer = threading.Timer(0.2, stop.set)
     timer.start()

@@ -178,7 +178,7 @@ def test_an_hour_confirms_a_clock_that_was_set() -> None:
 
 
 def test_a_clock_that_creeps_is_noticed() -> None:
-    """It moves by 50 minutes between checks: retention waits, as after one large step."""
+    """If the clock moves by 50 minutes between checks, retention waits, as after one large step."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     said = []
@@ -245,7 +245,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log) -> None:
 
 
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
-    """Retention fails, the heartbeat is sent all the same, and retention is tried again."""
+    """If retention fails, the heartbeat is still sent, and retention is retried."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
 
@@ -282,9 +282,9 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
 
 
 def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
-    """Of each definition the point and the interval of every look, with its method; sources have that of sites.
+    """For each definition, the share and the interval of every look are gauges, with the method and number of sites.
 
-    No point where no number is named. Each has its number of sites. The alarm is 1 once new sites have another share.
+    Sources have those of sites. Without a share there is no point. The alarm is 1 once new sites have another share.
     """
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
@@ -330,7 +330,7 @@ def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
 
 
 def test_verdicts_that_are_too_old_are_a_gauge(log: _Log) -> None:
-    """A site whose term ran out long ago counts among the expired ones, and not by its verdict."""
+    """A site whose term expired long ago counts as expired, and not by its verdict."""
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
     log.append([_row("old.com", "llm", term_start=1, term_end=2), _row("new.com", "llm")])
@@ -382,7 +382,7 @@ def test_rows_of_other_versions_do_not_count(log: _Log, other: dict[str, Any]) -
 
 
 def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: _Log) -> None:
-    """In an empty log, the gauges of the ruleset in force are 0, and no gauge lacks a ruleset."""
+    """In an empty log, the gauges of the active ruleset are 0, and no gauge lacks a ruleset."""
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
     maintenance.update_gauges()
@@ -401,7 +401,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 
 
 def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
-    """It comes at its interval, and shows the first run as `first`, and the share with its interval and versions."""
+    """The line comes at its interval and has the run (`first`), and the share with its interval and versions."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
@@ -427,7 +427,7 @@ def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
 
 
 def test_points_are_appended_at_each_full_interval(log: _Log) -> None:
-    """At the start of each hour, of the ruleset in force only."""
+    """At the start of each hour, points are appended for the active ruleset only."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
@@ -441,7 +441,7 @@ def test_points_are_appended_at_each_full_interval(log: _Log) -> None:
 
 
 def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
-    """No point while the clock is a year ahead. After a step back of half an hour, the existing point stays."""
+    """While the clock is a year ahead, no point is written. After a step back of half an hour, existing points stay."""
     wall, monotonic = _Clock(), _Clock()
     maintenance = _maintenance(log, wall, monotonic)
     log.append([_row("a", "llm")])
@@ -461,7 +461,7 @@ def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
 
 
 def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
-    """Sites by truth and verdict, shares, and the time of the last canary; none before the first canary."""
+    """Canaries have gauges: sites by truth and verdict, shares, and the last canary's time; none before the first."""
     metrics = Metrics()
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock, metrics=metrics)
@@ -480,7 +480,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
 
 
 def test_the_size_of_the_log_is_shown_at_once() -> None:
-    """Topics of runs count with the topic of the live run."""
+    """Topics of runs count with the live run's topic."""
     log, metrics = MemoryLog(), Metrics()
     log.create([*all_topics(2, "e"), Topic("hits.other", 1)])
     log.append([Output(topic, 0, b"k", b"x" * 100) for topic in (HITS, "hits.other")])

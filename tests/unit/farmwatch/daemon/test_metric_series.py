@@ -45,7 +45,7 @@ def test_labels_are_those_of_the_metric(series: dict[str, list[Series]]) -> None
 
 
 def test_possible_events_have_series_in_advance(series: dict[str, list[Series]]) -> None:
-    """Among them the rules of the ruleset and the outcomes of a request."""
+    """Rules of the ruleset and outcomes of a request are among the series that exist in advance."""
     assert ("rule_drops", {"run": "mine", "ruleset": "default", "rule": "min_tokens"}) in series["judge"]
     refused = {"kind": "robots", "outcome": "failed", "status": "429", "reason": "status"}
     assert ("fetch_requests", refused) in series["crawl"]

@@ -15,7 +15,7 @@ from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 
 
 class _Log(MemoryLog):
-    """A log with transaction markers at its ends, and with records that arrive while the frontier is read."""
+    """A log with transaction markers at its ends, and records that arrive while the frontier is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ def _read_all(log: MemoryLog) -> None:
 
 
 class _Clock:
-    """A clock that sleeping moves; `then` happens at the first sleep."""
+    """A clock that moves on sleep; `then` happens at the first sleep."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
         self.now = 0.0
@@ -79,7 +79,7 @@ def test_an_empty_log_is_not_at_rest() -> None:
 
 
 def test_a_log_without_topics_is_waited_for() -> None:
-    """The processes may need a moment to create the topics."""
+    """A log without topics is waited for, because the processes need a moment to create them."""
     log = MemoryLog()
 
     def start() -> None:
@@ -110,7 +110,7 @@ def test_rest_needs_the_frontier_at_its_end(log: _Log) -> None:
 
 
 def test_the_wait_ends_at_once_when_the_roles_have_ended(log: _Log) -> None:
-    """Nothing can change any more."""
+    """The wait ends at once when the roles have ended."""
     clock = _Clock()
     with pytest.raises(NotQuiescent, match="the roles ended"):
         _wait(log, clock, is_running=False)

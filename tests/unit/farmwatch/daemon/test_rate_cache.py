@@ -92,7 +92,7 @@ def test_a_split_is_printed_from_what_was_kept(farmwatch: Runner, large: str) ->
 
 
 def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
-    """After its time it is used only if no row came since; never for other settings or other rows."""
+    """After its time, a cached rate is used only without new rows; it is never used for other settings or rows."""
     now_ms = int(time.time() * 1000)
     answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms)
     assert answer is not None and answer.until > now_ms
@@ -108,7 +108,7 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
 
 @pytest.mark.parametrize("by", ["source", "rank", "query-group"])
 def test_splits_are_cached_when_the_series_is_written(log: Log, by: str) -> None:
-    """They are the lines of the rows; splits without a series, and those with another grouping, have none."""
+    """Cached splits equal the lines of the rows; splits without a series, or with another grouping, are not cached."""
     now_ms = int(time.time() * 1000)
     answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms, by)
     assert answer is not None
@@ -118,7 +118,7 @@ def test_splits_are_cached_when_the_series_is_written(log: Log, by: str) -> None
 
 
 def test_the_rate_of_a_small_log_is_not_cached(tmp_path: Path) -> None:
-    """`rate` reads its rows."""
+    """For a small log, `rate` reads the rows."""
     with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(50)])

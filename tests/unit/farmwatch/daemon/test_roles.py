@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 class _Process:
-    """`farmwatch up` with these arguments, in a folder of its own."""
+    """`farmwatch up` with these arguments, in a separate folder."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self._output = folder / "output"
@@ -109,7 +109,7 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
 
 
 def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: list[_Process]) -> None:
-    """After kill -9 of `up`, a new one gives the role its name, and so its partitions and its local state."""
+    """After kill -9 of `up`, a new `up` gives the role the same name, partitions and local state."""
     url = finished_log(tmp_path / "log")
     for _ in range(2):
         up = _Process(tmp_path, "--role", "judge", *_flags(url))
@@ -123,7 +123,7 @@ def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: l
 
 
 def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: list[_Process]) -> None:
-    """As in `search`, the line is reported, `up` runs, and its exit code is 1."""
+    """As in `search`, a skipped line is reported, `up` runs, and its exit code is 1."""
     url = finished_log(tmp_path / "log")
     (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
     up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))

@@ -114,7 +114,7 @@ def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Run
 
 
 def test_a_child_that_ignores_sigterm_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """After drain_s it is killed, and the outcome is PROBLEM."""
+    """After drain_s, a child that ignores SIGTERM is killed, and the outcome is PROBLEM."""
     running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=0.3))
     wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     pid = running.supervisor.pids()["child"]

@@ -1,4 +1,4 @@
-"""Traces: spans of committed records alone, sent to a real collector on loopback, which delays nobody."""
+"""Traces: spans of committed records only, sent to a real collector on loopback, without delaying a stage."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def log() -> Iterator[MemoryLog]:
 
 
 def put(log: MemoryLog, *traces: int, **more: str) -> None:
-    """A record of each trace, whose fetch has the span 7."""
+    """A record of each trace; each fetch has the span 7."""
     for trace in traces:
         headers = {"traceparent": f"00-{trace:032x}-{7:016x}-01", **more}
         log.append([Output("in", 0, b"a.example", encode(Hit(id="1", site="a.example", url=_URL)), headers)])
 
 
 def traced_loop(log: MemoryLog, trace: object, *faults: Exception) -> StageLoop:
-    """A loop of a stage whose first commits fail so."""
+    """A loop of a stage whose first commits fail."""
     stage = Copying()
     member = refusing(log.join("copies", ["in"], member="one"), *faults)
     return loop_on(log, stage, member=trace(stage, member, "copies"))  # type: ignore[operator]
 
 
 def test_a_record_is_a_span_of_its_pages_trace(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below the fetch, with stage, run and place of the record, and nothing of its content."""
+    """A record is a span below its fetch, with stage, run and place, and without content."""
     put(log, 1, run="first")
     with Collector() as collector:
         monkeypatch.setenv(ENDPOINT, collector.endpoint)
@@ -74,7 +74,7 @@ def test_a_record_is_a_span_of_its_pages_trace(log: MemoryLog, monkeypatch: pyte
 
 
 def test_what_is_rolled_back_is_not_exported(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of a batch whose commits fail; one span a record once it is committed, however often it was tried."""
+    """A batch whose commits fail exports no span; once committed, each record has one, whatever the retries."""
     put(log, 1, 2)
     with Collector() as collector:
         monkeypatch.setenv(ENDPOINT, collector.endpoint)
@@ -88,7 +88,7 @@ def test_what_is_rolled_back_is_not_exported(log: MemoryLog, monkeypatch: pytest
 
 
 def test_what_another_member_has_processed_is_not_exported(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A partition that was lost after a poll and came back: the records in between are another member's."""
+    """If a partition is lost and returns, spans of records that another member processed are not exported."""
     put(log, 1, 2, 3)
     epochs = {0: 1, 1: 1}
     member = Around(log.join("copies", ["in"], member="one"), assignment=lambda: dict(epochs))
@@ -105,12 +105,12 @@ def test_what_another_member_has_processed_is_not_exported(log: MemoryLog, monke
 
 @pytest.mark.parametrize("sampler", ["traceidratio", "parentbased_traceidratio"])
 def test_stages_sample_the_same_traces(sampler: str, log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The standard samplers decide by the trace: all spans of a page, or none."""
+    """The standard samplers decide by trace: all spans of a page are kept, or none."""
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     traces = [number << 56 | number for number in range(256)]
     put(log, *traces[1:])
-    put(log, *traces[1:])  # as if of a second stage
+    put(log, *traces[1:])  # as by a second stage
     with Collector() as collector:
         monkeypatch.setenv(ENDPOINT, collector.endpoint)
         with tracing("sqlite:log") as trace:
@@ -119,7 +119,7 @@ def test_stages_sample_the_same_traces(sampler: str, log: MemoryLog, monkeypatch
 
 
 def test_a_silent_collector_does_not_hold_up_a_role(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records are committed meanwhile, and the end comes long before its timeout."""
+    """While the collector is silent, records are committed, and the process ends long before the timeout."""
     put(log, *range(1, 1500))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
     with Collector(silent=True) as collector:
@@ -134,7 +134,7 @@ def test_a_silent_collector_does_not_hold_up_a_role(log: MemoryLog, monkeypatch:
 def test_a_collector_that_is_away_is_named_once(
     log: MemoryLog, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One event says what to check; the library's own lines are silent."""
+    """An unavailable collector is one event with a remedy; the library logs nothing."""
     put(log, 1)
     with Collector() as away:
         monkeypatch.setenv(ENDPOINT, away.endpoint)
@@ -149,7 +149,7 @@ def test_a_collector_that_is_away_is_named_once(
     "variables", [{}, {ENDPOINT: ""}, {ENDPOINT: "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}]
 )
 def test_where_it_is_off_nothing_is_imported(variables: dict[str, str]) -> None:
-    """Without the variable, or where the SDK is disabled."""
+    """Without the variable, or with the SDK disabled, nothing is imported."""
     code = (
         "import sys\nfrom farmwatch.daemon.tracing import tracing\nwith tracing('sqlite:x') as trace:\n"
         " assert trace(None, 'member', '') == 'member'\nassert not [m for m in sys.modules if 'opentelemetry' in m]"
@@ -158,7 +158,7 @@ def test_where_it_is_off_nothing_is_imported(variables: dict[str, str]) -> None:
 
 
 def test_without_the_extra_one_warning_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The role works without traces."""
+    """Without the extra, one warning names it, and the role works without traces."""
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
     monkeypatch.delitem(sys.modules, "farmwatch.daemon.spans", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)

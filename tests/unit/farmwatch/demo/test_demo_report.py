@@ -41,7 +41,7 @@ def _result(kept: Path | None = None) -> DemoResult:
 
 
 def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]) -> None:
-    """Share, interval, both denominators, all four counts, versions, warning, and the number of right verdicts."""
+    """The output has share, interval, denominators, counts, versions, warning, and the number of right verdicts."""
     print_result(_result())
     printed = capsys.readouterr().out
     for part in (
@@ -56,7 +56,7 @@ def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_truth_counts_sites_without_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    """Who wrote a site is known also where too few articles are expected to give a verdict."""
+    """A site's author is known even if it has too few articles for a verdict."""
     result = _result()
     print_result(replace(result, rows=[replace_row(row, articles=3, scored=3) for row in result.rows[1:]]))
     assert "in truth 3 of 4; 0 of 4 not judged" in capsys.readouterr().out
@@ -69,7 +69,7 @@ def test_progress_before_the_first_site_is_a_start(capsys: pytest.CaptureFixture
 
 
 def test_progress_names_pages_sites_and_the_stages_that_are_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    """Progress shows counts that a reader knows; of waiting records it names only their stage."""
+    """Progress shows counts in a reader's words; for waiting records it names only the stage."""
     on_progress = progress_printer(lambda: Totals(sites=17, active=8, fetched=227), every_s=0.0)
     on_progress({"crawl": 0, "measure": 250})
     on_progress({"crawl": 0, "measure": 0})
@@ -104,7 +104,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
 
 @pytest.mark.parametrize("name", ["file", "file/under"])
 def test_a_folder_that_cannot_be_kept_is_a_usage_error(tmp_path: Path, name: str) -> None:
-    """--keep at or under a file: the message names the option."""
+    """If --keep names a file or a path below one, the message names the option."""
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--keep"):
         run_demo(tmp_path / name, as_json=False)

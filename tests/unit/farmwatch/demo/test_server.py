@@ -61,7 +61,7 @@ def test_a_page_is_found_by_host_and_path(web: LoopbackWeb, host: str, path: str
 
 @pytest.mark.parametrize(("host", "path"), [("c.example", "/"), ("a.example", "/none"), ("b.example", "/x")])
 def test_an_unknown_page_is_404(web: LoopbackWeb, host: str, path: str) -> None:
-    """So is any page of an unknown host."""
+    """An unknown page, or any page of an unknown host, is 404."""
     assert _get(web, host, path)[0].status == 404
 
 

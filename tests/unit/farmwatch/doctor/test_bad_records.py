@@ -1,4 +1,4 @@
-"""Commands that read records report a bad one in one line, and print the others as without it."""
+"""Commands that read records report a bad one in one line, and otherwise print the same output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_UTF8 = encode(SiteState(id="s", site="s", ruleset="xx")).replace(b"xx", b"\xf
 
 
 def spoil(url: str, *topics: str, key: str = SITE) -> None:
-    """Put a record that is none, and one that is damaged on the disk, into each partition of these topics."""
+    """Put an invalid record and one damaged on disk into each partition of these topics."""
     with closing(open_log(url)) as log:
         for topic in topics:
             for partition in range(log.topics()[topic]):
@@ -55,7 +55,7 @@ def spoil(url: str, *topics: str, key: str = SITE) -> None:
 def test_a_command_goes_on_over_bad_records(
     farmwatch: Runner, finished: str, no_weights: None, command: tuple[str, ...], topics: dict[str, int]
 ) -> None:
-    """Its output and exit code are those without them; stderr has one line a topic, with the first one's place."""
+    """Output and exit code are the same; stderr has one line per topic, with the place of the first bad record."""
     with closing(open_log(finished)) as log:
         point = RatePoint(id="p", site="", at=1_780_000_000_000, rate=0.25, llm=1, human=3)
         log.append([Output(RATES, 0, b"p", encode(point))])
@@ -103,13 +103,13 @@ def test_a_bad_row_of_control_is_one_line(farmwatch: Runner, finished: str) -> N
 
 
 def findings(url: str, *checks: str) -> list[CheckResult]:
-    """What the doctor finds of these checks."""
+    """The findings of these checks."""
     config = load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config
     return [finding for finding in examine(config) if finding.check in checks]
 
 
 def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
-    """Dead letters are listed by stage and error, with the newest one's origin; damaged ones are counted, too."""
+    """Dead letters are listed by stage and error, with the origin of the newest; damaged ones are counted too."""
     assert findings(finished, "dead letters") == [CheckResult(CheckState.OK, "none is open", check="dead letters")]
     with closing(open_log(finished)) as log:
         for offset, stage, error in (
@@ -130,7 +130,7 @@ def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
 
 
 def test_the_doctor_tells_of_segments_that_are_gone(finished: str) -> None:
-    """Their files and how many records need them: a FAIL, for a stage waits for them."""
+    """Missing segments are a FAIL with their files and number of records, because a stage waits for them."""
     assert [finding.state for finding in findings(finished, "segments")] == [CheckState.OK]
     with closing(open_log(finished)) as log:
         log.append([Output(PAGES, 0, b"k", b"x" * 5000), Output(PAGES, 0, b"k", b"y" * 5000)])

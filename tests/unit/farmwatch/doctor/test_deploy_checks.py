@@ -34,7 +34,7 @@ def found(check: Any, at: Subject, **more: Any) -> dict[CheckState, list[CheckRe
 
 
 def test_they_are_part_of_the_one_list(tmp_path: Path) -> None:
-    """With --deploy each of them says something, beside all other checks; without it none does."""
+    """With --deploy, each of its checks has a line beside all others; without it, none has."""
     config = subject(tmp_path, "crawl.contact=https://x.example/").config
     extra = {check.name for check in OF_THE_DEPLOYMENT}
     assert extra & {result.check for result in examine(config)} == set()
@@ -42,7 +42,7 @@ def test_they_are_part_of_the_one_list(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_open_or_closed(tmp_path: Path) -> None:
-    """A folder that others may read is a warning, one whose place cannot be written a failure."""
+    """A folder that others may read is a warning; a place that cannot be written is a failure."""
     (tmp_path / "log").mkdir(mode=0o755)
     (found_open,) = found(deploy_checks.folders, subject(tmp_path))[WARN]
     assert found_open.mend == f"chmod 700 {tmp_path / 'log'}"
@@ -55,7 +55,7 @@ def test_folders_that_are_open_or_closed(tmp_path: Path) -> None:
 
 
 def test_secrets_that_everybody_may_read(tmp_path: Path) -> None:
-    """A configuration with a password, and key files; one without a secret may be read by all."""
+    """A world-readable file is a warning if it has a password or key."""
     file, key = tmp_path / "farmwatch.toml", tmp_path / "key"
     file.write_text("")
     key.write_text("k")
@@ -69,7 +69,7 @@ def test_secrets_that_everybody_may_read(tmp_path: Path) -> None:
 
 
 def test_each_broker_is_asked(tmp_path: Path) -> None:
-    """One of two servers that is away is named, though the log could be opened by the other one."""
+    """One of two brokers that is unavailable is named, although the log can be opened by the other."""
     (port,) = free_ports(1)
     at = subject(tmp_path, f"log.url=kafka:127.0.0.1:{port}")
     (away,) = found(deploy_checks.brokers, at)[FAIL]
@@ -77,7 +77,7 @@ def test_each_broker_is_asked(tmp_path: Path) -> None:
 
 
 def test_metrics_that_can_be_scraped(tmp_path: Path) -> None:
-    """A running role answers as farmwatch; a foreign page fails; any port and a loopback address are warnings."""
+    """A running role answers as farmwatch; another page fails; a random port or a loopback address is a warning."""
     (port,) = free_ports(1)
     at = subject(tmp_path, f"metrics.port={port}")
     at.roles = [Role.CRAWL]
@@ -101,7 +101,7 @@ def test_metrics_that_can_be_scraped(tmp_path: Path) -> None:
 def test_a_container_keeps_its_log_on_a_volume(
     tmp_path: Path, environment: Mapping[str, str], state: CheckState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a pod a folder that is on no volume ends with it; a service of systemd has the machine's disk."""
+    """In a pod, a folder outside a volume is lost with the pod; a systemd service has the machine's disk."""
     (tmp_path / "mounts").write_text("overlay / overlay rw 0 0\n")
     monkeypatch.setattr(deploy_checks, "_PROC", tmp_path)
     monkeypatch.setattr(deploy_checks, "_CONTAINER_MARKS", ())

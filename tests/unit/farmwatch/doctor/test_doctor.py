@@ -31,7 +31,7 @@ Configure = Callable[..., Config]
 
 @pytest.fixture
 def configure(tmp_path: Path) -> Configure:
-    """A configuration that is fit to run, on a log that was not made yet, with further flags."""
+    """A valid configuration on a log that does not exist yet, with further flags."""
 
     def configured(*flags: str) -> Config:
         fit = [f"log.url=sqlite:{tmp_path / 'log'}", "crawl.contact=https://operator.example/", "log.partitions=2"]
@@ -51,7 +51,7 @@ def _make(config: Config, topics: Sequence[Topic]) -> None:
 
 
 def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) -> None:
-    """All checks pass for this checkout; absent parts have no line, and the examination makes no log."""
+    """All checks pass for this checkout; unused parts have no line, and no log is created."""
     results = list(examine(configure()))
     assert [result for result in results if result.state is FAIL] == []
     names = {result.check for result in results}
@@ -72,14 +72,14 @@ def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) ->
 def test_a_setting_that_up_would_refuse_is_a_fail(
     configure: Configure, tmp_path: Path, setting: str, said: str
 ) -> None:
-    """No contact, a bad nameserver, an archive where no file can be made, a broken canary file."""
+    """A missing contact, a bad nameserver, an archive without a writable folder and a broken canary file are a FAIL."""
     (tmp_path / "canaries.jsonl").write_text('{"truth": "bot", "site": "shop", "text": "A page."}')
     found = _found(configure(setting.format(folder=tmp_path)), setting.partition(".")[0].replace("canary", "canaries"))
     assert (found.state, said in found.found) == (FAIL, True)
 
 
 def test_the_canaries_of_a_round_are_counted(configure: Configure, tmp_path: Path) -> None:
-    """Sites of each truth; that no file is set is no fault."""
+    """Canary sites are counted by truth; without a configured file there is no fault."""
     file = tmp_path / "canaries.jsonl"
     file.write_text('{"truth": "llm", "site": "shop", "text": "A page."}')
     assert "not set" in _found(configure(), "canaries").found
@@ -87,7 +87,7 @@ def test_the_canaries_of_a_round_are_counted(configure: Configure, tmp_path: Pat
 
 
 def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than a gibibyte free is a FAIL. Reading a log needs no right to write: a warning that `up` cannot run."""
+    """Less than a gibibyte free is a FAIL. On a read-only disk a log can be read: a warning that `up` cannot run."""
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
     assert _found(configure(), "disk").state is FAIL
     monkeypatch.setattr("os.access", lambda path, mode: False)
@@ -96,7 +96,7 @@ def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypa
 
 
 def test_ports_are_tried(configure: Configure) -> None:
-    """One that is taken may be farmwatch's own: a warning. A host that is not this machine's is a FAIL of one line."""
+    """A port in use may be farmwatch's own: a warning. A host of another machine is a FAIL of one line."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         found = _found(configure(f"metrics.port={holder.getsockname()[1]}"), "ports")
     assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
@@ -105,7 +105,7 @@ def test_ports_are_tried(configure: Configure) -> None:
 
 
 def test_a_stranger_among_the_packages_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When `stream` comes from elsewhere, the line names the place."""
+    """If `stream` comes from elsewhere, the line names the place."""
     folder = machine_checks.folder_of
 
     def elsewhere(package: str) -> Path | None:
@@ -120,7 +120,7 @@ def test_a_stranger_among_the_packages_is_a_fail(configure: Configure, monkeypat
     ("topics", "said"), [([Topic(HITS, 3)], "hits has 3"), ([Topic(RATES, 2)], "rates has 2"), (None, "")]
 )
 def test_another_number_of_partitions_is_a_fail(configure: Configure, topics: list[Topic] | None, said: str) -> None:
-    """The number that counts is the topic's own, which is 1 for some; the log that `up` makes is OK."""
+    """The number of partitions is compared per topic, which is 1 for some; a log that `up` creates is OK."""
     config = configure()
     _make(config, topics or all_topics(2, feature_epoch(config.measure)))
     found = _found(config, "log")
@@ -128,7 +128,7 @@ def test_another_number_of_partitions_is_a_fail(configure: Configure, topics: li
 
 
 def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
-    """With the method; a FAIL where there are no numbers for it, a warning where it can never say llm."""
+    """The line names detector and method; without numbers it is a FAIL, and a warning if it can never decide llm."""
     found = _found(configure(), "sites")
     assert (found.state, found.found.startswith("judged by sprt from scores of lite-ngram/")) == (OK, True)
     found = _found(configure("tally.sprt={p0=0.8, p1=0.98}"), "sites")
@@ -144,7 +144,7 @@ def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
 
 
 class _Broker:
-    """A Kafka log as the doctor asks it, with these topics and findings."""
+    """A stand-in for a Kafka log, with these topics and findings."""
 
     def __init__(self, topics: dict[str, int], findings: list[tuple[str, bool, str]]) -> None:
         self._topics = topics
@@ -167,7 +167,7 @@ class _Broker:
 def test_what_is_wrong_with_a_broker_is_told(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, topics: dict[str, int]
 ) -> None:
-    """Each finding is a line, OK or FAIL, with how to mend it; before the first `up` no topic is asked about."""
+    """Each finding is a line, OK or FAIL, with a remedy; before the first `up`, topics are not checked."""
     wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
     broker = _Broker(topics, [("kafka version", True, "3.9"), wrong])
     monkeypatch.setattr(log_checks, "open_configured", lambda config, read_only: broker)
@@ -196,7 +196,7 @@ def test_what_is_wrong_with_a_broker_is_told(
 def test_one_fault_of_the_log_is_one_line_with_one_remedy(
     configure: Configure, tmp_path: Path, url: str, said: str
 ) -> None:
-    """The message has the only remedy; no other check fails because of the fault."""
+    """One fault of the log is one line with the only remedy; no other check fails because of it."""
     for name, file in (("damaged", "log.sqlite"), ("other", "file")):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_bytes(b"no database at all" * 100)
@@ -211,7 +211,7 @@ def test_one_fault_of_the_log_is_one_line_with_one_remedy(
 
 
 def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
-    """Records that are an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
+    """Records an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
     config = configure()
     _make(config, all_topics(2, "e"))
     assert _found(config, "clock").state is not FAIL
@@ -222,7 +222,7 @@ def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
 
 
 def test_a_check_that_breaks_is_a_fail_of_its_own(configure: Configure) -> None:
-    """An unknown name is reported with the known names, and the examination continues."""
+    """An unknown check is reported with the known ones, and the other checks run."""
     results = {result.check: result for result in examine(configure("score.detectors=nothing"))}
     assert (results["detector"].state, "nothing" in results["detector"].found) == (FAIL, True)
     assert "search" in results
@@ -241,7 +241,7 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For an extractor without its package the line has the install command; one that finds no text is broken."""
+    """An extractor without its package has the install command; one that finds no text is broken."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
@@ -255,7 +255,7 @@ def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: py
 
 
 def test_mistakes_in_a_ruleset_are_told_with_what_to_do(configure: Configure, tmp_path: Path) -> None:
-    """One line: file, each mistake, without the name of a class, and how to mend it."""
+    """One line has the file and each mistake, with a remedy and without the name of a class."""
     file = tmp_path / "mine.toml"
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n', encoding="utf-8")
     found = _found(configure(f"judge.ruleset={file}"), "ruleset")
@@ -276,7 +276,7 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
 def test_a_pair_that_cannot_run_is_told_without_loading_it(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault of the pair is one line with its remedy; so is a detector without models or thresholds."""
+    """A fault of the pair, or missing models or thresholds, is one line with its remedy, without loading models."""
 
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")
@@ -298,13 +298,13 @@ def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Con
 
 
 def test_without_a_pair_nothing_is_asked_of_a_card(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The built-in detector needs no GPU: its absence is no warning."""
+    """The built-in detector needs no GPU: without one there is no warning."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert _found(configure(), "gpu").state is OK
 
 
 def test_a_card_too_full_for_the_models_is_a_warning(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SCORE itself may hold the memory, so it is no FAIL; enough of it is OK."""
+    """Too little GPU memory is a warning, not a FAIL, because SCORE itself may use it."""
     for free, state in ((10, WARN), (1000, OK)):
         found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
         monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)

@@ -1,4 +1,4 @@
-"""What no restart mends ends `up` in one line before any role starts."""
+"""If a restart cannot help, `up` ends in one line before any role starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.front_door import PARTITIONS, Runner
 
 @pytest.fixture(autouse=True)
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The starts of the roles, which are recorded in place of being made."""
+    """Records the starts of roles and starts none."""
     made: list[object] = []
 
     def start(*arguments: object) -> int:
@@ -61,7 +61,7 @@ _OF_UP = [
 def test_a_setting_that_names_nothing_ends_up_at_once(
     farmwatch: Runner, tmp_path: Path, starts: list[object], command: str, setting: str, said: str, code: Exit
 ) -> None:
-    """Exit 2 or 3 as the other commands have it, one line that names the setting's value; nothing is made on disk."""
+    """A wrong setting ends `up` with the exit code of other commands and one line; nothing is created on disk."""
     ran = farmwatch(*command.split(), "--set", setting)
     assert (ran.code, said in ran.err, len(ran.err.splitlines())) == (code, True, 1)
     assert (list(tmp_path.iterdir()), starts) == ([], [])
@@ -105,7 +105,7 @@ def test_segments_without_their_database_end_every_command(farmwatch: Runner, tm
 def test_a_second_up_on_an_embedded_log_is_refused_at_once(
     farmwatch: Runner, tmp_path: Path, arguments: tuple[str, ...], code: Exit
 ) -> None:
-    """While another one runs the same roles: one line names log and process. Other roles may run, and named members."""
+    """While another `up` runs the same roles, one line names log and process. Other roles and named members may run."""
     folder = tmp_path / "farmwatch-data"
     with claimed_name(folder, [Role.CRAWL, Role.JUDGE]):
         ran = farmwatch("up", *arguments)
@@ -117,7 +117,7 @@ def test_a_second_up_on_an_embedded_log_is_refused_at_once(
 
 
 def test_the_roles_start_where_nothing_is_wrong(farmwatch: Runner, tmp_path: Path) -> None:
-    """A fit configuration passes, and the topics are there before the roles are."""
+    """A valid configuration passes, and the topics exist before the roles start."""
     assert farmwatch("up").code == Exit.OK
     log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
     assert log.topics()[HITS] == PARTITIONS
@@ -151,7 +151,7 @@ def test_a_site_test_that_can_never_decide_is_told(farmwatch: Runner, settings: 
     ],
 )
 def test_sites_of_another_ruleset_are_told(farmwatch: Runner, finished: str, arguments: list[str], told: bool) -> None:
-    """`up` with another ruleset than the log's rows are of: one line says how many, and that they stay as they are."""
+    """If rows in the log have another ruleset, one line of `up` counts them and says that they stay."""
     ran = farmwatch("up", "--log", finished, *arguments)
     assert ran.code == Exit.OK
     lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
@@ -178,7 +178,7 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_pat
 
 
 def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished: str) -> None:
-    """An unreadable row stops no role: it is reported, and so are the findings of the others."""
+    """An unreadable row stops no role: it is reported, and other findings too."""
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
     ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
@@ -197,7 +197,7 @@ def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pyt
 
 
 def test_groups_that_start_over_are_told_before_a_role_starts(farmwatch: Runner, finished: str) -> None:
-    """A line for each group that has worked and has no offsets; `up` starts all the same. The doctor warns of them."""
+    """Each group that has worked and has no offsets has a line; `up` still starts. The doctor warns of them."""
     ran = farmwatch("up", "--log", finished)
     assert ran.code == Exit.OK
     told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]

@@ -102,7 +102,7 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
 
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
-    """first_failed, every rule with its value, no score of a dropped page; a score has its warning."""
+    """JSON has first_failed and every rule with its value; a dropped page has no score, a score has its warning."""
     found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
     names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched"}
@@ -114,7 +114,7 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
 
 
 def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A refused or failed page is explained by its reason, an unknown one by likely causes; exit code 1."""
+    """A refused or failed page is explained by its reason, an unknown page by likely causes; exit code 1."""
     away = "https://kept.example/away"
     page = Page(id="f", site=SITE, page_id=page_id(away), url=away, outcome="failed", reason="unreachable")
     with closing(open_log(finished)) as log:
@@ -139,7 +139,7 @@ def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -> None:
-    """A footer of earlier pages: its share, bytes and text, the first page with it, and their number."""
+    """For a footer of earlier pages: share, bytes, text, the first page with it, and the number of pages."""
     measurer = Measurer(MeasureSettings())
     pages = [
         measurer.measure(
@@ -389,7 +389,7 @@ def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) 
 
 
 def test_a_record_that_lacks_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """A rule on a measure that came later is n/a, and one line says that a replay measures the page again."""
+    """A rule on a newer measure is n/a, and one line says that a replay measures the page again."""
     log = _log(
         tmp_path,
         [_features("a", _own(1), epoch="older"), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})],
@@ -404,7 +404,7 @@ def test_a_record_that_lacks_measures_says_why_rules_are_unknown(farmwatch: Runn
 
 @pytest.mark.parametrize("judged", ["live", "now"])
 def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner, tmp_path: Path, judged: str) -> None:
-    """If a ruleset scores the C4-cleaned text: its name, its size, and its score, not that of the main text."""
+    """If a ruleset scores the C4-cleaned text, its name, size and score are shown, not those of the main text."""
     rules = tmp_path / "cleaned.toml"
     rules.write_text('reads = "c4"\nscores = "c4"\n[rules.extracted]\nthreshold = "ok"\n', encoding="utf-8")
     page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
@@ -423,7 +423,7 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
 
 
 def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_path: Path) -> None:
-    """A live verdict drops the page, by an unavailable ruleset that scores the cleaned text."""
+    """If an unavailable ruleset dropped the page, its scored text is unknown."""
     rules = tmp_path / "cleaned.toml"
     tokens = "[rules.min_tokens]\nthreshold = 200\non_unknown = 'drop'\n"
     rules.write_text(f'scores = "c4"\n[rules.extracted]\nthreshold = "ok"\n{tokens}', encoding="utf-8")
@@ -543,7 +543,7 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
-    """For a page beyond a limit: the settings of the limit with their values; JSON has them by path."""
+    """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     arguments = ("explain", "page.html", "--set", "measure.max_html_bytes=100")
     assert (
@@ -585,7 +585,7 @@ def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Pa
 
 
 def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
-    """An uncalibrated detector gives a number without a flag; the line is no abstention."""
+    """An uncalibrated detector gives a number without a flag, which is not an abstention."""
     page = _features("a", "x" * 3000)
     verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
     identity = "binoculars/a+b@12345678/float32/512/uncalibrated"

@@ -54,12 +54,12 @@ def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
 
 
 def lines(file: Path = Path("labels.jsonl")) -> list[dict[str, Any]]:
-    """What the labels file holds."""
+    """The content of the labels file."""
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_path: Path) -> None:
-    """A file that is no sample is refused, and the message names the right kind."""
+    """A file that is not a sample is refused, and the message names its kind."""
     report = tmp_path / "report.html"
     report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
     ran = farmwatch("label", report)
@@ -73,7 +73,7 @@ def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_p
 
 
 def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> None:
-    """A sample with a name in .zst is read by its content."""
+    """A sample with a name in .zst is recognised by its content."""
     packed = Path("sample.jsonl.zst")
     packed.write_bytes(zstandard.ZstdCompressor().compress(sample.read_bytes()))
     Path("keys").write_text("a a a")
@@ -101,7 +101,7 @@ def test_each_answer_is_a_line(label: Keys) -> None:
 
 
 def test_goes_on_where_it_was_left(label: Keys) -> None:
-    """A second run asks only for pages without a label, also skipped ones; the file only grows."""
+    """A second run asks only for pages without a label, including skipped ones; the file only grows."""
     ran = label("as")
     assert ran.out.startswith("1 of 3 pages labelled in labels.jsonl; 2 left")
     before = Path("labels.jsonl").read_bytes()
@@ -111,7 +111,7 @@ def test_goes_on_where_it_was_left(label: Keys) -> None:
 
 
 def test_undo_takes_back_and_the_last_line_counts(label: Keys) -> None:
-    """Undo adds a line that takes the last answer back, also that of an earlier run, and asks for its page again."""
+    """Undo adds a line that withdraws the last answer, even one of an earlier run, and shows its page again."""
     label("aa")
     assert label("uhn").code == 0
     assert [(line["fetch_id"], line["page_type"], line["label"]) for line in lines()] == [
@@ -124,7 +124,7 @@ def test_undo_takes_back_and_the_last_line_counts(label: Keys) -> None:
 
 
 def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -> None:
-    """The comparison of the runs could bias labels: it is printed after all labels, with its interval."""
+    """The comparison of the runs is printed only at the end, with its interval, because it could bias labels."""
     assert "kept by" not in label("an").out
     told = label("n").out
     assert "kept by strict, dropped by live\t1 of 2\t50% (3%-97%)" in told
@@ -134,14 +134,14 @@ def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -
 
 
 def test_an_unknown_key_is_refused_with_its_place(label: Keys) -> None:
-    """Exit code 2 with line and key; earlier answers are kept, later ones are not read."""
+    """An unknown key is exit code 2 with line and key; earlier answers are kept, later ones are not read."""
     ran = label("a\n\nx n")
     assert ran.code == 2 and "keys.txt: line 3: 'x' is no key" in ran.err
     assert [line["fetch_id"] for line in lines()] == ["f0"]
 
 
 def test_more_keys_than_pages_are_a_problem(label: Keys) -> None:
-    """Keys that find no page are not those of this sample: exit code 1, and the message names the first."""
+    """More keys than pages mean another sample: exit code 1, and the message names the first extra key."""
     ran = label("a n a\nh")
     assert ran.code == 1 and "line 2: h: there is no more page" in ran.err
     assert label("q").code == 0
@@ -150,7 +150,7 @@ def test_more_keys_than_pages_are_a_problem(label: Keys) -> None:
 def test_keys_come_from_stdin_where_it_is_no_terminal(
     farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe of keys labels; after q nothing is read."""
+    """Keys can come from a pipe; after q nothing is read."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a q nnn")))
     assert farmwatch("label", sample).out.startswith("1 of 3")
     ran = farmwatch("label", "-")
@@ -158,7 +158,7 @@ def test_keys_come_from_stdin_where_it_is_no_terminal(
 
 
 def test_what_a_crash_left_is_cut_off(label: Keys, tmp_path: Path) -> None:
-    """Half a line at the end (after kill -9) is removed when labelling resumes, and its page is asked again."""
+    """An incomplete last line (after kill -9) is removed when labelling resumes, and its page is shown again."""
     label("an")
     whole = Path("labels.jsonl").read_bytes()
     Path("labels.jsonl").write_bytes(whole[:-20])
@@ -186,7 +186,7 @@ def test_another_file_is_never_harmed(label: Keys, content: str, told: str) -> N
 
 
 def test_labels_of_another_origin_stay(label: Keys) -> None:
-    """A file with texts that were labelled elsewhere is added to."""
+    """Labels are added to a file with labelled texts of another origin."""
     Path("labels.jsonl").write_text('{"label": 1, "text": "mine"}\n')
     assert label("a").code == 0
     assert lines()[0] == {"label": 1, "text": "mine"} and lines()[1]["fetch_id"] == "f0"
@@ -209,7 +209,7 @@ def test_one_labels_file_has_one_writer(label: Keys, tmp_path: Path) -> None:
 
 
 def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_path: Path) -> None:
-    """A repeated page, a line without an id and invalid JSON are reported with their numbers; the others are asked."""
+    """A repeated page, a line without an id and invalid JSON are reported by number; other pages are shown."""
     more = [json.dumps(page(0)), '{"url": "x"}', "no JSON", json.dumps(page(9, text=None))]
     sample.write_text(sample.read_text() + "\n".join(more) + "\n")
     (tmp_path / "keys").write_text("aaaa")
@@ -239,7 +239,7 @@ PAGES = [SamplePage(fetch_id=name, url="https://a.example/", site="a.example", t
 @settings(max_examples=60)
 @given(keys=st.text("anlhsu", max_size=14), cut=st.floats(0, 1))
 def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFactory, keys: str, cut: float) -> None:
-    """Whatever keys come, the file reads back as a person means it; and cut anywhere, as its whole lines say."""
+    """For any keys, the file reads back as the last answers; cut anywhere, as its whole lines."""
     file = tmp_path_factory.mktemp("labels") / "labels.jsonl"
     meant: dict[str, str] = {}
     seen: list[str] = []
@@ -263,7 +263,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
     kept = part[: part.rfind(b"\n") + 1]
     file.write_bytes(part)
     if part + b"\n" in whole and part != kept:
-        return  # it lacks the end of its line only: a whole object, which is refused (see below)
+        return  # it lacks only the end of its line: a whole object, which is refused (see below)
     said: dict[str, tuple[str, str]] = {}
     for line in map(json.loads, kept.splitlines()):
         said.pop(line["fetch_id"], None)
@@ -280,7 +280,7 @@ HOSTILE = st.text(st.characters(codec=None), max_size=300)
 @settings(max_examples=150)
 @given(text=HOSTILE, url=HOSTILE, columns=st.integers(20, 100), rows=st.integers(8, 40), top=st.integers(0, 50))
 def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int, rows: int, top: int) -> None:
-    """Whatever a page holds, no line of the screen has a control character, none is too wide, and they fit."""
+    """For any page, screen lines have no control character, fit the width, and fit the height."""
     one = SamplePage(
         fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[SampleFailedRule(name=text)]
     )
@@ -290,7 +290,7 @@ def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int
 
 
 def test_a_page_is_shown_blind() -> None:
-    """Neither verdict, nor rule, nor run is on the screen unless it is asked for; the page's text and URL are."""
+    """The screen has text and URL, and no verdict, rule or run unless asked for."""
     one = SamplePage(
         fetch_id="f",
         url="https://a.example/",
@@ -310,7 +310,7 @@ def test_a_page_is_shown_blind() -> None:
 
 
 def test_a_long_text_is_seen_whole_by_going_down() -> None:
-    """Paging shows every line of a text up to its end; a huge text is cut, with a note."""
+    """Paging shows every line of a text to its end; a huge text is cut, with a note."""
     words = [f"word{number}" for number in range(3000)]
     one = SamplePage(fetch_id="f", url="u", site="s", text=" ".join(words))
     seen, top = "", 0
@@ -323,12 +323,12 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
     assert set(words) <= set(seen.split())
     huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
     assert any("7 characters more" in line for line in layout(huge, "t", columns=60, rows=20, top=10**9).lines)
-    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --out` writes it
+    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as written by `compare --out`
     assert any("9 characters more" in line for line in layout(cut, "t", columns=60, rows=20, top=10**9).lines)
 
 
 def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
-    """Messages on the end and on a missing text are wrapped, not cut."""
+    """Messages about the end and about a missing text are wrapped, not cut."""
     end = " ".join(line.strip() for line in layout(None, "t", columns=40, rows=24).lines)
     assert "No page of the sample is left. q ends, u goes back to the last page." in end
     gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
@@ -358,7 +358,7 @@ def labelled(farmwatch: Runner, finished: str, keys: str, *more: dict[str, Any])
 
 
 def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> None:
-    """Two pages labelled, one an article: `rulesets evaluate` reads their features from the log and counts both."""
+    """`rulesets evaluate` reads the features of two labelled pages from the log and counts both."""
     labelled(farmwatch, finished, "an" if sampled(finished)[0]["url"] == URL else "na")
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished)
     assert (ran.code, ran.err) == (0, "")
@@ -377,7 +377,7 @@ def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str) -> None:
 
 
 def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: str) -> None:
-    """Pages without features are named and skipped (exit code 1), lines of another kind counted; none left is 3."""
+    """Pages without features are named and skipped (exit code 1), other lines are counted; if none is left, it is 3."""
     strange = page(7)
     labelled(farmwatch, finished, "ana", strange)
     labels = Path("labels.jsonl")
@@ -423,7 +423,7 @@ def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished
 
 
 def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture[str]) -> None:
-    """A changed or withdrawn label is no contradiction; pages without a labelled author are counted."""
+    """Changed and withdrawn labels do not contradict; pages without a labelled author are counted."""
     label("lhluuhuln")
     file = LabelFile(Path("labels.jsonl"))
     assert [(text.llm, text.site) for text in file] == [(True, "s0.example"), (True, "s1.example")]
@@ -432,7 +432,7 @@ def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture
 
 
 def test_standing_keeps_the_order_of_the_last_words() -> None:
-    """The page labelled last is last in the file: `undo` of a later run returns to it."""
+    """The page labelled last is last in the file, so that `undo` in a later run returns to it."""
 
     said = [("a", "x"), ("b", "x"), ("c", "x"), ("a", "y"), ("b", "")]
     found = latest_judgements(Judgement(fetch_id=fetch_id, page_type=page_type) for fetch_id, page_type in said)

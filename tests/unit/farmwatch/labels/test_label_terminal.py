@@ -15,7 +15,7 @@ import pytest
 from tests.support.label_sample import page, write
 from tests.support.label_terminal import Desk, farmwatch
 
-LEFT = "\x1b[?1049l"  # back on the screen of before
+LEFT = "\x1b[?1049l"  # leave the alternate screen
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def said(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
-    """Each answer is on the disk before the next page; space shows more text; q ends with the number of open pages.
+    """Each answer is on disk before the next page; space shows more text; q ends with the number of open pages.
 
-    Neither run's verdict is on the screen, nor does what the page holds steer the terminal.
+    The screen has no verdict of a run and no control character of the page.
     """
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path) as desk:
         first = desk.wait_for("q quit")
@@ -65,7 +65,7 @@ def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
 def test_the_terminal_is_restored_when_it_is_ended(
     sample: Path, tmp_path: Path, how: str | signal.Signals, code: int
 ) -> None:
-    """Ctrl-C and signals end it with their usual status, a restored terminal, and every answer kept."""
+    """Ctrl-C and signals end it with their usual status, the terminal restored, and every answer kept."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path) as desk:
         desk.wait_for("q quit")
         desk.press("h")
@@ -82,7 +82,7 @@ def test_the_terminal_is_restored_when_it_is_ended(
 
 
 def test_the_terminal_is_restored_when_an_answer_cannot_be_kept(sample: Path, tmp_path: Path) -> None:
-    """On a full disk the message is on the restored screen, the exit code is 3, and no half line is left."""
+    """On a full disk, the message is on the restored screen, the exit code is 3, and no half line is left."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path, file_cap=300) as desk:
         desk.wait_for("q quit")
         desk.press("a")
@@ -94,7 +94,7 @@ def test_the_terminal_is_restored_when_an_answer_cannot_be_kept(sample: Path, tm
 
 
 def test_stopped_and_continued(sample: Path, tmp_path: Path) -> None:
-    """Ctrl-Z gives the shell its terminal back; `fg` draws the page again, and keys are single ones again."""
+    """Ctrl-Z restores the shell's terminal; `fg` draws the page again and reads single keys."""
     command = " ".join(farmwatch("label", "sample.jsonl"))
     with Desk(["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"], tmp_path) as desk:
         desk.wait_for("$ ")
@@ -120,7 +120,7 @@ def test_stopped_and_continued(sample: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_pasted_answers_nothing(sample: Path, tmp_path: Path) -> None:
-    """Several keys at once are no answer, nor is an arrow key or one without a meaning; a key held down is one key."""
+    """Pasted keys, arrow keys and unknown keys are no answer; a key held down counts once."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path) as desk:
         desk.wait_for("q quit")
         for typed, told in (
@@ -141,7 +141,7 @@ def test_what_is_pasted_answers_nothing(sample: Path, tmp_path: Path) -> None:
 
 
 def test_another_size_draws_anew(sample: Path, tmp_path: Path) -> None:
-    """When the window changes the page is laid out for its new width."""
+    """After a resize, the page is laid out for the new width."""
     with Desk(farmwatch("label", "sample.jsonl"), tmp_path) as desk:
         desk.wait_for("q quit")
         fcntl.ioctl(desk.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 40, 0, 0))

@@ -1,4 +1,4 @@
-"""Labelled pages: the layout is read, pages are measured as live, and all damage is reported and skipped."""
+"""Labelled pages: the layout is read, pages are measured as live, and damage is reported and skipped."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)
 
 
 class Folder:
-    """A folder in the layout, page by page."""
+    """A folder in the layout, filled page by page."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def page(self, source: str, html: str, **fields: Any) -> str:
-        """Add a page and its line; the page's id."""
+        """Add a page and its line; return the page's id."""
         data = html.encode()
         ident = hashlib.sha256(data).hexdigest()
         (self.root / source / "html").mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Folder:
             gold.write(text + "\n")
 
     def file(self, source: str, ident: str) -> Path:
-        """Where a page's HTML lies."""
+        """The path of a page's HTML."""
         return self.root / source / "html" / f"{ident}.html.zst"
 
 
@@ -79,7 +79,7 @@ def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> Non
 
 
 def test_repeats_are_those_of_the_site_within_its_source(folder: Folder, told: list[str]) -> None:
-    """The second page of a site repeats the first; one of another site, of another source or of no site does not."""
+    """The second page of a site repeats the first; pages of another site or source, or of no site, do not."""
     text = article_html()
     urls: dict[str, list[str | None]] = {
         "a": ["http://s.example/1", "http://s.example/2", "http://t.example/1", None, None],
@@ -93,7 +93,7 @@ def test_repeats_are_those_of_the_site_within_its_source(folder: Folder, told: l
 
 
 def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: list[str]) -> None:
-    """Collections name pages in their own ways; that is no damage, and no rule on URLs may judge it."""
+    """An unusable URL is not damage, because collections name pages in their own ways; rules on URLs are n/a."""
     for number, url in enumerate((None, "", "hard::some-page.html", "http://", "ftp://a.example/b")):
         folder.page("a", f"{article_html()}<!-- {number} -->", url=url)
     pages = list(LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER))
@@ -102,7 +102,7 @@ def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: l
 
 
 def _line(line: bytes, reason: str) -> Callable[[Folder], str]:
-    """A line of the source that is damaged."""
+    """A damaged line of the source."""
 
     def damage(folder: Folder) -> str:
         with (folder.root / "a" / "gold.jsonl").open("ab") as gold:
@@ -113,7 +113,7 @@ def _line(line: bytes, reason: str) -> Callable[[Folder], str]:
 
 
 def _changed(words: int, change: Callable[[str, str], str], reason: str) -> Callable[[Folder], str]:
-    """A page whose line is changed, from the line and the page's id; `{1}` in the reason is the id in capitals."""
+    """A changed line of a page, made from the line and the page's id; `{1}` in the reason is the id in capitals."""
 
     def damage(folder: Folder) -> str:
         ident = folder.page("a", article_html(words))
@@ -126,7 +126,7 @@ def _changed(words: int, change: Callable[[str, str], str], reason: str) -> Call
 
 
 def _spoilt(html: str, change: Callable[[bytes], bytes | None], reason: str) -> Callable[[Folder], str]:
-    """A page whose file is changed; None = removed."""
+    """A page whose file is changed; None removes it."""
 
     def damage(folder: Folder) -> str:
         ident = folder.page("a", html)
@@ -164,7 +164,7 @@ DAMAGE = (
 
 
 def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: list[str]) -> None:
-    """Damage is reported with file, line and reason; all other pages are measured, and the exit code is 1."""
+    """Damage is reported once with file, line and reason; other pages are measured, and the exit code is 1."""
     whole = [folder.page("a", article_html())]
     reasons = []
     for number, damage in enumerate(DAMAGE):
@@ -173,7 +173,7 @@ def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: lis
     pages = LabelledPages(folder.root, on_bad=told.append)
     found = [page.label.id for page in pages.measured(ONE_WORKER)]
     assert [ident for ident in found if ident in whole] == whole
-    assert len(found) == len(whole) + 1  # the first line of the page that has two
+    assert len(found) == len(whole) + 1  # the first line of the repeated page
     assert len(told) == pages.skipped == len(DAMAGE) and pages.exit == Exit.PROBLEM
     for damage, reason in zip(DAMAGE, reasons, strict=True):
         matching = [line for line in told if reason in line and str(folder.root / "a") in line]
@@ -182,7 +182,7 @@ def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: lis
 
 
 def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> None:
-    """It is looked for where every line can be read: else it may be the page of a bad line."""
+    """Unnamed files are reported only if every line can be read; otherwise they may belong to a bad line."""
     folder.page("a", article_html())
     folder.file("a", "f" * 64).write_bytes(b"")
     pages = LabelledPages(folder.root, on_bad=told.append)
@@ -190,7 +190,7 @@ def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> N
 
 
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
-    """Its features have the error, as in a live run: rulesets drop it, and it counts."""
+    """A page that cannot be extracted has features with the error, as live: rulesets drop it, and it counts."""
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
     (page,) = LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
@@ -207,7 +207,7 @@ def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> 
 
 
 def test_sources_may_be_chosen(folder: Folder) -> None:
-    """Only theirs are read; one that is not there is a usage error that names those that are."""
+    """Only the chosen sources are read; an unknown one is a usage error that lists the others."""
     folder.page("a", article_html())
     folder.page("b", article_html())
     assert [label.source for label in LabelledPages(folder.root, ["b"]).labels] == ["b"]
@@ -216,7 +216,7 @@ def test_sources_may_be_chosen(folder: Folder) -> None:
 
 
 def test_a_folder_without_pages_is_an_error(tmp_path: Path) -> None:
-    """A wrong path must not look like an evaluation of nothing."""
+    """A folder without pages is an error, so that a wrong path does not look like an empty evaluation."""
     with pytest.raises(FarmwatchError, match="no labelled pages"):
         LabelledPages(tmp_path / "nowhere")
 

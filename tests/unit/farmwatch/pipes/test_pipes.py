@@ -1,4 +1,4 @@
-"""The stages as pipes: stable names, order kept, bad lines reported with their number."""
+"""The stages as pipes: stable names, the same order, and bad lines reported by number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
-    """{url, site, page_id, text, extract, measures, quality, blocks, feature_epoch}, and the measured values."""
+    """A line has url, site, page_id, text, extract, measures, quality, blocks, feature_epoch, and the values."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
     names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "blocks", "feature_epoch"]
     assert list(line) == names
@@ -52,7 +52,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
 
 
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
-    """With two processes the lines keep their order, and a copy of an earlier page of the site counts as a copy."""
+    """With two processes, lines keep their order, and a copy of an earlier page of the site counts as a copy."""
     pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
     lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
     assert [line["url"] for line in lines] == [page["url"] for page in pages]
@@ -63,7 +63,7 @@ def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp
 
 
 def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, tmp_path: Path) -> None:
-    """--set goes to the [measure] table, a misspelt path is refused, and files have no option of their own."""
+    """--set applies to the [measure] table, a misspelt path is refused, and files are positional."""
     file = _write(tmp_path, _page("/x", "<p>Well-known words, isn't it?</p>"))
     epochs = {
         line["feature_epoch"]
@@ -77,7 +77,7 @@ def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, 
 
 
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
-    """Broken JSON, a missing field, a wrong type and an unusable URL: four messages, two pages, exit 1."""
+    """Broken JSON, a missing field, a wrong type and an unusable URL give four messages, two pages and exit 1."""
     no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}
     file = _write(tmp_path, _page("/1", ""), "{", no_html, no_text, "", {"url": "x", "html": ""}, _page("/2", ""))
     ran = farmwatch("measure", "-j", "1", file)
@@ -88,7 +88,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
 
 
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
-    """A page that all rules keep and one that is too short, with every rule in both verdicts."""
+    """A page that all rules keep and one that is too short have every rule in their verdicts."""
     measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
     file = tmp_path / "features.jsonl"
     file.write_text(measured)
@@ -104,7 +104,7 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
 
 
 def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tmp_path: Path) -> None:
-    """A ruleset with scores = "c4" hands on C4's lines: the title, without a full stop, is not among them."""
+    """With scores = "c4" the line has C4's text, without the title, which has no end mark."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"))).out)
     (article,) = _lines(farmwatch("judge", "--ruleset", "c4", "--articles", _write(tmp_path, line)).out)
     title, *rest = line["text"].split("\n")
@@ -113,7 +113,7 @@ def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tm
 
 
 def test_quality_goes_by_name_and_comes_back_in_order() -> None:
-    """A line's quality measures are stored in the order of MEASURES, for any order in the line; absent = unknown."""
+    """Quality measures of a line may have any order and are stored in the order of MEASURES; absent means unknown."""
     last, first = MEASURES[-1], MEASURES[0]
     record = features_of(FeaturesLine(url="u", site="s", quality={"c4": {last: 2.0, first: None, MEASURES[1]: 1.0}}))
     assert record.quality == {"c4": [None, 1.0, *[None] * (len(MEASURES) - 3), 2.0]}
@@ -134,7 +134,7 @@ def test_quality_goes_by_name_and_comes_back_in_order() -> None:
 def test_features_that_cannot_be_judged_are_skipped(
     farmwatch: Runner, tmp_path: Path, wrong: dict[str, Any], said: str
 ) -> None:
-    """Features of the wrong form are a bad line of one file, never a traceback or a verdict."""
+    """Features of a wrong form are a bad line, not a traceback or a verdict."""
     file = _write(tmp_path, {"url": "u", "site": "s", **wrong})
     ran = farmwatch("judge", file, file)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "")
@@ -152,7 +152,7 @@ def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Pat
 
 
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
-    """Flags in page order become site verdicts in the order of the sites, and those become the share by verdicts."""
+    """Flags in page order become site verdicts in the order of sites, and those the judged share."""
     flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
     flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
     flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
@@ -204,7 +204,7 @@ def test_ids_may_be_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Path) -> None:
-    """More texts than a process takes at once: order, output and the numbers of bad lines are those of one process."""
+    """With several processes, order, output and line numbers of bad lines equal those of one process."""
     texts = ["word " * (n % 3 * 150) + "The two of them walked along the wall of the garden. " * 20 for n in range(7)]
     lines = [{"id": str(n), "text": texts[n % 7], "site": f"s{n % 5}"} for n in range(600)]
     file = _write(tmp_path, *lines[:300], {"id": "no text"}, *lines[300:])
@@ -216,7 +216,7 @@ def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Pat
 
 
 def _flags(*detectors: str) -> list[dict[str, Any]]:
-    """A line for each detector, "" = none is named; the site is called as the detector."""
+    """A line per detector ("" = none named); each site has its detector's name."""
     named = [{"site": name.partition("/")[0], "flag": True, "score": 1, "detector": name} for name in detectors]
     return [line if line["detector"] else {"site": "", "flag": True, "score": 1} for line in named]
 
@@ -232,7 +232,7 @@ def _flags(*detectors: str) -> list[dict[str, Any]]:
 def test_scores_of_two_detectors_are_never_pooled(
     farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, said: list[str]
 ) -> None:
-    """Two sets of thresholds are two detectors: one error names them, and there is no verdict."""
+    """Two threshold sets are two detectors: one error names them, and there is no verdict."""
     ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert all(part in ran.err for part in said)
@@ -252,9 +252,9 @@ def test_scores_of_two_detectors_are_never_pooled(
 def test_one_of_several_detectors_is_chosen(
     farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, of: str, pages: int, said: str
 ) -> None:
-    """--detector takes its lines, by name or identity, and those that name none; lines of others are only counted.
+    """--detector selects lines by name or identity, and lines without a detector; others are only counted.
 
-    Without it the one that is named is meant, and lines that name none are bad beside it.
+    Without it, the only named detector is meant, and lines without one are bad.
     """
     ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.err) == (Exit.PROBLEM if said.startswith("line") else Exit.OK, said)
@@ -273,7 +273,7 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
 
 
 def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lengths add up to the bytes of the file, none above the maximum; without a file it is standard input."""
+    """The lengths sum to the file's bytes, none above the maximum; without a file, standard input is read."""
     data = bytes(range(256)) * 20
     (tmp_path / "data").write_bytes(data)
     lengths = json.loads(farmwatch("chunk", "data").out)["lengths"]
@@ -285,7 +285,7 @@ def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: p
 
 
 def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:
-    """`-` is standard input, and a reader that has enough ends the pipe quietly."""
+    """`-` is standard input, and a closed reader ends the pipe quietly."""
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     line = json.dumps({"url": "https://a.example/x", "site": "a.example"}) + "\n"
     done = subprocess.run(
@@ -307,7 +307,7 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
 def test_what_is_not_there_is_told_before_the_first_line(
     farmwatch: Runner, tmp_path: Path, arguments: list[str], code: Exit, said: str
 ) -> None:
-    """A missing file is exit 3, an unknown ruleset or detector a usage error with those that there are."""
+    """A missing file is exit 3; an unknown ruleset or detector is a usage error that lists the known ones."""
     _write(tmp_path)
     ran = farmwatch(*arguments)
     assert (ran.code, said in ran.err) == (code, True), ran.err

@@ -75,7 +75,7 @@ def test_lines_that_are_bad_alike_are_counted_after_the_first_ones(
 
 
 def test_lines_bad_at_different_places_of_a_list_are_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where in a list something is wrong does not make another kind of it."""
+    """The position in a list does not make another kind of bad line."""
     file = tmp_path / "in"
     file.write_bytes(b"".join(b"[" + b"1, " * place + b'"x"]\n' for place in range(30)))
     reader = JsonLines([file], list[int], "tally")
@@ -85,13 +85,13 @@ def test_lines_bad_at_different_places_of_a_list_are_alike(tmp_path: Path, capsy
 
 
 def test_nothing_in_a_reason_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A reason may quote a line: it is made printable."""
+    """A reason that quotes a line is made printable."""
     JsonLines([tmp_path / "in"], _Item, "tally").bad("line 1", "score of \x1b[31mred")
     assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
 def test_batches_keep_everything_in_order() -> None:
-    """Runs of at most the size, none empty."""
+    """Batches have at most the size, keep the order, and are never empty."""
     items = [(str(n), n) for n in range(7)]
     assert [len(batch) for batch in batches(items, 3)] == [3, 3, 1]
     assert [item for batch in batches(items, 3) for item in batch] == items
@@ -102,7 +102,7 @@ _READERS = {form: command for command, form in READS.items()}
 
 @pytest.fixture
 def made(farmwatch: Runner, tmp_path: Path) -> dict[str, Path]:
-    """A file of lines of each form, made by the stages one after the other."""
+    """A file of lines of each form, made by the stages in turn."""
     files = {form: tmp_path / f"{form}.jsonl" for form in (*_READERS, "verdicts")}
     pages = [{"url": f"https://a.example/{n}", "html": article_html(), "site": "a.example"} for n in range(2)]
     files["pages"].write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
@@ -137,5 +137,5 @@ def test_each_stage_knows_the_lines_of_all_others(farmwatch: Runner, made: dict[
 
 @pytest.mark.parametrize("line", [b"{}", b"[1]", b"{", b"\xff", b'{"a":' * 100_000, b'{"url": 1, "site": "a"}'])
 def test_a_line_that_is_no_stages_has_no_hint(line: bytes) -> None:
-    """Whatever it is: broken, nested without end, or without the names of any stage."""
+    """A broken, endlessly nested or unknown line has no hint."""
     assert of_another_stage(line, "judge") == ""

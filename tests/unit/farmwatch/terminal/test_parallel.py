@@ -1,4 +1,4 @@
-"""Results of several processes come in order, and no process is left behind."""
+"""Results of several processes come in order, and every process ends."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _added: list[int] = []
 
 
 def prepare(number: int) -> None:
-    """In each working process."""
+    """Runs in each worker process."""
     _added.append(number)
 
 
 def late_first(item: int) -> int:
-    """The first takes longest."""
+    """The first item takes longest."""
     time.sleep(0.3 if item == 0 else 0)
     return item + _added[0]
 
 
 def ident(_item: int) -> int:
-    """The process that works."""
+    """The process id of the worker."""
     return os.getpid()
 
 
 def die(_item: int) -> int:
-    """A process that is killed over its work."""
+    """Kills its own process."""
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
 
@@ -71,7 +71,7 @@ def test_a_killed_process_is_told() -> None:
 
 
 def test_processes_end_with_a_killed_parent(tmp_path: Path) -> None:
-    """kill -9 of the command leaves no process behind."""
+    """After kill -9 of the command, no worker process is left."""
     script = tmp_path / "parent.py"
     script.write_text(_PARENT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -41,7 +41,7 @@ def _row(site: str, detector: str = "some-detector/1-0123456789abcdef") -> list[
 
 
 def test_site_and_verdict_are_whole_and_the_rest_gives_way() -> None:
-    """The less important columns are left out, the note names them, and no line is longer than the terminal."""
+    """Less important columns are left out with a note, and no line is longer than the terminal."""
     lines, notes = _shown([_row(SITE), _row("b.example")], less=("llr", "most dropped by"), same=("detector",))
     assert any(SITE in line and "unclassifiable" in line for line in lines)
     assert max(map(len, lines)) <= 80
@@ -50,7 +50,7 @@ def test_site_and_verdict_are_whole_and_the_rest_gives_way() -> None:
 
 
 def test_what_differs_stays_a_column() -> None:
-    """Two detectors are no note under the table."""
+    """A column with two detectors stays in the table; it does not become a note."""
     lines, notes = _shown([_row("a.example", "x/1"), _row("b.example", "y/1")], 200, same=("detector",))
     assert notes == []
     assert "x/1" in lines[3] and "y/1" in lines[4]
@@ -58,7 +58,7 @@ def test_what_differs_stays_a_column() -> None:
 
 
 def test_an_empty_cell_is_no_difference() -> None:
-    """A site without a verdict has no detector; that does not give the only detector a column."""
+    """A site without a verdict has no detector; one detector is still a note and not a column."""
     lines, notes = _shown([_row("a.example", "x/1"), _row("b.example", "")], 200, same=("detector",))
     assert notes == ["detector: x/1"]
     assert not any("x/1" in line for line in lines)
@@ -66,7 +66,7 @@ def test_an_empty_cell_is_no_difference() -> None:
 
 @pytest.mark.parametrize("below", [0, 1])
 def test_titles_and_headings_are_no_markup(below: int) -> None:
-    """A file may have brackets in its name."""
+    """Brackets in titles and headings are printed as text."""
     lines, _ = _shown([["x" * 30, "y"]], 40, headings=("rule", "[b]a[/b].toml"), title="[b]of[/b]", below=below)
     assert lines[0].strip() == "[b]of[/b]"
     assert any("[b]a[/b].toml" in line for line in lines)
@@ -80,13 +80,13 @@ def _rules(*names: str) -> list[list[str]]:
 
 
 def test_numbers_keep_their_line_where_headings_can_be_broken() -> None:
-    """A table that is a little too wide breaks the headings over numbers, and no cell."""
+    """A table that is a little too wide breaks headings over numbers, and no cell."""
     lines, _ = _shown(_rules("gopher_max_bullet_line_share"), headings=RULES)
     assert sum("gopher_max_bullet_line_share" in line and "1234" in line for line in lines) == 1
 
 
 def test_shares_with_intervals_are_broken_between_the_two() -> None:
-    """Many rulesets: the interval goes under its share, and no number or name is broken."""
+    """With many rulesets, the interval goes below its share, and no number or name is broken."""
     headings = ("page type", "pages", "c4", "default", "dolma", "fineweb", "gopher", "notes")
     lines, _ = _shown([["documentation", "52", *["77 (64-86)"] * 6]], headings=headings)
     assert max(map(len, lines)) <= 80
@@ -102,8 +102,8 @@ def test_shares_with_intervals_are_broken_between_the_two() -> None:
 )
 @settings(max_examples=60)
 def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int, below: int) -> None:
-    """Whatever the cells: nothing but white space is lost, nothing is read as markup, no line is too long."""
-    headings = ("RULE", "PAGE TYPE", "A+RATHER+LONG+NAME+OF+A+FILE")  # no character of theirs is in a cell
+    """For any cells, only white space is lost, nothing is read as markup, and no line is too long."""
+    headings = ("RULE", "PAGE TYPE", "A+RATHER+LONG+NAME+OF+A+FILE")  # not in any cell
     lines, _ = _shown(rows, width, headings=headings, below=below, title="")
     assert all(cell_len(line.rstrip()) <= width for line in lines)
     shown = Counter("".join(lines))
@@ -120,7 +120,7 @@ def test_empty_columns_are_left_out() -> None:
 
 
 def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
-    """Where a table does not fit even without `less`, lines under each row have all, headings whole, numbers beside."""
+    """If a table does not fit even without `less`, lines below each row have all other cells, with whole headings."""
     headings = ("run", "state", "a long name of a number", "lag", "by")
     rows = [["r" * 30, "done", "7", "12", "me"], ["s", "live", "", "0", "me"]]
     lines, notes = _shown(rows, 40, headings=headings, less=("lag",), same=("by",), below=3)
@@ -138,7 +138,7 @@ def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
 def test_sentences_are_broken_at_words_on_a_terminal(
     say: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To the width of the terminal, with paths whole; in a file or a pipe a sentence is one line."""
+    """Sentences are wrapped to the terminal with whole paths; in a file or a pipe, a sentence is one line."""
     path = "/a/long-path/of-a-file/" + "x" * 40
     sentence = f"{path}: line 3: " + "words that say what is wrong " * 3
     say(sentence)
@@ -158,7 +158,7 @@ def test_sentences_are_broken_at_words_on_a_terminal(
 def test_the_rest_of_a_broken_line_stands_further_in(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With `indent`, from the second line on and on a terminal only."""
+    """With `indent`, lines after the first are indented, on a terminal only."""
     put_wrapped("  one two three four five six", "    ")
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -174,7 +174,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`sites` on a terminal of 80 columns: whole names and verdicts, the detector once, columns explained."""
+    """`sites` on a terminal of 80 columns has whole names and verdicts, the detector once, and explained columns."""
     narrow(monkeypatch)
     ran = farmwatch("sites", "--log", finished)
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -184,7 +184,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
 
 
 def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Patterns are below their rule and field, each beside the name of its ruleset."""
+    """Patterns are printed below their rule and field, each with the name of its ruleset."""
     narrow(monkeypatch)
     lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
     assert max(map(len, lines)) <= 80

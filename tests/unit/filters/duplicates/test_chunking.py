@@ -44,7 +44,7 @@ def by_definition(data: bytes) -> list[int]:
 
 
 def test_golden_fingerprints_and_cuts(shared: Path) -> None:
-    """All 53 bits of the fingerprint, and the cuts of every golden text, agree with values made elsewhere."""
+    """All 53 bits of the fingerprint, and the cuts of every golden text, equal independently computed values."""
     golden = json.loads((shared / "golden" / "cdc.json").read_text())
     assert golden["fingerprints"] and golden["cases"]
     for case in golden["fingerprints"]:
@@ -79,7 +79,7 @@ def test_insertion_changes_only_a_few_chunks(seed: int, place: int, inserted: by
 @example(bytes(5000), b"", b"x", "text")
 @example(b"\n" * 500, b"ab", b"", "block")
 def test_once_in_step_two_texts_are_cut_alike(data: bytes, before: bytes, other: bytes, mode: Mode) -> None:
-    """Any bytes after any two beginnings: from the first place at which both are cut, all cuts are the same."""
+    """Two texts with different beginnings and the same rest: after the first common cut, all cuts are the same."""
     one = [end - len(before) for end in ends_of(before + data, mode) if end >= len(before)]
     two = [end - len(other) for end in ends_of(other + data, mode) if end >= len(other)]
     common = next((end for end in one if end in set(two)), len(data))
@@ -91,9 +91,9 @@ def test_once_in_step_two_texts_are_cut_alike(data: bytes, before: bytes, other:
 @settings(max_examples=100)
 @given(TEXTS, st.integers(0, 20_000), st.binary(min_size=1, max_size=200), MODES)
 def test_insertion_into_any_bytes(data: bytes, place: int, inserted: bytes, mode: Mode) -> None:
-    """Cuts before an insertion stay; after it, from the first common one on, all are moved by its length and no more.
+    """Cuts before an insertion stay; after the first common cut, all cuts move by the inserted length.
 
-    In mode `block` the lines without the insertion keep all their chunks.
+    In mode `block`, lines without the insertion keep all their chunks.
     """
     place = min(place, len(data))
     changed = data[:place] + inserted + data[place:]
@@ -113,7 +113,7 @@ def test_insertion_into_any_bytes(data: bytes, place: int, inserted: bytes, mode
 @settings(max_examples=100)
 @given(TEXTS)
 def test_mode_block_is_the_chunks_of_each_line(data: bytes) -> None:
-    """In mode `block` a text has the chunks that its lines have alone, with or without their line breaks."""
+    """In mode `block`, a text has the chunks that its lines have separately, with or without line breaks."""
     lines = data.split(b"\n")
     ends, start = [], 0
     for number, line in enumerate(lines):
@@ -125,7 +125,7 @@ def test_mode_block_is_the_chunks_of_each_line(data: bytes) -> None:
 
 
 def test_mode_block_finds_short_repeated_blocks() -> None:
-    """Of 200 blocks of 40 to 290 bytes between strange ones, `block` finds every byte on the next page, `text` few."""
+    """Of 200 repeated blocks of 40 to 290 bytes between new ones, `block` finds every byte, and `text` finds few."""
     rng = np.random.default_rng(3)
 
     def line(length: int) -> bytes:
@@ -143,7 +143,7 @@ def test_mode_block_finds_short_repeated_blocks() -> None:
 
 
 def test_a_line_is_a_block_with_what_is_joined_to_it() -> None:
-    """Mode `block` restarts at the rows of the block table that continue no line."""
+    """Mode `block` restarts at each row of the block table that does not continue a line."""
     prose = "The river rose slowly during the night and the people moved their boats to higher ground. "
     html = (
         f"<html><body><article><h1>Title</h1><p>{prose * 3}<code>make all</code> {prose}</p><ul><li>One {prose}</li>"

@@ -39,7 +39,7 @@ def _repeats(text: str, earlier: Sequence[str], mode: Mode = "text") -> Repeats:
 
 
 def _naive(text: str, earlier: Sequence[str], mode: Mode) -> list[Passage]:
-    """The definition, chunk by chunk: runs of the same first page; counted are the pages that have all of a run."""
+    """The definition, chunk by chunk: a run has one first page, and counts the pages that have all of it."""
     data = text.encode("utf-8", "replace")
     chunks = chunk(data, mode)
     pages = [set(chunk(other.encode("utf-8", "replace"), mode).ids.tolist()) for other in earlier]
@@ -63,7 +63,7 @@ def _naive(text: str, earlier: Sequence[str], mode: Mode) -> list[Passage]:
 
 @given(_TEXTS, st.lists(_TEXTS, max_size=9), st.sampled_from(MODES))
 def test_passages_are_as_the_naive_definition_has_them(text: str, earlier: list[str], mode: Mode) -> None:
-    """Any texts, both modes: the same passages, bytes, names and counts as by looking each chunk up in each page."""
+    """For any texts and both modes, passages, bytes, names and counts equal a look-up of each chunk in each page."""
     found = _repeats(text, earlier, mode)
     assert found.passages() == _naive(text, earlier, mode)
     assert (found.compared, found.size_bytes) == (len(earlier), len(text.encode("utf-8", "replace")))
@@ -72,7 +72,7 @@ def test_passages_are_as_the_naive_definition_has_them(text: str, earlier: list[
 
 @pytest.mark.parametrize("mode", MODES)
 def test_passages_add_up_to_the_share_that_is_recorded(mode: Mode) -> None:
-    """Nothing evicted: bytes of the passages over the page's are duplicate_share, page by page, both modes."""
+    """Without eviction, the bytes of a page's passages over its length are its duplicate_share, in both modes."""
     measurer = Measurer(MeasureSettings(chunk_mode=mode))
     texts: list[str] = []
     shares = []
@@ -90,7 +90,7 @@ def test_passages_add_up_to_the_share_that_is_recorded(mode: Mode) -> None:
 
 
 def test_a_footer_is_one_passage_with_the_pages_that_have_it() -> None:
-    """Adjacent repeated chunks are one passage, named after the first pages that have it, all pages counted."""
+    """Adjacent repeated chunks are one passage, named after the first pages with it; all pages with it are counted."""
     own = "Something new is told on this page and nowhere else, which is why it was made at all. " * 5
     earlier = ["Here is nothing of it.", *(f"Page number {place}.\n{FOOTER}" for place in range(SEEN_ON + 2))]
     found = _repeats(f"{own}\n{FOOTER}", earlier, "block")

@@ -44,7 +44,7 @@ def prose(seed: int, words: int, vocabulary: int = 3000) -> str:
 
 
 def test_golden_outline() -> None:
-    """Hashes, permutations and bits are those of the rows that are stored: a change of any needs a new epoch."""
+    """Hashes, permutations and bits equal those of stored rows: any change needs a new feature epoch."""
     found = outline(TEXT, ANY)
     assert found.simhash == SIMHASH
     assert found.shingle_count == len(TEXT.split()) - WORDS + 1
@@ -57,7 +57,7 @@ def test_golden_outline() -> None:
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from(["alpha", "Beta", "GAMMA", "delta"]), max_size=60))
 def test_shingles_are_the_runs_of_five_words(words: list[str]) -> None:
-    """As many distinct hashes as distinct runs of five lower-cased words; a shorter text is one run."""
+    """A text has one hash for each distinct run of five lower-cased words; a shorter text is one run."""
     lower = [word.lower() for word in words]
     runs = {tuple(lower[place : place + WORDS]) for place in range(max(1, len(lower) - WORDS + 1))} if lower else set()
     found = outline(" ".join(words), ANY)
@@ -69,7 +69,7 @@ def test_shingles_are_the_runs_of_five_words(words: list[str]) -> None:
 @settings(max_examples=80)
 @given(st.text(max_size=300), st.integers(1, 50))
 def test_any_text_has_an_outline(text: str, cap: int) -> None:
-    """Lone surrogates, control characters, no words at all; white space and case make no difference."""
+    """Any text has an outline, even with lone surrogates or without words; white space and case make no difference."""
     found = outline(text, cap)
     words = text.split()
     assert (found == Outline()) == (not words)
@@ -80,7 +80,7 @@ def test_any_text_has_an_outline(text: str, cap: int) -> None:
 
 
 def test_a_cap_keeps_the_smallest_hashes_and_the_sketch_is_of_all() -> None:
-    """Beyond the cap only the shingles are fewer."""
+    """A cap keeps the smallest shingle hashes; the sketch still covers all shingles."""
     text = prose(3, 400)
     whole, cut = outline(text, ANY), outline(text, 100)
     assert cut.shingles == whole.shingles[:400]
@@ -88,14 +88,14 @@ def test_a_cap_keeps_the_smallest_hashes_and_the_sketch_is_of_all() -> None:
 
 
 def test_sketch_of_a_long_text_is_that_of_its_parts_together() -> None:
-    """A text sketched in pieces has the smaller value of its parts in each place; no thread is started for it."""
+    """A long text is sketched in pieces: each place has the smallest value of the pieces. No thread is started."""
     words = [f"w{number}" for number in range(40_000)]
     parts = [" ".join(words[start : start + 10_000 + WORDS - 1]) for start in range(0, 40_000, 10_000)]
     assert sketch(" ".join(words)) == np.min([sketch(part) for part in parts], axis=0).tolist()
 
 
 def test_sketches_estimate_containment() -> None:
-    """Over 240 pairs of known containment, sizes alike or 1 : 4, no bias above .03 and the error that is documented."""
+    """For 240 pairs of known containment the bias is at most .03, and the error is the documented one."""
     errors = []
     for seed in range(240):
         rng = np.random.default_rng(seed)
@@ -119,7 +119,7 @@ def test_sketches_estimate_containment() -> None:
 
 
 def test_containment_is_exact_for_exact_similarities() -> None:
-    """From the true Jaccard similarity the formula gives the true containment, and never more than the smaller set."""
+    """With the true Jaccard similarity, the formula gives the true containment, at most the smaller set's."""
     for a, b in combinations([set(range(40)), set(range(20, 90)), set(range(38, 45)), set(range(500, 600))], 2):
         jaccard = np.array([len(a & b) / len(a | b)])
         assert containment(jaccard, len(a), np.array([len(b)]))[0] == pytest.approx(len(a & b) / len(a))
@@ -127,7 +127,7 @@ def test_containment_is_exact_for_exact_similarities() -> None:
 
 
 def test_simhash_tells_near_duplicates_from_different_texts() -> None:
-    """A text with a new slot every eight words, or with another paragraph, is nearer than an unrelated text."""
+    """A text with one new word in eight, or another paragraph, is nearer by simhash than an unrelated text."""
     near, far = [], []
     for seed in range(40):
         text, other = prose(seed, 500), prose(1000 + seed, 500)
@@ -141,7 +141,7 @@ def test_simhash_tells_near_duplicates_from_different_texts() -> None:
 
 
 def test_simhash_takes_short_words_where_there_are_no_others() -> None:
-    """Without a word of five characters all words are features; with one, only such words."""
+    """Only words of five or more characters are features of the simhash; without such a word, all words are."""
     assert outline("a bb ccc", 1).simhash != outline("a bb dddd", 1).simhash
     assert outline("a bb longer words", 1).simhash == outline("x yy words longer", 1).simhash
 

@@ -29,7 +29,7 @@ def bodies(draw: st.DrawFn, depth: int = 3) -> str:
 
 
 def kinds(xml: str) -> dict[str, str]:
-    """Kind -> its lines of a body in which each row is a line."""
+    """The lines of each kind, for a body in which each row is a line."""
     text, rows = read(tree(xml))
     found: dict[str, str] = {}
     for row, line in zip(rows, text.split("\n"), strict=True):
@@ -60,7 +60,7 @@ def test_kind_is_the_nearest_of_item_cell_quote_heading() -> None:
 
 
 def test_formatting_and_links_are_within_a_block() -> None:
-    """hi and ref are no boundaries; whitespace counts once; link characters are those within ref, nested ones too."""
+    """hi and ref do not end a block; whitespace counts once; link characters are those inside ref, also nested."""
     text, rows = read(tree("<p>Read  <hi>all\n of</hi> <ref>this <hi>good</hi> book</ref> now</p>"))
     assert text == "Read all of this good book now"
     assert rows == [Block(BlockKind.PARAGRAPH, len(text), len("this good book"), 0)]
@@ -73,7 +73,7 @@ def test_link_around_blocks_links_all_of_them() -> None:
 
 
 def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
-    """Code or a quotation in running text ends a block of the table, keeps the line whole, and joins in a run."""
+    """Code or a quotation inside a line ends a row of the block table, but the line stays whole, also in a run."""
     text, rows = read(tree("<p>Use <code>ls -l</code> as in <quote>this</quote>, then</p><p>go on</p>"))
     assert text == "Use ls -l as in this, then\ngo on"
     assert [(row.kind, row.chars, row.code_chars) for row in rows] == [
@@ -104,7 +104,7 @@ def test_runs_end_at_other_kinds() -> None:
 
 
 def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
-    """A flat fallback has the page's lines in one paragraph; they do not become one large block."""
+    """A flat fallback has all lines of the page in one paragraph; each line is a block of its own."""
     body = tree("<p>Entry one\n Entry  two\n\nEntry three</p><p>four</p><p/>")
     text, rows = read_flat(body)
     assert text == "Entry one\nEntry two\nEntry three\nfour"
@@ -124,7 +124,7 @@ def test_deep_nesting_costs_no_stack() -> None:
 
 @given(bodies())
 def test_no_text_is_lost_or_counted_twice(xml: str) -> None:
-    """Words are those of the tree, in order; rows count each character of the text but the spaces between rows."""
+    """The words are those of the tree, in order; rows cover every character but the spaces between rows."""
     body = tree(xml)
     text, rows = read(body)
     assert "".join(text.split()) == "".join("".join(body.itertext()).split())
@@ -147,12 +147,12 @@ def test_definitions_share_the_characters(xml: str) -> None:
 
 
 def test_link_code_share_is_of_characters() -> None:
-    """Link and code characters over all; unknown without characters."""
+    """The share is link and code characters over all characters; it is unknown without characters."""
     assert link_code_share([Block(0, 80, 10, 0), Block(4, 20, 0, 20)]) == 0.3
     assert link_code_share([]) is None
 
 
 def test_cut_off_table_is_an_error() -> None:
-    """A table that is no whole number of rows is refused, with its length."""
+    """A table with a partial row is refused, and the error has its length."""
     with pytest.raises(ValueError, match="17 bytes"):
         unpack(bytes(17))

@@ -1,4 +1,4 @@
-"""One extraction per page: the path that won, the guards, and pages that are no pages."""
+"""One extraction per page: the path that was taken, the guards, and bodies that are no pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(body: str) -> str:
 
 
 def test_article_is_extracted_for_recall(article: str) -> None:
-    """An ordinary article yields its text, one line a block, with the share of links known."""
+    """An ordinary article yields its text, one line per block, with its share of links."""
     found = extract(article, "", SETTINGS)
     assert (found.error, found.path, found.tried, found.link_code_share) == ("", "recall", ("recall",), 0)
     assert found.text.startswith("The river\n0. The river rose")
@@ -50,7 +50,7 @@ def test_links_and_lists_are_measured() -> None:
 
 
 def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
-    """Above the share in the settings, the precise result is kept; at a share of 1 it is never tried."""
+    """Above the configured link share, the precise result is used; at a share of 1 it is never tried."""
     code = "<pre><code>for i in range(10):\n    print(i)\n</code></pre>" * 20
     html = page(f"<article><h1>Loops</h1><p>{SENTENCE * 4}</p>{code}<p>{SENTENCE * 2}</p></article>")
     found = extract(html, "", SETTINGS)
@@ -61,7 +61,7 @@ def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
 
 
 def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where precision finds nothing, the recall text stays, so that the page's links are judged."""
+    """If the precise extraction finds no text, the recall text stays, so that the page's links are judged."""
     real: Any = trafilatura.core.bare_extraction
 
     def only_recall(html: str, options: Any) -> Any:
@@ -75,7 +75,7 @@ def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
 
 def test_flat_fallback_leaves_shares_unknown() -> None:
-    """Text from a page's embedded data has no links or lists to measure: path `fallback`, share None."""
+    """Text from a page's embedded data has no links or lists: its path is `fallback`, its shares are None."""
     data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
     found = extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
     assert (found.error, found.path, found.link_code_share) == ("", "fallback", None)
@@ -83,7 +83,7 @@ def test_flat_fallback_leaves_shares_unknown() -> None:
 
 
 def test_trafilatura_is_as_before_afterwards(article: str) -> None:
-    """Handing over the tree and watching the fallbacks leave no trace in the library."""
+    """Extraction leaves no change in the Trafilatura library."""
     core: Any = trafilatura.core
     before = core.load_html, core.baseline, trafilatura.external.justext_rescue
     extract(article, "", SETTINGS)
@@ -110,13 +110,13 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
     ],
 )
 def test_page_without_a_text_has_a_named_error(html: bytes, error: str) -> None:
-    """Every such page is answered with the error's name, and nothing is raised."""
+    """A page without a text gives an error by name; nothing is raised."""
     found = extract(html, "utf-8", SETTINGS)
     assert (found.error, found.path, found.text, found.blocks) == (error, "none", "", b"")
 
 
 def test_guards_are_at_their_limits() -> None:
-    """The caps of the settings themselves are allowed; one more is not."""
+    """A page at a cap of the settings is accepted; one more is refused."""
     html = page(f"<p>{SENTENCE * 4}</p>" * 3)
     exact = msgspec.structs.replace(SETTINGS, max_html_bytes=len(html), max_elements=html.count("<") - html.count("</"))
     assert extract(html, "", exact).error == ""
@@ -127,7 +127,7 @@ def test_guards_are_at_their_limits() -> None:
 
 @pytest.mark.parametrize("attribute", [" a{}", " a{}=b", " a{}='>'", ' a{}= "</p>"', "/a{}", " a{}<p", ' a{}=">"a'])
 def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: str) -> None:
-    """In all ways to write attributes, one above the cap is refused before any parser sees it; the cap is allowed."""
+    """One attribute above the cap, in any notation, is refused before a parser sees it; the cap is accepted."""
     padding = f"<p>{SENTENCE * 1_500}</p>"
     each = 2 if attribute.endswith("a") else 1  # attributes
 
@@ -156,7 +156,7 @@ def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: 
     ],
 )
 def test_attributes_are_not_hidden_by_what_stands_before_them(before: str) -> None:
-    """Comments, scripts and other markup end as in the parser: elements after them are counted."""
+    """Elements after comments, scripts and other markup are counted, because those end as in the parser."""
     element = "<p " + " ".join(f"a{number}=1" for number in range(20_000)) + ">"
     assert extract(f"{before}{element}{SENTENCE}", "", SETTINGS).error == ExtractError.TOO_MANY_ATTRIBUTES
 
@@ -192,7 +192,7 @@ def test_too_much_text_is_given_up(article: str) -> None:
 
 @pytest.mark.parametrize("depth", [200, 254, 300, 500])
 def test_nested_page_is_extracted_whole(depth: int) -> None:
-    """Nested divs are extracted, also beyond the parser's usual limit, and so is the text after them."""
+    """Nested divs are extracted beyond the parser's usual limit, and so is the text after them."""
     end = f"<p>{SENTENCE * 3}The end.</p>"
     found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", SETTINGS)
     assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8
@@ -208,7 +208,7 @@ def test_nul_bytes_are_dropped(article: str) -> None:
     "encoding", ["utf-8", "ascii", "shift_jis", "utf-16", "no-such-charset", "zlib", "idna", "hex", ""]
 )
 def test_lying_charset_is_survived(encoding: str) -> None:
-    """Whatever name the charset has, bytes that are not in it yield text or a named error."""
+    """With any charset label, undecodable bytes yield text or a named error."""
     html = page(f"<article><p>{SENTENCE * 5} Grüße aus Köln.</p></article>").encode("latin-1")
     found = extract(html, encoding, SETTINGS)
     assert found.error in ("", ExtractError.NO_TEXT, ExtractError.NOT_HTML)
@@ -217,7 +217,7 @@ def test_lying_charset_is_survived(encoding: str) -> None:
 
 
 def test_charset_is_used() -> None:
-    """Bytes are read in the charset that the crawler decided, marks at the beginning left out."""
+    """Bytes are decoded with the charset that the crawler chose, without byte order marks."""
     assert decode("Grüße".encode("cp1252"), "windows-1252") == "Grüße"
     assert decode("Grüße".encode("utf-16"), "UTF-16") == "Grüße"
     assert decode("Grüße".encode("utf-8-sig"), "utf-8") == "Grüße"
@@ -226,7 +226,7 @@ def test_charset_is_used() -> None:
 
 
 def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
-    """An error or a lack of memory within the extractor is named, not raised."""
+    """An exception or lack of memory in the extractor becomes a named error of the page."""
     for raised, error in ((ValueError("x"), ExtractError.FAILED), (MemoryError(), ExtractError.OUT_OF_MEMORY)):
 
         def fails(html: str, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
@@ -237,7 +237,7 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extractor whose package is absent is an error of the configuration, before a page is seen or a worker runs."""
+    """An extractor without its package is a configuration error, before a page is read or a worker runs."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     assert extractor("trafilatura") is extraction.EXTRACTORS["trafilatura"]
     for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
@@ -246,7 +246,7 @@ def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.
 
 
 def test_resiliparse_makes_flat_text(article: str) -> None:
-    """The extractor `resiliparse`: one line a paragraph, path `plain`, the share of links unknown."""
+    """The extractor `resiliparse` gives one line per paragraph, path `plain`, and an unknown share of links."""
     found = extract(article, "", PLAIN)
     assert (found.error, found.path, found.tried, found.link_code_share) == ("", "plain", ("plain",), None)
     lines = found.text.split("\n")
@@ -268,12 +268,12 @@ def test_resiliparse_makes_flat_text(article: str) -> None:
     ids=["nothing", "large", "elements", "characters", "deep"],
 )
 def test_resiliparse_has_the_same_guards(html: str, error: str) -> None:
-    """Hostile pages end in a text or in the error's name, as with any extractor."""
+    """Hostile pages end in a text or a named error, as with any extractor."""
     assert extract(html, "", PLAIN).error == error
 
 
 def test_resiliparse_runs_in_the_workers(article: str) -> None:
-    """The settings' extractor is the one that the worker processes load and use."""
+    """The worker processes load and use the configured extractor."""
     body = zstandard.ZstdCompressor().compress(article.encode())
     with closing(ExtractionPool(msgspec.structs.replace(PLAIN, workers=1))) as pool:
         assert pool.map([RawPage("https://a.example/x", "utf-8", body)])[0].path == "plain"

@@ -1,4 +1,4 @@
-"""Every part of a page reaches its tree, or the page has an error: parser stops, text after the root element."""
+"""Every part of a page reaches its tree, or the page has an error: parser limits, text after the root element."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nested(depth: int, tag: str = "div") -> str:
 
 
 def test_tree_is_trafilaturas() -> None:
-    """On an ordinary page the tree is the same as that of Trafilatura's own parser, but for the class of its forms."""
+    """For an ordinary page the tree equals that of Trafilatura's own parser, except for the class of its forms."""
     html = page(
         "<!-- no --><form><input name=a><p>one &amp; <b>two</b></form><?pi?><script>if (a < b) c()</script>" + END
     )
@@ -58,7 +58,7 @@ def test_tree_is_trafilaturas() -> None:
     ids=["deep", "deepest", "unclosed", "behind many errors", "huge text", "huge attribute", "huge comment"],
 )
 def test_page_that_stops_the_parser_is_read_to_its_end(html: str) -> None:
-    """Where libxml2's usual limits end the tree in silence, ours has the end of the page."""
+    """If libxml2's usual limits would cut the tree silently, our tree still has the end of the page."""
     theirs = load_html(html)
     assert theirs is None or "the end of the page" not in "".join(theirs.itertext())
     assert text_of(html).endswith("the end of the page")
@@ -73,7 +73,7 @@ def test_page_nested_too_deeply_is_named(depth: int) -> None:
 
 
 def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
-    """Where the parser gives up even without its limits, the page is refused by name: an unknown part of it is lost."""
+    """If the parser stops even without its limits, the page has a named error, because a part of it is lost."""
     with pytest.raises(ParseFailed) as refused:
         parse(page("<p>" + "a" * 10_000_100 + "</p>" + END), lambda _: new_parser(huge=False))
     assert refused.value.error == ExtractError.PARSER_STOPPED
@@ -91,7 +91,7 @@ def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
     ],
 )
 def test_what_stands_after_the_page_belongs_to_it(html: str, text: str) -> None:
-    """Text, elements and whole documents after the end tag of `html` are in the tree, in order, without heads."""
+    """Text, elements and whole documents after `</html>` are in the tree, in order, without their heads."""
     root = parse(html)
     body = root.find("body")
     assert root.getnext() is None
@@ -99,7 +99,7 @@ def test_what_stands_after_the_page_belongs_to_it(html: str, text: str) -> None:
 
 
 def test_page_without_html_at_its_beginning_is_a_page() -> None:
-    """A page that begins with something unknown has its text, where Trafilatura's own parser refuses it."""
+    """A page that begins with unknown markup has its text, although Trafilatura's own parser refuses it."""
     html = f"<text id='1'><div>{END}</div></text>"
     assert load_html(html) is None
     assert text_of(html) == "the end of the page"
@@ -107,14 +107,14 @@ def test_page_without_html_at_its_beginning_is_a_page() -> None:
 
 @pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\ufffe", "\uffff", "\ud800", "\udfff"])
 def test_characters_that_xml_does_not_have_end_nothing(character: str) -> None:
-    """Controls and non-characters are removed, lone surrogates become question marks; text after them is kept."""
+    """Controls and non-characters are removed, and lone surrogates become question marks; the text after them stays."""
     kept = "?" if 0xD800 <= ord(character) < 0xE000 else ""
     assert text_of(page(f"<p>one{character}two</p>{END}")) == f"tone{kept}twothe end of the page"
 
 
 @pytest.mark.parametrize("declared", ["utf-16", "no-such", "shift_jis"])
 def test_charset_that_a_page_declares_is_not_believed(declared: str) -> None:
-    """Text is decoded already: a declaration within it, of HTML or XML, changes nothing."""
+    """A charset declared inside a page, in HTML or XML, changes nothing, because the text is already decoded."""
     html = page("<p>Grüße</p>").replace("<title>", f"<meta charset={declared}><title>")
     assert text_of(html) == "tGrüße"
     assert text_of(f"<?xml version='1.0' encoding='{declared}'?>{html}") == "tGrüße"

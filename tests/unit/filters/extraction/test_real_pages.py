@@ -1,4 +1,4 @@
-"""Real pages: features or a named error, rulesets beside labels, texts as good as bare Trafilatura's."""
+"""Real pages: features or a named error, rulesets against labels, texts as good as bare Trafilatura's."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_every_real_page_has_features_or_a_named_error(pool: ExtractionPool, sha
     "source", ["aeb", "cleaneval", "cleanportaleval", "dragnet", "readability", "trafilatura_eval", "wcxb"]
 )
 def test_main_texts_are_as_good_as_those_of_bare_trafilatura(shared: Path, source: str) -> None:
-    """Per source, F1 by the labels is at most .005 below that of the same calls of Trafilatura alone, its own text.
+    """Per source, F1 against the labels is at most .005 below that of Trafilatura alone with the same calls.
 
-    Every eighth page; the bench prints all. Printed beside it: Trafilatura without the second call for precision.
+    Every eighth page is used; the bench prints all, with Trafilatura without the second call for precision.
     """
     pages = list(gold_pages(shared / "data" / "pages" / source, EVERY))
     found = [extract(page.html, "", MeasureSettings()) for page in pages]

@@ -50,20 +50,22 @@ def test_measures_of_an_article(article: str) -> None:
 
 
 def test_another_set_of_measures_is_another_epoch() -> None:
-    """The digest of all names is pinned to MEASURES_VERSION: a new measure must raise the version, so that pages are
-    measured again."""
+    """The digest of all measure names is pinned to MEASURES_VERSION.
+
+    A new measure must raise the version, so that pages are measured again.
+    """
     names = " ".join([*sorted(PAGE_MEASURES), *MEASURES])
     assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {2: "599afcc150066409"}
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:
-    """The same page measured twice, or as bytes and as text, is the same to the byte."""
+    """A page measured twice, or as bytes and as text, has identical features."""
     once = measure_raw(RawPage("u", "utf-8", zipped(article)), SETTINGS)
     assert once == measure_raw(RawPage("u", "", zipped(article)), SETTINGS) == measure("u", article, "", SETTINGS)
 
 
 def test_a_body_is_inflated_under_the_cap() -> None:
-    """1 GiB of zeros in 33 KB is refused without being held in memory; broken zstd is an error of the page."""
+    """33 KB that inflate to 1 GiB are refused without holding it in memory; broken zstd is an error of the page."""
     compressor = zstandard.ZstdCompressor(level=1).compressobj()
     bomb = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(1024)) + compressor.flush()
     assert measure_raw(RawPage("u", "", bomb), SETTINGS).error == "too_large"
@@ -76,12 +78,12 @@ def test_a_body_is_inflated_under_the_cap() -> None:
     [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", None)],
 )
 def test_url_path(url: str, path: str | None) -> None:
-    """Path and query, without the fragment; "" of a URL that cannot be split; of no URL it is unknown."""
+    """The path includes the query but not the fragment; it is "" for a malformed URL and unknown without a URL."""
     assert url_path(url) == path
 
 
 def test_features_of_a_page_without_url(article: str) -> None:
-    """A page that has no URL has features all the same, and its URL's path is unknown, not "/"."""
+    """A page without a URL has features, and its URL path is unknown, not "/"."""
     for html in (article, ""):
         features = Measurer(SETTINGS).measure("", html, "", page_id="p")
         assert (features.url, features.measures["url_path"], features.id) == ("", None, "p")
@@ -99,9 +101,9 @@ def test_epoch_changes_with_what_features_mean() -> None:
 
 
 def test_epoch_has_the_libraries_in_use() -> None:
-    """A version with other outputs changes the epoch where it is used: of an extractor only where it is the extractor.
+    """A library version with other outputs changes the epoch if the library is in use.
 
-    An extractor whose package is not installed has an epoch all the same.
+    An extractor whose package is not installed still has an epoch.
     """
     other = msgspec.structs.replace(SETTINGS, extractor="resiliparse")
 
@@ -123,7 +125,7 @@ def test_epoch_has_the_libraries_in_use() -> None:
 
 
 def test_a_version_with_the_same_outputs_is_no_other_epoch() -> None:
-    """A security update keeps the epoch if it measures the golden pages as the verified version does."""
+    """An update of a library keeps the epoch if it measures the golden pages as the verified version does."""
     asked = []
 
     def outputs(extractor: str) -> str:
@@ -139,13 +141,13 @@ def test_a_version_with_the_same_outputs_is_no_other_epoch() -> None:
 
 @pytest.mark.parametrize("extractor", OUTPUTS)
 def test_the_installed_versions_measure_the_golden_pages_as_stored(extractor: str) -> None:
-    """If not: raise MEASURES_VERSION for a change of the code; for one of a library renew VERIFIED and OUTPUTS."""
+    """If this fails: for a change of the code raise MEASURES_VERSION; for a library renew VERIFIED and OUTPUTS."""
     pytest.importorskip(extractor)
     assert golden_outputs(extractor) == OUTPUTS[extractor]
 
 
 def test_the_golden_pages_show_a_change() -> None:
-    """They have texts of several languages and lengths, pages without an article, and every path of extraction."""
+    """The golden pages have several languages and lengths, pages without an article, and every extraction path."""
     found = [measure(url, body, charset, SETTINGS) for url, body, charset in golden_pages()]
     assert {page.measures["language"] for page in found} >= {"en", "de", "fr"}
     assert {page.path for page in found} >= {"recall", "fallback"}
@@ -154,7 +156,7 @@ def test_the_golden_pages_show_a_change() -> None:
 
 
 def test_importing_the_package_loads_no_extractor() -> None:
-    """Judging, the epoch and the pool are there without Trafilatura, lxml or the language model being imported."""
+    """Judging, the epoch and the pool import neither Trafilatura, lxml nor the language model."""
     code = (
         "import sys, filters.judge_stage, filters.measure.workers\n"
         "from filters.measure.epoch import feature_epoch\n"

@@ -1,4 +1,4 @@
-"""Worker processes: every page gets a result, for any fault of the page or the worker.
+"""Worker processes: every page gets a result, whatever fails in the page or the worker.
 
 No worker outlives its parent.
 """
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
-# A worker whose extractor does what the page says; it stands in for pages that hang or crash the real one.
+# A worker whose extractor follows the page's instructions; it stands in for pages that hang or crash the real one.
 OBEDIENT = """
 import os, time
 import filters.extraction.extractor as extraction
@@ -51,7 +51,7 @@ measuring.identify = lambda text: ("en", 1.0)
 from filters.measure.worker_process import main
 main()
 """
-# A parent of a worker with an endless page.
+# A parent process with a worker on an endless page.
 NEGLIGENT = """
 import sys, zstandard
 from filters.measure.page_measures import RawPage
@@ -84,7 +84,7 @@ def new_pool() -> Iterator[NewPool]:
 
 
 def raw(html: str | bytes, url: str = "https://a.example/x") -> RawPage:
-    """A page on its way to a worker."""
+    """A page as sent to a worker."""
     body = html.encode() if isinstance(html, str) else html
     return RawPage(url, "utf-8", zstandard.ZstdCompressor().compress(body))
 
@@ -103,7 +103,7 @@ def alive(pid: int) -> bool:
 
 
 def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, article: str) -> None:
-    """Results of several workers keep the order of the pages, and equal measuring in this process."""
+    """Results keep the order of the pages and equal measuring in this process."""
     pages = [raw(article.replace("river", f"river {n}"), f"https://a.example/{n}") for n in range(12)]
     assert pool.map(pages) == [measure_raw(page, MeasureSettings()) for page in pages]
     assert pool.map([]) == []
@@ -120,7 +120,7 @@ def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, artic
     ids=["empty", "nested", "charset and NUL", "large"],
 )
 def test_bad_pages_are_answered_by_the_workers_they_met(pool: ExtractionPool, body: bytes, error: str) -> None:
-    """Each kind of bad page yields features or a named error, and costs no worker its life."""
+    """Each kind of bad page yields features or a named error, and no worker dies."""
     before = pool.pids
     (found,) = pool.map([raw(body)])
     assert found.error == error
@@ -129,7 +129,7 @@ def test_bad_pages_are_answered_by_the_workers_they_met(pool: ExtractionPool, bo
 
 
 def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up(new_pool: NewPool) -> None:
-    """Pages that sleep or spin time out, their workers are replaced, and all other pages are measured."""
+    """Pages that sleep or spin time out and their workers are replaced; all other pages are measured."""
     pool = new_pool(workers=2, time_limit_s=1.0)
     before = pool.pids
     results = pool.map([raw(html) for html in ("one", "hang", "two", "spin", "three", "four")])
@@ -141,7 +141,7 @@ def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up(new_pool
 
 
 def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only(new_pool: NewPool) -> None:
-    """A page that crashes every worker it meets has an error; a worker killed from outside costs no page."""
+    """A page that crashes every worker has an error; a worker killed from outside loses no page."""
     pool = new_pool(workers=1)
     results = pool.map([raw(html) for html in ("one", "die", "greedy", "print", "two")])
     assert [result.error for result in results] == ["", "worker_died", "out_of_memory", "", ""]
@@ -152,7 +152,7 @@ def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only(new_pool: Ne
 @pytest.mark.parametrize(("bad", "error"), [("hang", "timeout"), ("die", "worker_died"), ("greedy", "out_of_memory")])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_pages_that_wait_behind_a_bad_one_are_measured(new_pool: NewPool, workers: int, bad: str, error: str) -> None:
-    """A bad page loses only its own result: pages that waited in its worker's socket are measured, in order."""
+    """A bad page loses only its own result: pages queued behind it are measured, in order."""
     pool = new_pool(workers=workers, time_limit_s=0.7)
     htmls = ["one", bad, *(f"p{number}" for number in range(10)), bad, "two"]
     results = pool.map([raw(html) for html in htmls])
@@ -161,14 +161,14 @@ def test_pages_that_wait_behind_a_bad_one_are_measured(new_pool: NewPool, worker
 
 
 def test_page_that_waits_has_its_whole_time(new_pool: NewPool) -> None:
-    """The limit of a page counts from when its worker takes it, not from when it is sent."""
+    """A page's time limit counts from when its worker takes it, not from when it is sent."""
     slow = OBEDIENT.replace("600", "0.5")
     pool = new_pool(workers=1, time_limit_s=0.8, code=slow)
     assert [result.error for result in pool.map([raw("hang")] * 4)] == [""] * 4
 
 
 def test_worker_has_its_next_page_before_it_answers(new_pool: NewPool) -> None:
-    """While there are plenty of pages one waits for each worker; the last ones go to the first idle worker."""
+    """While there are many pages, one is queued for each worker; the last ones go to the first idle worker."""
     counting = OBEDIENT.replace(
         'if html.startswith("hang"):', "import select\n    if html.startswith('look'):"
     ).replace(
@@ -181,7 +181,7 @@ def test_worker_has_its_next_page_before_it_answers(new_pool: NewPool) -> None:
 
 
 def test_worker_is_recycled_after_its_pages(new_pool: NewPool) -> None:
-    """After the configured number of pages another process serves."""
+    """After the configured number of pages, a new process replaces the worker."""
     pool = new_pool(workers=1, recycle_pages=2)
     pids = [result.text.split()[0] for result in pool.map([raw(f"p{n}") for n in range(5)])]
     assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]
@@ -195,7 +195,7 @@ def test_large_pages_pass_the_pipes(new_pool: NewPool) -> None:
 
 
 def test_workers_that_cannot_start_are_an_error_to_try_again(new_pool: NewPool) -> None:
-    """If every worker dies at its start, the call ends with a retriable error, and no page gets a result for it."""
+    """If every worker dies at its start, the call ends with a retriable error, and no page gets a result."""
     pool = new_pool(workers=1, code="raise SystemExit(9)")
     with pytest.raises(WorkersUnavailable, match="exit status 9"):
         pool.map([raw("one")])
@@ -204,7 +204,7 @@ def test_workers_that_cannot_start_are_an_error_to_try_again(new_pool: NewPool) 
 
 
 def test_batch_given_up_leaves_nothing_for_the_next(new_pool: NewPool, tmp_path: Path) -> None:
-    """After a batch that ended with an error, the next one gets its own pages' answers, none of the earlier ones."""
+    """After a batch that ended with an error, the next batch gets only its own answers."""
     broken = tmp_path / "broken"
     code = OBEDIENT.replace('"hang"', '"nap"').replace("600", "1")
     pool = new_pool(workers=2, code=f"import os\nif os.path.exists({str(broken)!r}): os._exit(9)\n{code}")
@@ -248,13 +248,13 @@ def test_workers_end_with_their_parent() -> None:
 
 
 def test_settings_reach_the_workers(new_pool: NewPool, article: str) -> None:
-    """A cap of the settings is kept by the workers."""
+    """The workers apply the caps of the settings."""
     pool = new_pool(workers=1, max_html_bytes=100, code="from filters.measure.worker_process import main; main()")
     assert pool.map([raw(article)])[0].error == "too_large"
 
 
 def test_ctrl_c_does_not_wait_for_a_page(new_pool: NewPool) -> None:
-    """An interrupted batch ends at once, although a page has most of its time left; the next one is measured."""
+    """An interrupted batch ends at once, even if a page has most of its time left; the next batch is measured."""
     pool = new_pool(workers=2, time_limit_s=600.0)
     pool.map([raw("warm")] * 4)
     interrupt = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])

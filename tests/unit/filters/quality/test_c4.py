@@ -1,4 +1,4 @@
-"""C4's line cleaning beside its definition, line by line."""
+"""C4's line cleaning against its definition, line by line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from filters.quality.measures import MEASURES, measure_quality
     ],
 )
 def test_a_line_that_ends_as_a_sentence_does_is_kept(line: str) -> None:
-    """Three words and one of five end marks, and no word too long."""
+    """A line is kept with at least three words, one of five end marks, and no overlong word."""
     assert clean(line).text == line
 
 
@@ -45,33 +45,33 @@ def test_a_line_that_ends_as_a_sentence_does_is_kept(line: str) -> None:
     ],
 )
 def test_any_other_line_goes(line: str) -> None:
-    """The kept lines around it are joined by a line feed."""
+    """Any other line is dropped; the kept lines around it are joined by a line feed."""
     assert clean(line).text == ""
     around = clean(f"It was a first line.\n{line}\nIt was a last line.")
     assert around.text == "It was a first line.\nIt was a last line."
 
 
 def test_citations_are_taken_out_before_the_end_is_looked_at_and_after_words_are_counted() -> None:
-    """`[1]` counts as a word, and hides no end mark."""
+    """`[1]` counts as a word and is removed before the end mark is checked."""
     assert clean("A full sentence.[1][edit]").text == "A full sentence."
-    assert clean("Two words. [1]").text == ""  # ends in a space once the citation is out
+    assert clean("Two words. [1]").text == ""  # ends in a space after the citation is removed
     assert clean("[12] Two words.").text == "Two words."
     assert clean("Kept [citation needed] as it is.").text == "Kept  as it is."
 
 
 def test_what_would_drop_the_page_is_counted_in_lines_that_came_so_far() -> None:
-    """Lorem ipsum is looked for before javascript, a bracket after it; lines without an end mark are not asked."""
+    """A line is checked for lorem ipsum, then javascript, then brackets; lines without an end mark are skipped."""
     found = clean("LOREM Ipsum dolor {sit}.\nlorem ipsum\n{ javascript here }.\nSome more {braces} here.\n{ no end")
     assert (found.lorem_ipsum_lines, found.curly_bracket_lines) == (1, 2)
 
 
 def test_sentences_are_those_of_the_lines_kept() -> None:
-    """Sentences of a line that goes are not counted."""
+    """Only sentences of kept lines are counted."""
     assert clean("One is here. Two is here.\nNot counted. Not at all\nThree is here.").sentences == 3
 
 
 def test_counts_stand_in_both_texts() -> None:
-    """The three measures of C4 are the main text's, also beside the measures of the cleaned text."""
+    """C4's three counts are those of the main text, even in the measures of the cleaned text."""
     both = measure_quality("Here is a {bracket}.\nAnd a line without an end")
     at = [MEASURES.index(name) for name in MEASURES if name.startswith("c4_")]
     assert [both["main"][place] for place in at] == [both["c4"][place] for place in at] == [0.0, 1.0, 1.0]
@@ -98,8 +98,10 @@ Es gibt 3.5 Liter… Und mehr.
 
 
 def test_a_fixed_text_is_cleaned_as_ever() -> None:
-    """Pins the kept lines and the counts. A change of them must raise `MEASURES_VERSION` and `RULES_VERSION`
-    (filters.rules.catalogue): verdicts and scores of records that exist are of the text as it was cleaned before.
+    """The kept lines and counts of a fixed text are pinned.
+
+    A change must raise `MEASURES_VERSION` and `RULES_VERSION` (filters.rules.catalogue), because stored verdicts and
+    scores are of the text as it was cleaned before.
     """
     found = clean(GOLDEN)
     assert found.text.split("\n") == [
@@ -121,7 +123,7 @@ def test_a_fixed_text_is_cleaned_as_ever() -> None:
 @given(st.lists(st.text(st.sampled_from("a. [1]\r\x85\u2028!'\"…{"), max_size=12), max_size=6).map("\n".join))
 @example("a\x85b c d.\nThis is one line.\nmenu\n")
 def test_cleaned_lines_are_lines_of_the_text(text: str) -> None:
-    """Cleaning twice changes nothing in lines without citations, and `kept` names the lines that stand in it."""
+    """Cleaning twice changes nothing in lines without citations, and `kept` names the lines of the cleaned text."""
     found = clean(text)
     if found.kept is not None:
         lines = [line for line, kept in zip(text.split("\n"), found.kept, strict=True) if kept]

@@ -1,4 +1,4 @@
-"""The quality measures and rulesets beside datatrove's four filters, fed the same tokens and sentences."""
+"""The quality measures and rulesets against datatrove's four filters, with the same tokens and sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from filters.rules.ruleset import load_ruleset
 from tests.support.numbered_pages import page_features
 from tests.support.sentences import split_sentences
 
-if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
+if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # with this variable set, a missing package fails
     pytest.importorskip("datatrove")
 from datatrove.data import Document
 from datatrove.pipeline.filters import (
@@ -79,7 +79,7 @@ ruleset_of = functools.cache(load_ruleset)
 
 @pytest.fixture(scope="module", params=["whitespace", "words"])
 def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A tokenizer's name, which datatrove is fed as well; sentences are ours in both."""
+    """A tokenizer's name, used for datatrove too; both use our sentences."""
     tokenize = TOKENIZERS[request.param]
     with pytest.MonkeyPatch.context() as patch:
         for module in (gopher_quality_filter, gopher_repetition_filter, fineweb_quality_filter):
@@ -89,7 +89,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
-    """What datatrove says of a text, and its values, where ours are other ones."""
+    """Datatrove's result and values for a text, where they differ from ours."""
     features = page_features(text, quality=quality, tokens=len(text.split()))
     found: list[str] = []
     for suite, (ruleset, make, names) in SUITES.items():
@@ -108,7 +108,7 @@ def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
 
 
 def value_differences(text: str, tokenizer: str, values: list[float | None]) -> list[str]:
-    """Measures that datatrove's functions compute otherwise from a text."""
+    """Measures whose values differ from those of datatrove's functions."""
     named = dict(zip(MEASURES, values, strict=True))
     words = list(TOKENIZERS[tokenizer](text))
     expected: dict[str, float | None] = {}
@@ -128,10 +128,10 @@ def value_differences(text: str, tokenizer: str, values: list[float | None]) -> 
 
 @pytest.mark.data
 def test_every_labelled_page_is_judged_as_datatrove_judges_it(labelled: list[LabelledPage], tokenizer: str) -> None:
-    """Same verdict and same first failing rule of four filters, same values, same cleaned text: on every main text with
-    whitespace's tokens, on every fourth with words and marks (datatrove takes a minute for all).
+    """Verdict, first failing rule, values and cleaned text equal those of datatrove's four filters.
 
-    Nothing is tolerated: a page that differs is listed with what differs, the explained ones apart from the others.
+    Every main text is compared with whitespace tokens, every fourth with words and marks (datatrove takes a minute for
+    all). No difference is tolerated: differing pages are listed, explained ones separately.
     """
     unexplained: list[str] = []
     explained: list[str] = []
@@ -169,9 +169,7 @@ TEXT = st.lists(st.one_of(LINE, LINE, st.text(max_size=20)), min_size=1, max_siz
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(TEXT)
 def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text: str) -> None:
-    """Any text of a few words, many times: the same verdict and first failing rule, and the same values, but for what
-    is explained.
-    """
+    """For any repeated words, verdict, first failing rule and values agree, except for explained differences."""
     if not TOKENIZERS[tokenizer](text):
         return
     quality = measure_quality(text, tokenizer)
@@ -190,12 +188,12 @@ def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text:
 def test_what_is_explained_is_a_bracket_before_lorem_ipsum_and_nothing_else(
     tokenizer: str, lines: list[str], expected: list[str]
 ) -> None:
-    """The other order, or lorem ipsum in a line that goes, makes no difference."""
+    """The explained difference needs a bracket before lorem ipsum; the other order, or a dropped line, makes none."""
     text = "\n".join(lines)
     assert [what for what in differences(text, measure_quality(text, tokenizer)) if what[:3] == "c4:"] == expected
 
 
 def test_punctuation_is_datatroves() -> None:
-    """Both sets of characters are the ones that datatrove has."""
+    """Both sets of punctuation characters equal datatrove's."""
     assert TERMINAL_PUNCTUATION == datatrove_text.TERMINAL_PUNCTUATION
     assert PUNCTUATION == datatrove_text.PUNCTUATION_SET

@@ -1,8 +1,8 @@
-"""DOLMa's measures beside references written from its taggers' definitions, and repeated sequences beside a search.
+"""DOLMa's measures against references written from its taggers' definitions, and repetitions against a search.
 
-The toolkit itself is no dependency. Its release 1.2.1 (`gopher_v1`, `c4_v2`, and the search of `tokenizer_repetitions`
-over whitespace words) was run once beside these measures on every labelled main text and its cleaned text: 6,371 texts,
-19 values and the repetitions of each, and all of them equal.
+The toolkit is not a dependency. Its release 1.2.1 (`gopher_v1`, `c4_v2`, and the search of `tokenizer_repetitions`
+over whitespace words) was compared once with these measures on every labelled main text and its cleaned text: 6,371
+texts, 19 values and the repetitions of each, all equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def measures(text: str) -> dict[str, float | None]:
 
 
 def reference(text: str, sizes: Iterable[int] = range(2, 11)) -> dict[str, float | None]:
-    """gopher_v1 and c4_v2 as they are defined, n-grams of some sizes; None where there is nothing to divide by."""
+    """gopher_v1 and c4_v2 by their definitions, with n-grams of some sizes; None if there is nothing to divide by."""
     words, lines = text.split(), text.split("\n")
     chars = sum(map(len, words))
     found: dict[str, float | None] = {
@@ -75,7 +75,7 @@ def test_measures_are_the_taggers(text: str) -> None:
 
 @pytest.mark.data
 def test_measures_of_every_labelled_page_are_the_taggers(labelled: list[LabelledPage]) -> None:
-    """Every main text; n-grams and repeated sequences, which take the references a minute, of every fourth."""
+    """For every main text the measures are equal; n-grams and repetitions, which are slow, for every fourth."""
     texts = [(page.label, page.features.text) for page in labelled if page.features.text]
     differing: list[str] = []
     for number, (label, text) in enumerate(texts):
@@ -93,7 +93,7 @@ def test_measures_of_every_labelled_page_are_the_taggers(labelled: list[Labelled
 
 
 def searched(words: list[str]) -> int:
-    """Times of the most repeated sequence, found by trying every place, period and end."""
+    """The count of the most repeated sequence, found by trying every place, period and end."""
     best = 0
     for period, start in itertools.product(range(1, 14), range(len(words))):
         end = start + period

@@ -23,13 +23,13 @@ LOOKED_AT = SECOND_LOOK[0] * (SECOND_LOOK[1] + 1)
 
 
 def repeated(code: str, chars: int) -> str:
-    """So many characters of the passage in that language, said again and again."""
+    """This many characters of the passage in that language, repeated."""
     return (f"{PASSAGES[code]} " * (chars // len(PASSAGES[code]) + 1))[:chars]
 
 
 @pytest.mark.parametrize("code", PASSAGES)
 def test_a_passage_is_in_its_language(code: str) -> None:
-    """Some sentences are more probable in their language than in all others together; 100 characters suffice."""
+    """For a passage of 100 characters, its language is more probable than all others together."""
     found, probability = identify(PASSAGES[code])
     assert found == identify(PASSAGES[code][:100])[0] == code
     assert 0.5 < probability <= 1
@@ -45,7 +45,7 @@ def test_a_quotation_does_not_decide(page: str, quoted: str, part: float) -> Non
 
 
 def test_a_doubt_takes_a_second_look() -> None:
-    """A sure first look is the only one; an unsure one is followed by a look at more of the text, which decides."""
+    """An unsure first look is followed by a look at more of the text, which decides; a sure one is final."""
     looks: list[int] = []
 
     def sure(text: str) -> tuple[str, float]:
@@ -66,7 +66,7 @@ def test_a_doubt_takes_a_second_look() -> None:
 @given(st.integers(0, 200_000))
 @settings(max_examples=60)
 def test_what_is_looked_at_is_bounded_and_spread(chars: int) -> None:
-    """However long the text: few characters are looked at, from every part of it, and all of a short one."""
+    """Of a long text, few characters are read, from every part of it; a short text is read whole."""
     looks: list[str] = []
 
     def unsure(text: str) -> tuple[str, float]:
@@ -83,7 +83,7 @@ def test_what_is_looked_at_is_bounded_and_spread(chars: int) -> None:
 
 @pytest.mark.parametrize("text", ["", " \n\t", "12 34, 56.7 – 89%", "\0" * 100, "\U0001f600" * 5_000, "★ ☆ → ■"])
 def test_without_letters_there_is_no_language(text: str) -> None:
-    """Nothing, spaces, figures, NULs, emoji and symbols are in no language."""
+    """Spaces, digits, NULs, emoji and symbols have no language."""
     assert identify(text) == (None, 0.0)
 
 
@@ -100,7 +100,7 @@ def test_without_letters_there_is_no_language(text: str) -> None:
     ids=["surrogates", "NULs", "one word", "combining", "controls", "figures"],
 )
 def test_hostile_texts_are_answered_soon(text: str) -> None:
-    """Broken, endless and unprintable texts get an answer with a probability, and the same one each time."""
+    """Broken, endless and unprintable texts get an answer with a probability, the same each time."""
     found = identify(text)
     assert found == identify(text)
     assert found[0] is not None
@@ -110,14 +110,14 @@ def test_hostile_texts_are_answered_soon(text: str) -> None:
 @given(st.text(st.characters(), max_size=600))
 @settings(max_examples=100)
 def test_any_text_is_answered(text: str) -> None:
-    """Whatever the characters, surrogates included: a code and a probability, or neither."""
+    """Any characters, surrogates included, give a code and a probability, or neither."""
     code, probability = identify(text)
     assert (code is None) == (probability == 0.0)
     assert 0 <= probability <= 1
 
 
 def test_the_page_lists_every_code() -> None:
-    """docs/reference/languages.md names the codes that a ruleset may name, those and no others, each once."""
+    """docs/reference/languages.md lists exactly the codes that a ruleset may name, each once."""
     page = (ROOT / "docs" / "reference" / "languages.md").read_text(encoding="utf-8")
     section = page.partition("\n## The codes\n")[2].partition("\n## ")[0]
     lists = [line for line in section.splitlines() if line.startswith("`")]
@@ -128,7 +128,7 @@ def test_the_page_lists_every_code() -> None:
 
 @pytest.mark.data
 def test_languages_of_the_labelled_pages(labelled: list[LabelledPage]) -> None:
-    """At most 1 page in 500 is called otherwise than readers call it, and hardly a foreign page English."""
+    """At most 1 page in 500 gets another language than its readers gave, and hardly any foreign page is English."""
     truth = json.loads((DATA / "language_truth.json").read_text("utf-8"))
     pages = [(truth["pages"].get(page.label.id, truth["default"]), page.features.measures) for page in labelled]
     judged = [(code, measures["language"]) for code, measures in pages if code and measures.get("language")]
@@ -141,7 +141,7 @@ def test_languages_of_the_labelled_pages(labelled: list[LabelledPage]) -> None:
 
 @pytest.mark.data
 def test_passages_say_what_the_whole_page_says(labelled: list[LabelledPage]) -> None:
-    """Of every tenth labelled page, the passages looked at and the whole text are called the same language."""
+    """For every tenth labelled page, the sampled passages and the whole text have the same language."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     whole = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

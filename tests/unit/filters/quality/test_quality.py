@@ -1,4 +1,4 @@
-"""The quality measures: their values by example, tokens as arrays, and texts that are meant to be slow."""
+"""The quality measures: values by example, tokens as arrays, and texts built to be slow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measures(text: str, tokenizer: str = "whitespace") -> dict[str, float | None
 
 @given(ANY_TEXT)
 def test_white_space_is_found_as_str_split_finds_it(text: str) -> None:
-    """Whatever the characters: lengths are those of `str.split`, and equal tokens have equal hashes."""
+    """For any characters, lengths equal those of `str.split`, and equal tokens have equal hashes."""
     tokens = Tokens.of(text)
     assert tokens.lengths.tolist() == [len(word) for word in text.split()]
     assert len(dict.fromkeys(tokens.hashes.tolist())) == len(dict.fromkeys(text.split()))
@@ -36,7 +36,7 @@ def test_white_space_is_found_as_str_split_finds_it(text: str) -> None:
 
 @given(st.lists(st.tuples(st.text(st.sampled_from("ab, é\t"), max_size=8), st.booleans()), min_size=1, max_size=8))
 def test_tokens_of_lines_kept_are_those_of_the_text_they_make(lines: list[tuple[str, bool]]) -> None:
-    """Cut once and chosen, or cut again: the same arrays."""
+    """Tokens selected from the kept lines equal the tokens of the cleaned text."""
     text = "\n".join(line for line, _ in lines)
     rest = "\n".join(line for line, kept in lines if kept)
     for tokenize in TOKENIZERS.values():
@@ -48,7 +48,7 @@ def test_tokens_of_lines_kept_are_those_of_the_text_they_make(lines: list[tuple[
 
 
 def walked(words: list[str], n: int) -> int:
-    """datatrove's walk by its definition: step by step, over words joined without a space."""
+    """datatrove's walk by its definition: step by step over words joined without a space."""
     seen: set[str] = set()
     place = chars = 0
     while place <= len(words) - n:
@@ -63,7 +63,7 @@ def walked(words: list[str], n: int) -> int:
 
 
 def test_gophers_words() -> None:
-    """Tokens of punctuation alone are no words but divide; symbols are counted in the text."""
+    """Tokens of punctuation alone are not words but count in the divisor; symbols are counted in the text."""
     values = measures("The cat -- sat... on #1 mat, with ## 22")
     assert values["words"] == 8  # neither -- nor ##
     assert values["mean_word_chars"] == (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8
@@ -76,7 +76,7 @@ def test_gophers_words() -> None:
 
 
 def test_an_empty_text_has_unknown_shares() -> None:
-    """Nothing to divide by is None; counts are 0."""
+    """A share is None if there is nothing to divide by; counts are 0."""
     for values in (measures(""), measures(" \n ")):
         assert values["words"] == values["dolma_words"] == values["stop_words"] == values["c4_sentences"] == 0
         assert values["mean_word_chars"] is values["top_2gram_share"] is values["fineweb_short_line_share"] is None
@@ -84,7 +84,7 @@ def test_an_empty_text_has_unknown_shares() -> None:
 
 @given(ANY_TEXT)
 def test_values_are_floats_that_travel(text: str) -> None:
-    """Two texts, a value for each name, and a record can carry them."""
+    """Both texts have a value for each name, and a record can carry them."""
     both = measure_quality(text)
     assert tuple(both) == TEXTS
     assert all(len(values) == len(MEASURES) for values in both.values())
@@ -107,8 +107,9 @@ LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85
 )
 @example("a\x85b c d.\nThis is one line.\nmenu\n", False)
 def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, stripped: bool) -> None:
-    """Chosen tokens or cut again: the measures of the cleaned text are those of it alone, C4's counts apart; whatever
-    breaks lines, and with a break at the end or without.
+    """The measures of the cleaned text equal those of a main text with the same content, except for C4's counts.
+
+    This holds for any line breaks, with or without one at the end.
     """
     text = text.strip() if stripped else text
     for tokenizer in TOKENIZERS:
@@ -141,7 +142,7 @@ def test_words_and_marks_are_tokens_of_their_own() -> None:
     ids=["one word", "no space", "all distinct", "one line", "line feeds", "citations", "long words", "marks", "stops"],
 )
 def test_hostile_texts_are_measured_in_linear_time(text: str, tokenizer: str) -> None:
-    """Sizes for which a quadratic algorithm would not finish."""
+    """Hostile texts of a size at which a quadratic algorithm would not finish are measured."""
     assert len(measure_quality(text, tokenizer)["main"]) == len(MEASURES)
 
 
@@ -151,7 +152,7 @@ PIECES = pytest.mark.parametrize("piece", [1 << 16, 97], ids=["whole", "in piece
 @PIECES
 @pytest.mark.parametrize("distinct", [1_000, 4_000])
 def test_joined_words_are_compared_in_long_texts_too(distinct: int, piece: int) -> None:
-    """Ten words occur twice, the second time cut into other words: duplicates for datatrove, not for DOLMa."""
+    """Ten words occur twice, split differently the second time: duplicates for datatrove, not for DOLMa."""
     filler = [f"w{number}" for number in range(distinct)]
     second, first = ["aa", *"bcdef", "gg", *"hij", "kl"], ["a", "ab", *"cdef", "gg", *"hij", "kl"]
     words = [*first, *filler, *second]
@@ -164,7 +165,7 @@ def test_joined_words_are_compared_in_long_texts_too(distinct: int, piece: int) 
 @pytest.mark.parametrize("third", ["ab", "c"])
 @pytest.mark.parametrize("count", [200, 2_000, 17_000])
 def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str, piece: int) -> None:
-    """Texts of any length have the definitions' numbers, also where different words make the same joined characters."""
+    """N-gram counts follow the definitions at any length, even if different words join to the same characters."""
     random = Random(4)
     words = [random.choice(["a", "b", third, "long", "words"]) for _ in range(count)]
     found = repeated_ngrams(Tokens.of(" ".join(words)), piece)
@@ -179,7 +180,7 @@ def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str, pie
 
 
 def test_rulesets_are_read_without_arrays() -> None:
-    """The names of the measures load without their code: a command on rulesets does not wait for numpy."""
+    """Names of measures load without numpy, so that commands on rulesets start fast."""
     code = "import sys, filters.rules.ruleset as r; r.load_ruleset('gopher'); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -188,7 +189,7 @@ def test_rulesets_are_read_without_arrays() -> None:
     "text", ["Ends ….", "A line…  ", "• one\n-two\n", "\n\na\n\n\nb\n\nb", "x \x85- y\n \n…", "a\n"]
 )
 def test_line_shares_are_their_definitions(text: str) -> None:
-    """White space at the ends of lines, empty lines, and line breaks that are no line feeds."""
+    """Line shares follow their definitions with trailing white space, empty lines and unusual line breaks."""
     values, gopher, lines = measures(text), text.splitlines(), text.split("\n")
     assert values["bullet_line_share"] == sum(line.lstrip().startswith(("•", "-")) for line in gopher) / len(gopher)
     assert values["ellipsis_line_share"] == sum(line.rstrip().endswith(("…", "...")) for line in gopher) / len(gopher)

@@ -25,20 +25,20 @@ from tests.support.sentences import split_sentences
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(sentences: list[str]) -> None:
-    """Sentences joined by a space, or by line feeds, are split at the joints."""
+    """Sentences joined by a space or by line feeds are split where they were joined."""
     assert split_sentences(" ".join(sentences)) == sentences
     assert split_sentences("\n".join(sentences)) == sentences
 
 
 def test_a_line_is_a_sentence_at_least() -> None:
-    """A heading without an end mark is one; an empty line is none."""
+    """A heading without an end mark is a sentence; an empty line is none."""
     assert split_sentences("A heading\n\n  \nA text.\n") == ["A heading", "A text."]
     assert split_sentences("") == split_sentences(" \n") == []
 
 
 @given(st.text(st.sampled_from("aBé. !?…\"')\n\u2028\x85\t(“Mr"), max_size=60))
 def test_nothing_is_lost_and_the_count_is_theirs(text: str) -> None:
-    """Sentences hold all of a text but white space, and are as many as are counted."""
+    """Sentences hold all of a text but white space, and their number is the counted one."""
     sentences = split_sentences(text)
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert count_sentences(text) == len(sentences)

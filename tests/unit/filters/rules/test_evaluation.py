@@ -55,7 +55,7 @@ def test_drops_are_counted_in_three_ways() -> None:
 
 
 def test_pass_rates_stand_per_label_and_source() -> None:
-    """Pages without a page_type count for their source and the whole, and for no label."""
+    """Pages without a page_type count for their source and the total, and for no label."""
     pages = [("article", "b", verdict()), ("article", "b", verdict("url_kind"))]
     pages += [("forum", "a", verdict("url_kind")), ("", "a", verdict())]
     found = evaluate(list(starmap(LabelledVerdict, pages)))
@@ -67,7 +67,7 @@ def test_pass_rates_stand_per_label_and_source() -> None:
 
 
 def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> None:
-    """n/a is counted whether or not the page is dropped for it; a rule without a threshold has none, it is disabled."""
+    """n/a is counted whether or not it drops the page; a rule without a threshold is disabled."""
     dropped = verdict("min_tokens", unknown=("min_tokens",), disabled=("url_kind",))
     kept = verdict(unknown=("min_tokens",), disabled=("url_kind",))
     found = evaluate([LabelledVerdict("article", "a", dropped), LabelledVerdict("forum", "a", kept)])
@@ -78,7 +78,7 @@ def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> N
 
 
 def test_precision_recall_and_f1() -> None:
-    """As defined: 6 of 8 articles and 2 of 10 others kept give .75, .75 and .75."""
+    """With 6 of 8 articles and 2 of 10 others kept, precision, recall and F1 are .75."""
     confusion = Confusion(articles=KeptShare(6, 8), others=KeptShare(2, 10))
     assert (confusion.precision, confusion.recall, confusion.f1) == (0.75, 0.75, 0.75)
     uneven = Confusion(articles=KeptShare(3, 4), others=KeptShare(7, 10))
@@ -86,7 +86,7 @@ def test_precision_recall_and_f1() -> None:
 
 
 def test_what_cannot_be_said_is_none() -> None:
-    """No page kept: no precision. No article: no recall. No page at all: nothing, and no division by zero."""
+    """A value without a denominator is None: precision without a kept page, recall without an article."""
     nothing_kept = Confusion(KeptShare(0, 3), KeptShare(0, 2))
     assert nothing_kept.precision is None and nothing_kept.f1 == 0
     assert Confusion(KeptShare(0, 0), KeptShare(1, 2)).recall is None
@@ -95,7 +95,7 @@ def test_what_cannot_be_said_is_none() -> None:
 
 
 def test_verdicts_of_two_rulesets_are_refused() -> None:
-    """Counts over different rules would mean nothing."""
+    """Counts of two rulesets are refused, because they have different rules."""
     with pytest.raises(ValueError, match="different rulesets"):
         evaluate([LabelledVerdict("", "a", verdict()), LabelledVerdict("", "a", verdict(digest="other"))])
 
@@ -112,7 +112,10 @@ judged_pages = st.lists(
 
 @given(judged_pages)
 def test_sums_agree(judged: list[LabelledVerdict]) -> None:
-    """Sources add up to the whole; marginal drops to the dropped pages; a sole drop is marginal, a marginal a drop."""
+    """Sources sum to the total, and marginal drops to the dropped pages.
+
+    A sole drop is marginal, a marginal drop a drop.
+    """
     found = evaluate(judged)
     assert found.whole.pages == len(judged) == sum(kept.pages for kept in found.sources.values())
     assert found.whole.kept == sum(kept.kept for kept in found.sources.values())

@@ -37,7 +37,7 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
 
 
 def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
-    """An article of which C4's cleaning leaves no line is scored as "too_short", not dropped and no error."""
+    """An article without any line after C4's cleaning is scored as "too_short"; it is not dropped and not an error."""
     judged, context = (Context(0, None, Meter(), now_ms=0) for _ in range(2))
     JudgeStage(C4).process(page("Share this page\nTags: river, night"), None, judged)
     emitted = {output.topic: output.value or b"" for output in judged.outputs}
@@ -67,7 +67,7 @@ def test_text_and_digest_belong_together(text: str) -> None:
 
 
 def test_which_text_is_read_and_which_is_scored_are_two_things() -> None:
-    """Each field alone changes the digest of a ruleset, and reading C4's measures scores the main text."""
+    """The text to read and the text to score each change the ruleset's digest; C4's measures score the main text."""
     reading = parse_ruleset('reads = "c4"\n' + RULES, "mine")
     assert len({ruleset.digest for ruleset in (MAIN, C4, reading)}) == 3
     assert scored_text(page(), reading)[0] == TEXT

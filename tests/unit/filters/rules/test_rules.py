@@ -47,13 +47,13 @@ def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
 
 
 def test_a_rule_reads_a_measure_that_pages_have() -> None:
-    """A name that is not in `features.measures` would give a rule that can never fail: it is refused at import."""
+    """A rule on a name outside `features.measures` could never fail, so it is refused at import."""
     with pytest.raises(ValueError, match=r"'mean_word_chars' is not in features\.measures"):
         _kind("mean_word_chars", "<=", "of quality.names")
 
 
 def test_good_article_passes_every_rule() -> None:
-    """An article is kept, every rule that is in force says pass, in the file's order, and the others nothing."""
+    """An article is kept; each active rule passes, in the file's order, and disabled rules give nothing."""
     for ruleset in (NOTES, RUNS):
         verdict = judge(features(), ruleset, now_ms=9, run="r1")
         assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("article", "", [])
@@ -76,7 +76,7 @@ def test_good_article_passes_every_rule() -> None:
     ],
 )
 def test_rules_on_measures(rule: str, measure: str, passing: Any, failing: Any) -> None:
-    """The threshold of the notes itself passes; just beyond it this rule alone drops the page."""
+    """A value at the notes' threshold passes; just beyond it, only this rule drops the page."""
     assert judge(features(**{measure: passing}), NOTES).verdict == "article"
     verdict = judge(features(**{measure: failing}), NOTES)
     assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("dropped", rule, [rule])
@@ -98,13 +98,16 @@ SHORT_AND_LONG = [(BlockKind.ITEM, 100), (BlockKind.CELL, 100), (BlockKind.ITEM,
     ],
 )
 def test_rules_on_blocks(rule: str, blocks: list[tuple[int, int]], value: float, expected: str) -> None:
-    """The longest block must exceed 250; blocks from 200 are large; items and cells up to 100 are list or table."""
+    """The longest block must exceed 250; blocks of 200 or more are large.
+
+    Items and cells up to 100 are lists or tables.
+    """
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in blocks])
     assert outcome(judge(page, NOTES), rule) == (value, expected)
 
 
 def test_short_paragraphs_pass_as_runs_only() -> None:
-    """News with paragraphs of 150 characters is dropped by the notes, and kept where runs are blocks."""
+    """News with paragraphs of 150 characters is dropped by the notes, and kept if runs are blocks."""
     news = features(*[Block(0, 150, 0, 0)] * 10)
     assert judge(news, NOTES).failed == ["longest_block", "large_block_share"]
     verdict = judge(news, RUNS)
@@ -113,7 +116,7 @@ def test_short_paragraphs_pass_as_runs_only() -> None:
 
 
 def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
-    """Inline code ends a block where paragraphs are blocks, and none where runs are."""
+    """Inline code ends a block if paragraphs are blocks, and does not if runs are."""
     line = [Block(0, 180, 0, 0), Block(JOINED, 10, 0, 10), Block(JOINED, 180, 0, 0)]
     assert outcome(judge(features(*line), NOTES), "longest_block") == (180, "fail")
     assert outcome(judge(features(*line), RUNS), "longest_block") == (370, "pass")
@@ -138,13 +141,13 @@ def test_url_kinds(kind: str) -> None:
 
 
 def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
-    """Neither "other" nor any kind: the measure is unknown."""
+    """For an unreadable URL the kind is unknown, neither "other" nor any kind."""
     for path in ("", None):
         assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (None, "n/a")
 
 
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
-    """An extraction error fails the first rule; the rules on the text are evaluated and say n/a."""
+    """An extraction error fails the first rule; the rules on the text give n/a."""
     bare = msgspec.structs.replace(
         page_features(url_path="/x", duplicate_share=None), extract_path="none", extract_error="timeout"
     )
@@ -157,7 +160,7 @@ def test_page_without_text_is_dropped_as_not_extracted() -> None:
 
 @pytest.mark.parametrize("path", ["fallback", "plain"])
 def test_flat_text_has_unknown_shares(path: str) -> None:
-    """Of a text that came flat the shares of links and lists are n/a and do not drop; the other rules are known."""
+    """For a flat text the shares of links and lists are n/a and do not drop it; other rules are evaluated."""
     verdict = judge(features(path=path, link_code_share=None), NOTES)
     assert verdict.verdict == "article"
     assert [rule.name for rule in verdict.rules if rule.outcome == "n/a"] == ["link_code_share", "list_table_share"]
@@ -176,7 +179,7 @@ def ruled(*rules: str, **fields: str) -> Ruleset:
 def test_templated_pages_are_dropped_where_a_ruleset_says_so(
     rule: str, threshold: float, passing: tuple[float, ...], failing: tuple[float, ...]
 ) -> None:
-    """Nearness to earlier pages of the site drops beyond its threshold; the first page of a site has nothing near."""
+    """A page too near to earlier pages of its site is dropped; the measure of a site's first page is unknown."""
     ruleset = ruled(f"[rules.{rule}]\nthreshold = {threshold}\n")
     found: dict[float | None, Verdict] = {}
     for value in (*passing, *failing, None):
@@ -188,7 +191,7 @@ def test_templated_pages_are_dropped_where_a_ruleset_says_so(
 
 
 def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
-    """The same rule sees the main text's measure or the cleaned text's; where that was not measured it is n/a."""
+    """A rule reads the measure of the text that the ruleset names; if that was not measured it is n/a."""
     words = MEASURES.index("words")
     values = {text: [None] * words + [count] for text, count in (("main", 60.0), ("c4", 40.0))}
     page = msgspec.structs.replace(features(), quality=values)
@@ -201,7 +204,7 @@ def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
 
 
 def test_measures_newer_than_the_features_are_unknown() -> None:
-    """Features of an epoch with fewer measures are judged by those; the other rules are n/a."""
+    """Features of an epoch with fewer measures are judged by those; rules on other measures are n/a."""
     page = msgspec.structs.replace(features(), quality={"main": [100.0]})
     verdict = judge(
         page, ruled("[rules.gopher_min_words]\nthreshold = 50\n[rules.dolma_max_repetitions]\nthreshold = 9\n")
@@ -212,7 +215,7 @@ def test_measures_newer_than_the_features_are_unknown() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_says_what_it_measures(name: str) -> None:
-    """One line of documentation each, a range of thresholds that is not empty, and both its ends can be written."""
+    """Each rule has one line of documentation and a non-empty range of thresholds with printable ends."""
     kind = RULES[name]
     assert 10 < len(kind.doc) < 140
     assert "\n" not in kind.doc
@@ -227,7 +230,7 @@ def test_every_rule_says_what_it_measures(name: str) -> None:
 
 
 def test_languages_are_those_that_the_identifier_tells() -> None:
-    """A ruleset may name every language that a page can be found to be in, and no other."""
+    """A ruleset may name exactly the languages that the identifier can return."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
@@ -235,7 +238,7 @@ def test_languages_are_those_that_the_identifier_tells() -> None:
 
 
 def test_every_quality_measure_has_its_rule() -> None:
-    """Each measure has a rule, and the names of rules say min or max."""
+    """Each measure has a rule, whose name says min or max."""
     bounded: dict[str, list[str]] = {}
     for name, kind in QUALITY_RULES.items():
         bounded.setdefault(kind.of, []).append(name)
@@ -246,7 +249,7 @@ def test_every_quality_measure_has_its_rule() -> None:
 
 
 def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
-    """With on_unknown = "drop" an n/a drops the page, and the rule is the one that failed."""
+    """With on_unknown = "drop" an n/a drops the page, and its rule counts as failed."""
     strict = ruled('[rules.link_code_share]\nthreshold = 0.2\non_unknown = "drop"\n')
     verdict = judge(features(link_code_share=None), strict)
     assert (verdict.verdict, verdict.first_failed) == ("dropped", "link_code_share")
@@ -254,7 +257,7 @@ def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
 
 
 def test_rule_without_threshold_decides_nothing() -> None:
-    """A disabled rule shows its value and never fails or drops a page, with any policy for unknown measures."""
+    """A disabled rule shows its value and never fails or drops a page, with either policy for unknown measures."""
     off = ruled('[rules.min_tokens]\non_unknown = "drop"\n')
     for tokens in (1, None):
         verdict = judge(features(tokens=tokens), off)
@@ -270,7 +273,7 @@ def test_unsure_language_is_unknown() -> None:
 
 
 def test_first_failed_is_in_the_rulesets_order() -> None:
-    """All failures are listed; which comes first is the order of the file, not of the code."""
+    """All failures are listed; the first one follows the order of the file, not of the code."""
     ruleset = ruled('[rules.language]\nthreshold = ["en"]\n', "[rules.min_tokens]\nthreshold = 200\n")
     verdict = judge(features(tokens=1, language="de"), ruleset)
     assert (verdict.first_failed, verdict.failed) == ("language", ["language", "min_tokens"])
@@ -284,7 +287,10 @@ def test_first_failed_is_in_the_rulesets_order() -> None:
     st.sampled_from(["", "timeout"]),
 )
 def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share: float, path: str, error: str) -> None:
-    """The same features give the same verdict twice, from a record too; features are untouched; every rule speaks."""
+    """The same features, also read from a record, give the same verdict and stay unchanged.
+
+    Each rule has an outcome.
+    """
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in rows], path=path, error=error, duplicate_share=share)
     packed = encode(page)
     for ruleset in (NOTES, RUNS):

@@ -96,7 +96,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("wrong", REFUSED)
 def test_mistakes_are_named_with_file_and_setting(wrong: str) -> None:
-    """A misspelt name, a wrong type or an impossible value is refused; the message says where."""
+    """A misspelt name, a wrong type or an impossible value is refused; the message names file and setting."""
     text, message = REFUSED[wrong]
     with pytest.raises(BadRuleset) as refused:
         parse_ruleset(text, "mine", "mine.toml")
@@ -124,7 +124,7 @@ def test_every_bad_rule_is_named_up_to_twenty() -> None:
 
 
 def test_files_of_other_systems(tmp_path: Path) -> None:
-    """A byte-order mark is no part of the text; a file that is not UTF-8, or missing, gets a message."""
+    """A byte order mark is skipped; a missing file, or one that is not UTF-8, gets a message."""
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
     ruleset = load_ruleset(path)
@@ -134,7 +134,7 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"zero: larger than 64 KiB$"):
         load_ruleset("/dev/zero")
-    path.write_text("##" + "é" * 64 * 1024, encoding="utf-8")  # the limit cuts a character
+    path.write_text("##" + "é" * 64 * 1024, encoding="utf-8")  # the limit falls within a character
     with pytest.raises(BadRuleset, match=r"mine\.toml: larger than 64 KiB$"):
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
@@ -142,14 +142,14 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
 
 
 def test_one_measure_may_be_bounded_to_one_value() -> None:
-    """Bounds from both sides that meet, and two from one side, leave something between: they are no mistake."""
+    """Two bounds that meet, or two bounds on one side, leave a range and are accepted."""
     meeting = "[rules.gopher_max_words]\nthreshold = 50\n[rules.gopher_min_words]\nthreshold = 50\n"
     beside = "[rules.dolma_max_median_word_chars]\nthreshold = 9\n[rules.gopher_max_median_word_chars]\nthreshold = 8\n"
     assert parse_ruleset(MINIMAL + meeting + beside, "mine").in_force == 5
 
 
 def test_unknown_name_lists_the_shipped_ones() -> None:
-    """A misspelt name is answered with the nearest."""
+    """The error for a misspelt name has the nearest name."""
     with pytest.raises(BadRuleset, match=r"'defualt' is not shipped; known: .*; did you mean 'default'"):
         load_ruleset("defualt")
 
@@ -182,7 +182,7 @@ def test_any_ruleset_is_read_as_it_is_written(names: list[str], data: st.DataObj
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_ruleset_or_refused(text: str) -> None:
-    """Whatever a file holds, reading it ends in a ruleset or in BadRuleset."""
+    """Any file content gives a ruleset or BadRuleset."""
     for source in (text, MINIMAL + text, f"{MINIMAL}[rules.min_tokens]\nthreshold = {text}"):
         with contextlib.suppress(BadRuleset):
             assert parse_ruleset(source, "mine").rules[0].name == "extracted"
@@ -216,7 +216,7 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("literal", LITERALS)
 def test_any_value_anywhere_is_answered(place: str, literal: str) -> None:
-    """Endless numbers, deep lists, times and characters that steer a terminal end in a ruleset or a plain message."""
+    """Endless numbers, deep lists, times and control characters give a ruleset or a printable message."""
     try:
         parse_ruleset(place.format(literal), "mine")
     except BadRuleset as error:

@@ -1,4 +1,4 @@
-"""The differences of two rulesets are listed; without a difference their digests are equal."""
+"""The differences of two rulesets are listed; rulesets without a difference have equal digests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def found(a: str, b: str) -> list[tuple[str, str, Any, Any]]:
     ids=["comments", "zero", "zero of a field", "list", "defaults", "way of writing"],
 )
 def test_what_decides_the_same_is_equal(a: str, b: str) -> None:
-    """Comments, names, 1 for 1.0, -0.0 for 0, a list in another order, defaults, another writing: no difference."""
+    """Comments, names, 1 for 1.0, -0.0 for 0, list order, defaults and notation make no difference."""
     assert found(a, b) == []
 
 
@@ -82,7 +82,7 @@ def test_what_decides_the_same_is_equal(a: str, b: str) -> None:
     ],
 )
 def test_each_kind_of_difference_is_named(a: str, b: str, expected: list[tuple[str, str, Any, Any]]) -> None:
-    """A rule, a threshold, any other field and the order are each one row with both values."""
+    """A rule, a threshold, another field or the order each give one row with both values."""
     assert found(EXTRACTED + a, EXTRACTED + b) == expected
 
 
@@ -90,7 +90,7 @@ def test_each_kind_of_difference_is_named(a: str, b: str, expected: list[tuple[s
     ("field", "values"), [("blocks", "paragraph run"), ("reads", "main c4"), ("scores", "main c4")]
 )
 def test_fields_of_the_whole_ruleset_are_compared(field: str, values: str) -> None:
-    """Block definition, the text that is read and the text that is scored each make a difference of their own."""
+    """Block definition, text to read and text to score each make a difference."""
     a, b = values.split()
     assert found(f"{field} = '{a}'\n{EXTRACTED}", f"{field} = '{b}'\n{EXTRACTED}") == [("", field, a, b)]
 
@@ -108,5 +108,5 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts(), texts())
 def test_no_difference_means_one_digest(a: str, b: str) -> None:
-    """For any two rulesets: none are listed exactly where the digests agree."""
+    """Two rulesets have no listed difference exactly if their digests are equal."""
     found(a, b)

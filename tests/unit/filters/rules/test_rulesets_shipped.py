@@ -1,4 +1,4 @@
-"""The shipped rulesets: each published threshold, written down here a second time, with the values that just pass."""
+"""The shipped rulesets against the published thresholds, which this file repeats, with the values that just pass."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def features(values: dict[str, float | None], text: str = "main") -> Features:
 
 
 def passing(published: Published) -> dict[str, float | None]:
-    """Values that every one of the rules passes."""
+    """Values that pass every rule."""
     least = {measure: limit for _, measure, op, limit in published if op == "<"}
     return {measure: least.get(measure, 0.0) for _, measure, _, _ in published}
 
 
 def test_six_rulesets_are_shipped() -> None:
-    """Two rulesets for articles, four as published; each has a description, and no two are equal."""
+    """There are two rulesets for articles and four published ones; each has a description, and all differ."""
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     assert [ruleset.name for ruleset in rulesets] == ["c4", "default", "dolma", "fineweb", "gopher", "notes"]
     assert len({ruleset.digest for ruleset in rulesets}) == len({ruleset.description for ruleset in rulesets}) == 6
@@ -125,7 +125,7 @@ def test_rules_are_those_published_in_their_order(name: str) -> None:
 def test_a_published_threshold_drops_just_beyond_it(
     ruleset: str, rule: str, measure: str, op: str, limit: float
 ) -> None:
-    """The reference's comparison to the last bit: the threshold itself, and the nearest number on each side of it."""
+    """The comparison is exact: the threshold itself, and the nearest number on each side of it."""
     good = passing(PUBLISHED[ruleset])
     below, above = math.nextafter(limit, -math.inf), math.nextafter(limit, math.inf)
     dropped = {"<": [below], ">": [above], ">=": [limit, above]}[op]
@@ -136,7 +136,7 @@ def test_a_published_threshold_drops_just_beyond_it(
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_what_every_rule_passes_is_kept(name: str) -> None:
-    """A page within all thresholds is an article; with every rule at fault the first of the file is the reason."""
+    """A page within all thresholds is an article; if every rule fails, the first of the file is the reason."""
     published = PUBLISHED[name]
     assert judge(features(passing(published)), load_ruleset(name)).first_failed == ""
     worst: dict[str, Any] = {measure: -1.0 if op == "<" else 1e9 for _, measure, op, _ in reversed(published)}
@@ -146,14 +146,14 @@ def test_what_every_rule_passes_is_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_features_older_than_the_measures_are_dropped(name: str) -> None:
-    """A page without quality measures is not kept: one rule fails, and the others are n/a."""
+    """A page without quality measures is dropped: one rule fails, and the others are n/a."""
     verdict = judge(page_features(), load_ruleset(name))
     assert len(verdict.failed) == 1
     assert {rule.outcome for rule in verdict.rules[1:]} == {"n/a"}
 
 
 def test_only_c4_scores_its_cleaned_text() -> None:
-    """C4's ruleset has the kept lines scored; all read the measures of the main text."""
+    """Only C4's ruleset scores the kept lines; all rulesets read the measures of the main text."""
     found = {name: (load_ruleset(name).reads, load_ruleset(name).scores) for name in shipped_rulesets()}
     assert found.pop("c4") == ("main", "c4")
     assert set(found.values()) == {("main", "main")}
@@ -163,7 +163,7 @@ DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")
 
 
 def failed(url_path: str, tokens: int = 400, link_code_share: float | None = None) -> list[str]:
-    """What a page of English words fails."""
+    """The rules that a page of English words fails."""
     page = page_features(
         tokens=tokens, language="en", duplicate_share=0.0, url_path=url_path, link_code_share=link_code_share
     )
@@ -171,7 +171,7 @@ def failed(url_path: str, tokens: int = 400, link_code_share: float | None = Non
 
 
 def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
-    """Words, repeats, language and the notes' kinds of URL drop pages as in the notes; the rest has no threshold."""
+    """Words, repeats, language and kinds of URL drop pages as in the notes; other rules have no threshold."""
     notes = {rule.name: rule for rule in NOTES.rules}
     assert [rule.name for rule in DEFAULT.rules] == list(notes)
     in_force = {rule.name: rule for rule in DEFAULT.rules if rule.threshold is not None}
@@ -196,15 +196,15 @@ ARTICLES = """
 
 
 def test_urls_of_articles_and_of_other_pages() -> None:
-    """Index and tag pages, forums, shops, documentation, collections and what a firm says of itself are dropped.
+    """Index and tag pages, forums, shops, documentation, collections and company pages are dropped.
 
-    A word in a title is no kind, nor is a path that magazines, encyclopedias and letters share with shops.
+    A word in a title is not a kind of URL, nor is a path that shops share with magazines, encyclopedias or letters.
     """
     assert [path for path in NO_ARTICLES.split() if failed(path) != ["url_kind"]] == []
     assert [path for path in ARTICLES.split() if failed(path)] == []
 
 
 def test_an_article_that_only_the_blocks_speak_against_is_kept() -> None:
-    """Links and blocks are shown and decide nothing: the labels favour neither."""
+    """Links and blocks are shown and decide nothing, because the labels support neither."""
     assert failed("/a", link_code_share=0.9) == []
     assert failed("/a", tokens=199, link_code_share=0.9) == ["min_tokens"]

@@ -19,11 +19,11 @@ SHIPPED = [
 ]
 PYTHONS = {pattern.text: re.compile(pattern.text, re.IGNORECASE) for _, pattern in SHIPPED}
 ANY_CHARACTER = st.characters(codec=None)
-"""Surrogates and NUL among them."""
+"""Any character, surrogates and NUL included."""
 
 
 def test_a_piece_that_is_found_is_named() -> None:
-    """Case is ignored, in any script; the first piece counts; None where nothing is found."""
+    """The first matching piece is returned, ignoring case in any script, or None."""
     tag = compile_pattern("/(tag|label)s?/")
     assert tag.find("/a/TAGS/x/label/") == "/TAGS/"
     assert tag.find("/tagged/") is None
@@ -50,7 +50,10 @@ def test_a_piece_that_is_found_is_named() -> None:
     ],
 )
 def test_what_no_pattern_can_be_is_refused_in_words(pattern: str, why: str) -> None:
-    """Lookaround, backreferences, too much memory, errors, patterns that match everywhere; short, without controls."""
+    """Lookaround, backreferences, too much memory, errors and patterns that match every URL are refused.
+
+    The message is short and printable.
+    """
     with pytest.raises(BadPattern) as refused:
         compile_pattern(pattern)
     said = str(refused.value)
@@ -59,7 +62,7 @@ def test_what_no_pattern_can_be_is_refused_in_words(pattern: str, why: str) -> N
 
 
 def test_a_pattern_that_may_be_empty_somewhere_is_allowed() -> None:
-    """It is only refused where it is found in every URL: ^ and $ can tie an optional piece to a place."""
+    """A pattern is refused only if it matches every URL: ^ and $ can tie an optional piece to a place."""
     front = compile_pattern("^(?:/shop)?$")
     assert (front.find("/shop"), front.find("/")) == ("/shop", None)
     assert compile_pattern(".").find("/") == "/"
@@ -67,14 +70,14 @@ def test_a_pattern_that_may_be_empty_somewhere_is_allowed() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b$", "(a*)*b", "(?:a?){500}a{500}$", "(.*,){20}x"])
 def test_no_pair_of_pattern_and_url_takes_long(pattern: str) -> None:
-    """Pairs for which a backtracking search would outlive the test are decided."""
+    """Pattern and URL pairs that would block a backtracking search are decided."""
     assert compile_pattern(pattern).find("/" + "a" * 480 + "!") is None
     assert compile_pattern(pattern).find("/" + "a," * 249 + "!") is None
 
 
 @given(st.text(ANY_CHARACTER, max_size=40), st.sampled_from(["", "/search?", "/tag/", "/page/3"]))
 def test_any_text_can_be_searched(text: str, known: str) -> None:
-    """Lone surrogates, NUL and control characters neither raise nor hide a match beside them."""
+    """Lone surrogates, NUL and control characters neither raise nor hide a match next to them."""
     path = text + known + text
     for _, pattern in SHIPPED:
         found = pattern.find(path)
@@ -106,7 +109,7 @@ ASCII_PATHS = st.lists(
 
 @given(ASCII_PATHS)
 def test_shipped_patterns_mean_what_they_mean_elsewhere(path: str) -> None:
-    """In paths of ASCII, as crawled URLs have, RE2 finds the pieces that Python's own expressions find."""
+    """In ASCII paths, as in crawled URLs, RE2 finds the same pieces as Python's expressions."""
     for _, pattern in SHIPPED:
         match = PYTHONS[pattern.text].search("/" + path)
         assert pattern.find("/" + path) == (match.group() if match else None)

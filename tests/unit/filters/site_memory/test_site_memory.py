@@ -1,4 +1,4 @@
-"""The memory of a site: three comparisons, replacement, eviction, and a cache that may be dropped at any time."""
+"""The memory of a site: three comparisons, replacement, eviction, and a cache that can be dropped at any time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Site:
         self.memory = SiteMemory(caps, cached_bytes)
 
     def see(self, page: str, ids: Sequence[int], site: str = SITE, state: KeyedState | None = None) -> Likeness:
-        """A page whose chunks are `ids`, and whose words follow from them."""
+        """A page whose chunks are `ids`, and whose words depend on them."""
         return self.memory.compare(state or self.state, 0, site, page, chunks(*ids), outline(text_of(ids), 100))
 
     def share(self, page: str, *ids: int, **more: Any) -> float | None:
@@ -59,7 +59,7 @@ class Site:
         return self.see(page, ids, **more).duplicate_share
 
     def read(self, page: str, text: str) -> Likeness:
-        """A page of one chunk of its own, and its words."""
+        """A page with one unique chunk, and its words."""
         own = chunks(hash(text) & 0xFFFFFFFF)
         return self.memory.compare(self.state, 0, SITE, page, own, outline(text, 10**6))
 
@@ -69,7 +69,7 @@ class Site:
 
 
 def held(rows: dict[bytes, bytes]) -> tuple[int, int, int]:
-    """Pages, chunk identities and shingles in rows, by their bytes and by their heads."""
+    """Pages, chunk identities and shingles in the rows, by their bytes and by their headers."""
     heads = [np.frombuffer(value, HEAD, 1)[0] for value in rows.values()]
     ids, shingles = sum(int(head["chunks"]) for head in heads), sum(int(head["shingles"]) for head in heads)
     assert sum(map(len, rows.values())) == len(rows) * HEAD.itemsize + 8 * ids + 4 * shingles
@@ -92,9 +92,9 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
 @settings(max_examples=80)
 @given(VISITS)
 def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Below the caps all three agree with sets of chunks and of shingles and a list of simhashes.
+    """Below the caps, all three measures agree with sets of chunks, sets of shingles and a list of simhashes.
 
-    A page without text has none of them and counts for no other; coming back, it stands where it first stood.
+    A page without text has no measure and does not count for others; with text again, it has its first place.
     """
     site = Site(new_state())
     pages: dict[str, tuple[set[int], set[int], int | None]] = {}
@@ -118,7 +118,7 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
 
 
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
-    """With a new slot every eight words, three of eight shingles remain, and the simhash is near."""
+    """With a new word in eight, no chunk repeats, but three of eight shingles do, and the simhash is near."""
     site = Site(new_state())
 
     def filled(name: str) -> str:
@@ -132,7 +132,7 @@ def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None
 
 
 def test_of_old_pages_the_sketch_remembers(new_state: NewState) -> None:
-    """A copy of a page whose shingles had to go still has a template share of 1; a strange page has 0."""
+    """A copy of a page whose shingles were evicted has a template share of 1; an unrelated page has 0."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=300))
     for number in range(4):
         site.read(f"p{number}", words(1000 * number, 200))
@@ -144,7 +144,7 @@ def test_of_old_pages_the_sketch_remembers(new_state: NewState) -> None:
 
 
 def test_a_page_above_the_cap_of_shingles_is_still_compared(new_state: NewState) -> None:
-    """Its smallest shingles are kept, and a copy of it has share 1."""
+    """A page above the cap keeps its smallest shingles, and a copy of it has share 1."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=100))
     site.read("p1", words(0, 1000))
     assert held(site.rows())[2] == 100
@@ -152,7 +152,7 @@ def test_a_page_above_the_cap_of_shingles_is_still_compared(new_state: NewState)
 
 
 def test_sites_do_not_know_each_other(new_state: NewState) -> None:
-    """What another site has repeats nothing, also where one site's name begins with the other's."""
+    """A site's pages are compared with its own pages only, even if one site's name is a prefix of another's."""
     site = Site(new_state())
     site.see("p1", (1, 2), "a.example")
     site.memory.drop([0])
@@ -162,7 +162,7 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
 
 @pytest.mark.parametrize("error", sorted(UNFINISHED))
 def test_page_whose_extraction_was_given_up_stays_as_it_is(new_state: NewState, error: str) -> None:
-    """A time limit or a broken worker says nothing of the page's text: its copy is still the copy."""
+    """A time limit or a broken worker does not change a page's row: its copy is still a copy."""
     site = Site(new_state())
     site.see("p1", (1, 2))
     rows = site.rows()
@@ -186,9 +186,9 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
 def test_fetching_three_times_in_a_row_changes_nothing(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings
 ) -> None:
-    """Each visit tripled: no page's shares or distance, its own or another's, are other than with single visits.
+    """Visiting each page three times in a row gives the same shares and distances as visiting it once.
 
-    The rows are the same to the byte, and the second and third visit write nothing.
+    The rows are identical, and the second and third visit write nothing.
     """
     once, thrice = Site(new_state(), caps), Site(new_state(), caps)
     for page, ids in visits:
@@ -202,7 +202,7 @@ def test_fetching_three_times_in_a_row_changes_nothing(
 
 
 def test_oldest_chunks_go_first_and_the_row_stays(new_state: NewState) -> None:
-    """Beyond the cap the first page's chunks go before a page is compared; its simhash and sketch stay."""
+    """Beyond the cap, the first page's chunks are evicted before a page is compared; its simhash and sketch stay."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, chunk_ids_per_site=4))
     for number, page in enumerate(("z", "b", "c")):
         site.see(page, (2 * number, 2 * number + 1))
@@ -213,7 +213,7 @@ def test_oldest_chunks_go_first_and_the_row_stays(new_state: NewState) -> None:
 
 
 def test_oldest_page_goes_first_with_a_tombstone(new_state: NewState) -> None:
-    """Beyond the cap of pages the first page's row is deleted, and nothing of it is known."""
+    """Beyond the cap of pages, the first page's row is deleted with all its content."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, pages_per_site=2))
     for number, page in enumerate(("z", "b", "c")):
         site.see(page, (number,))
@@ -223,7 +223,7 @@ def test_oldest_page_goes_first_with_a_tombstone(new_state: NewState) -> None:
 
 
 def test_an_old_page_takes_no_room_from_newer_ones(new_state: NewState) -> None:
-    """A page whose chunks had to go does not get them back by being fetched again."""
+    """A page with evicted chunks does not get them back when it is fetched again."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, chunk_ids_per_site=4))
     for page, ids in {"a": (1, 2), "b": (3, 4), "c": (5, 6)}.items():
         site.see(page, ids)
@@ -245,7 +245,7 @@ def test_one_page_above_the_cap_is_cut_to_it(new_state: NewState) -> None:
 @settings(max_examples=60)
 @given(VISITS, CAPS)
 def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings) -> None:
-    """Measures and state are the same whether memory is kept, dropped before each page, or bounded to nothing."""
+    """Measures and state are the same with the cache kept, dropped before each page, or of size zero."""
     outcomes = []
     for cached, dropped in ((10**9, False), (10**9, True), (0, False)):
         site = Site(new_state(), caps, cached)
@@ -261,7 +261,7 @@ def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list
 @settings(max_examples=60)
 @given(VISITS)
 def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Pages, identities and shingles of a site's rows stay within the caps, and memory holds the stored rows."""
+    """Pages, identities and shingles of a site stay within the caps, and the cache equals the stored rows."""
     site = Site(new_state(), TIGHT)
     for page, ids in visits:
         site.see(page, ids)
@@ -281,9 +281,9 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
 def test_taking_a_page_out_and_in_again(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
 ) -> None:
-    """A page that had lost nothing, taken out and measured again, measures the same and leaves the same rows.
+    """A page without evictions that is removed and measured again has the same measures and rows.
 
-    Out, its row says where it stood and nothing else; the other rows are untouched.
+    While it is removed, its row holds only its place; other rows do not change.
     """
     site = Site(new_state(), caps)
     seen: dict[str, tuple[list[int], Likeness]] = {}
@@ -307,7 +307,7 @@ def test_taking_a_page_out_and_in_again(
 
 
 def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:
-    """Memory holds the configured bytes, the latest site always, and drops by partition."""
+    """The cache stays within its bytes, always keeps the latest site, and drops by partition."""
     state = new_state()
     one = SiteMemory(ROOMY)
     one.compare(state, 0, "s.example", "p", chunks(1, 2, 3), outline(words(0, 50), 100))
@@ -322,26 +322,26 @@ def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:
 
 
 class Counted(NoState):
-    """State that counts operations and keeps the sizes of rows."""
+    """State that counts operations and records the sizes of rows."""
 
     def __init__(self) -> None:
         self.operations, self.sizes = 0, dict[bytes, int]()
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Keep the size."""
+        """Record the size."""
         self.operations += 1
         self.sizes[key] = len(value)
 
     def delete(self, key: bytes) -> None:
-        """Forget the size."""
+        """Remove the size."""
         self.operations += 1
         del self.sizes[key]
 
 
 def test_a_hundred_thousand_pages_stay_within_the_caps() -> None:
-    """A site of 100,000 pages: rows, bytes and memory stop growing at the caps, with 4 changes of the state a page.
+    """For a site of 100,000 pages, rows, bytes and cache stop growing at the caps, with 4 state changes per page.
 
-    A page is put once, loses its chunks, its shingles and its row once each. Caps a tenth of the default's.
+    A page is put once, and loses its chunks, its shingles and its row once each. The caps are a tenth of the defaults.
     """
     caps = msgspec.structs.replace(ROOMY, chunk_ids_per_site=500, shingles_per_site=2_000, pages_per_site=50)
     state, memory = Counted(), SiteMemory(caps)

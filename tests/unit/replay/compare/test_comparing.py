@@ -1,4 +1,4 @@
-"""The comparison of two runs: flips and their rules, counts, and the records that are left out."""
+"""The comparison of two runs: flips and their rules, counts, and records that are left out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.support.runs.two_runs import (
 )
 
 KEPT, LANGUAGE, SHORT, REPEATS, SHORT_REPEATS, NEITHER = range(6)
-PAGES = [  # what each run says: mild wants English and 50 words, strict wants 100 words and few repeats
+PAGES = [  # mild wants English and 50 words; strict wants 100 words and few repeats
     page(KEPT),
     page(LANGUAGE, language="de"),
     page(SHORT, 70),
@@ -81,7 +81,7 @@ def change(found: Comparison, name: str) -> ShareChange:
 
 
 def test_a_flip_counts_for_its_rules(log: Log) -> None:
-    """Pages let in count for the rules of A that they failed, pages thrown out for the rules of B: first, only, any."""
+    """A page let in counts for the rules of A that it failed, a page thrown out for those of B: first, only, any."""
     two_runs(log)
     found = compared(log)
     pages = found.pages

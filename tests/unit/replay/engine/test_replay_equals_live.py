@@ -35,14 +35,14 @@ Outcome = tuple[list[Verdict], dict[str, SiteState]]
 
 class Given(NamedTuple):
     labelled: list[Features]
-    labelled_pages: list[Page]  # what these features are of
+    labelled_pages: list[Page]  # the source of these features
     web: list[Page]
-    torn: set[str]  # sites of several sources: what was measured of them live knew the pages of one source only
+    torn: set[str]  # sites of several sources are left out: live knew the pages of one source only
 
 
 @pytest.fixture(scope="module")
 def given(labelled: list[LabelledPage], shared: Path) -> Given:
-    """All labelled pages with their features, and all pages of the sample web, not measured yet."""
+    """All labelled pages with their features, and all pages of the sample web, not yet measured."""
     pages: list[Page] = []
     for host, paths in sample_web(shared).hosts.items():
         for path, response in paths.items():

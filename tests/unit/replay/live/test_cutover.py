@@ -158,7 +158,7 @@ def test_a_run_without_scores_needs_partial(world: CutoverWorld, kept: bool) -> 
 
 
 def test_a_run_without_articles_does_not_take_the_place_of_one_with_them(world: CutoverWorld) -> None:
-    """Its rules drop every page: it would have no rate; --partial takes it."""
+    """A run whose rules drop every page would have no rate: it needs --partial."""
     run = world.begin("r1")
     world.replay(run)
     put_rows(world.log, msgspec.structs.replace(run, state=RunStatus.DONE, articles=0, unscored=0))
@@ -306,7 +306,7 @@ def test_an_unreadable_site_method_is_refused(world: CutoverWorld, farmwatch: Ru
 
 
 def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, farmwatch: Runner) -> None:
-    """The run keeps its own method, and becomes live even if the present configuration has no numbers for it."""
+    """The run keeps its own method and becomes live even if the configuration has no numbers for it."""
     method = site_method_to_keep(world.config, world.config.tally.detector)
     world.replay(world.begin("r1", site_method=method))
     other = method.replace("0.6", "0.7")
@@ -320,7 +320,7 @@ def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, fa
         changed = farmwatch("cutover", "r2", *flags)
     assert "the live stages switch within a second; no record to catch up with" in changed.err
     assert f"the site method changes too: it was sprt {digest}" in changed.err
-    shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
+    shorter = other.replace('"min_pages":1,', "")  # as an older version wrote it
     world.replay(world.begin("r3", site_method=shorter))
     same = farmwatch("cutover", "r3", *flags)
     assert (same.code, shorter != other, "the site method changes too" in same.err) == (Exit.OK, True, False), same.err
@@ -328,7 +328,7 @@ def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, fa
 
 @pytest.fixture
 def through(world: CutoverWorld) -> None:
-    """The finished run `r1`, beside the live one."""
+    """The finished run `r1`, next to the live one."""
     world.replay(world.begin("r1", created_at=1))
 
 

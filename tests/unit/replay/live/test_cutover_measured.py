@@ -35,7 +35,7 @@ def _measured(world: CutoverWorld, topic: str) -> list[Features]:
 
 
 def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
-    """Wait until MEASURE, JUDGE and TALLY of a run are at their ends."""
+    """Wait until MEASURE, JUDGE and TALLY of a run have processed everything."""
     wait_until(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
     wait_until(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
 
@@ -100,7 +100,7 @@ def test_a_daemon_of_another_epoch_refuses_the_live_run(world: CutoverWorld) -> 
 
 
 def test_after_an_upgrade_every_row_rests_on_the_new_epoch(world: CutoverWorld) -> None:
-    """All retained pages are measured again, in their order and before new ones; a row drops those of the old epoch.
+    """After an upgrade, all retained pages are measured again, in order and before new ones; rows drop the old epoch.
 
     The memory of the old epoch is gone, the row of the run names both epochs, and the audit is clean.
     """

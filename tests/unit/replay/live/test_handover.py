@@ -189,7 +189,7 @@ class Checks:
 def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The alias names a run without a ruleset: JUDGE logs it once and continues with its present run."""
+    """If the alias names a run without a ruleset, JUDGE logs it once and continues with its present run."""
     checks = Checks(monkeypatch)
     first = world.begin_live()
     world.begin("r1")
@@ -234,7 +234,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
 
 
 def test_an_unexpected_error_of_the_watch_ends_the_role(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A role that could no longer notice a cutover ends with the error, not as if stopped."""
+    """If the watch for cutovers fails unexpectedly, the role ends with the error, not as if stopped."""
     world.begin_live()
     looked = threading.Event()
 

@@ -145,7 +145,7 @@ def test_a_detector_that_score_still_runs_stays_live(world: CutoverWorld) -> Non
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
-    """After a calibration the live run has an identity of another threshold set: tally.sprt is enough to continue."""
+    """After a calibration, the live run's thresholds no longer exist: numbers in tally.sprt are enough to continue."""
     settings = ("score.detectors=binoculars", 'score.thresholds={binoculars="falcon-accuracy"}', "tally.detector=")
     config = config_of(world.config.log.url, *settings)
     assert configured_site_method(config, "binoculars/a+b@2/bf16/512/none").name == "sprt"
@@ -237,7 +237,7 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
 
 
 def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWorld, tmp_path: Path) -> None:
-    """The previous run sent the round, in its own state: the new run sends none until the next round.
+    """After a cutover the new run sends canaries only in the next round, because the previous run sent this one.
 
     Rows of canary sites are removed from the topic of the live run.
     """

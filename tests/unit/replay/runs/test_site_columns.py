@@ -1,4 +1,4 @@
-"""Rows of sites in columns: they read like the rows of the log, and take a fraction of their memory."""
+"""Rows of sites in columns: they read like the rows of the log, in a fraction of the memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROWS = st.builds(
 
 
 class _Counting(MemoryLog):
-    """Notes the partitions that are read."""
+    """Records the partitions that are read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class _Counting(MemoryLog):
 
 
 def _put(log: MemoryLog, *rows: SiteState | str) -> None:
-    """Append rows; a name is a tombstone."""
+    """Append rows; a name alone is a tombstone."""
     log.append(
         [
             Output(SITES, partition_of(site, PARTITIONS), site.encode(), None if isinstance(row, str) else encode(row))
@@ -70,7 +70,7 @@ def _told(rows: Any) -> list[list[Any]]:
 @settings(max_examples=50, deadline=None)
 @given(looks=st.lists(st.lists(_ROWS, max_size=8), max_size=3))
 def test_rows_read_like_those_of_the_table(looks: list[list[SiteState]]) -> None:
-    """Every field of every row, whatever it holds, after each look and in the same order."""
+    """Every field of every row is equal, for any content, after each refresh and in the same order."""
     log = _Counting()
     columns, table = SiteColumns(log), SiteTable(log)
     for rows in looks:
@@ -82,7 +82,7 @@ def test_rows_read_like_those_of_the_table(looks: list[list[SiteState]]) -> None
 
 
 def test_only_partitions_with_new_records_are_read() -> None:
-    """A look without a change reads nothing; a new row or tombstone makes its partition read."""
+    """A refresh without a change reads nothing; a new row or tombstone makes its partition be read."""
     log = _Counting()
     names = [f"{n}.example" for n in range(20)]
     _put(log, *(SiteState(id=name, site=name) for name in names))
@@ -98,7 +98,7 @@ def test_only_partitions_with_new_records_are_read() -> None:
 
 
 def test_an_unreadable_row_changes_nothing_and_is_told_once() -> None:
-    """The row before it stays; a later look that reads the partition again does not repeat the warning."""
+    """The row before an unreadable one stays; a refresh that reads the partition again does not repeat the warning."""
     log = _Counting()
     _put(log, SiteState(id="a", site="a", pages=7))
     log.append([Output(SITES, partition_of("a", PARTITIONS), b"a", b"no row")])
@@ -113,7 +113,7 @@ def test_an_unreadable_row_changes_nothing_and_is_told_once() -> None:
 
 @pytest.mark.parametrize("sites", [4000])
 def test_a_site_takes_a_fraction_of_its_row(sites: int) -> None:
-    """Rows of different pages, queries and days: below 250 bytes a site, where rows as structs take above 1,200."""
+    """Rows of different pages, queries and days take less than 250 bytes per site, and above 1,200 as structs."""
     chance = random.Random(1)
     log = _Counting()
     names = [f"{chance.randbytes(6).hex()}.example" for _ in range(sites)]

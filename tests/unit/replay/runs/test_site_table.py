@@ -17,7 +17,7 @@ class _Marked(MemoryLog):
 
     def __init__(self) -> None:
         super().__init__()
-        self.looks: list[dict[At, tuple[int, int]]] = []  # what there was to be read, look by look
+        self.looks: list[dict[At, tuple[int, int]]] = []  # records per refresh
 
     def end(self, topic: str) -> list[int]:
         return [end + 1 for end in super().end(topic)]
@@ -40,7 +40,7 @@ def test_a_refresh_without_new_records_reads_nothing() -> None:
 
 
 def test_a_forgotten_site_leaves_a_table_that_has_read_it() -> None:
-    """A process that runs for months drops the row of a host that is forgotten meanwhile."""
+    """A long-running process drops the row of a host that was forgotten meanwhile."""
     log = MemoryLog()
     log.create([Topic(SITES, 1, CleanupPolicy.COMPACT), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     log.append([Output(SITES, 0, site.encode(), encode(SiteState(id=site, site=site))) for site in ("a", "b")])

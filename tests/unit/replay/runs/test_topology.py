@@ -1,4 +1,4 @@
-"""Which group reads which topics, and its lag in real records."""
+"""Which group reads which topics, and its lag in records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.runs.replay_world import (
 
 @pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])
 def test_the_table_matches_the_stages(names: RunNames) -> None:
-    """The table lists the topics that the stages of a run read; READS is that of the first run."""
+    """The table lists the topics that the stages of a run read; READS is the table of the first run."""
     rules = load_ruleset("default")
     found = {
         "crawl": set(CrawlStage.inputs),

@@ -109,7 +109,7 @@ def test_the_direction_is_the_detectors() -> None:
 
 @pytest.mark.parametrize(("texts", "fpr"), [(299, 0.01), (500, 0.01), (600, 0.05)])
 def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
-    """300 calibrations on normal scores, whose true rate beyond any threshold is known.
+    """In 300 calibrations on normal scores, the promised rate holds for the known true rate.
 
     On average at most the requested share is flagged. In >= 94% the interval contains the true share, and the
     threshold's own interval the true quantile.
@@ -132,9 +132,9 @@ def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_where_pages_of_a_site_agree() -> None:
-    """200 calibrations at 5% on 47 sites with page correlation .3.
+    """In 200 calibrations at 5% on 47 sites with page correlation .3, the interval by site covers.
 
-    The interval by site covers, the one by page does not.
+    The interval by page does not.
     """
     rng = np.random.default_rng(7)
     rounds, covered, naive = 200, 0, 0
@@ -154,7 +154,7 @@ def test_intervals_hold_where_pages_of_a_site_agree() -> None:
 
 
 def at(threshold: float, *, below: bool = False) -> ThresholdSet:
-    """A set with nothing but a threshold."""
+    """A set with only a threshold."""
     return ThresholdSet(name="x", detector=HIGHER, threshold=threshold, llm_below=below)
 
 
@@ -207,7 +207,7 @@ WILD = np.concatenate([np.random.default_rng(0).normal(0, 1, 400), np.full(6, 1e
     ids=["texts", "sites", "chance", "swapped labels", "wild scores"],
 )
 def test_texts_that_give_no_threshold_are_refused(made: LabelledScores, fpr: float, said: str) -> None:
-    """Refused.
+    """Texts that give no threshold are refused.
 
     Too few texts or sites (with the needed numbers), inseparable labels, a curve against the threshold's side.
     """
@@ -246,7 +246,7 @@ def test_one_label_or_only_abstentions_are_refused() -> None:
 
 
 def test_abstentions_are_counted_by_label_and_not_measured() -> None:
-    """An abstention is no human verdict: it counts in no share, and is reported."""
+    """An abstention is not a human verdict: it counts in no share, and is reported."""
     rows = [ScoredLabel(f"{HIGHER}/a", llm, number) for llm in (True, False) for number in (1.0, None, 0.0)]
     made = gather([*rows, ScoredLabel(f"{HIGHER}/a", True, None)])
     assert (made.abstained_human, made.abstained_llm, len(made.value)) == (1, 2, 4)
@@ -303,7 +303,7 @@ def test_slices_by_genre() -> None:
 
 
 def test_the_summary_says_whether_sites_are_known() -> None:
-    """Intervals are clustered by site where sites are known; else each text counts as independent."""
+    """Intervals are clustered by site if sites are known; otherwise each text counts as independent."""
     assert "30 sites with human texts, 20 with LLM" in "\n".join(summary(calibrated()))
     assert "each text counts as independent" in "\n".join(summary(calibrated(by_site=False)))
     assert all(len(row) == len(table.headings) for table in tables(calibrated()) for row in table.rows)
@@ -349,8 +349,10 @@ def test_without_enough_sites_there_is_no_site_test() -> None:
 
 
 def test_a_test_that_can_never_say_llm_is_not_written() -> None:
-    """Where nine of ten human sites are flagged on up to 80% of their pages, llm would take 34 flagged pages in a row,
-    and 20 are read: None, with these numbers and what to do.
+    """A site test that needs more flagged pages in a row than are read is not written: None, with the numbers.
+
+    Here nine of ten human sites are flagged on up to 80% of their pages: llm would need 34 flagged pages, and 20 are
+    read.
     """
     flagged = {f"h{number}": 40 for number in range(12)} | {f"l{number}": 49 for number in range(12)}
     value, sites = [], []
@@ -459,7 +461,7 @@ def test_the_page_says_how_many_are_needed() -> None:
         assert needed == needed_human_texts(fpr)
         if intervals:
             limits = []
-            for texts in (300, 1000, 3000):  # what comes out of as many texts, no two alike: 14 of 300 for .05
+            for texts in (300, 1000, 3000):  # distinct results for this many texts: 14 of 300 for .05
                 made = scores(np.arange(texts, dtype=float))
                 found = measure(made, at(choose_threshold(made, fpr)), "").false_positives
                 assert found.low is not None and found.high is not None

@@ -11,14 +11,17 @@ from scoring.calibration.platt import BARS, cross_fitted, equal_weights, fit_cur
 
 
 def drawn(slope: float, offset: float, texts: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and labels where the odds of llm are exp(slope x + offset)."""
+    """Scores and labels; the odds of llm are exp(slope x + offset)."""
     rng = np.random.default_rng(seed)
     score = rng.normal(0, 2, texts)
     return score, rng.random(texts) < 1 / (1 + np.exp(-(slope * score + offset)))
 
 
 def test_the_curve_is_the_law_that_made_the_labels() -> None:
-    """From 40,000 texts slope and offset come back; equal weights move the offset by the log odds of the labels."""
+    """From 40,000 texts, slope and offset are recovered.
+
+    Equal weights move the offset by the log odds of the labels.
+    """
     score, llm = drawn(1.5, -1.0, 40_000)
     odds = math.log(llm.mean() / (1 - llm.mean()))
     curve = fit_curve(score, llm)
@@ -95,7 +98,7 @@ def test_equal_probabilities_stay_in_one_group() -> None:
 
 
 def test_no_text_helps_to_judge_itself() -> None:
-    """Random labels per site, with one score for all its pages, cannot be predicted.
+    """Random labels per site, with one score for all pages of a site, cannot be predicted.
 
     Cross-fitted by site, the Brier score is that of chance or worse; with a site's own texts in the fit it is better.
     """

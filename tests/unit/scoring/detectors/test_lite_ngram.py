@@ -1,4 +1,4 @@
-"""The built-in detector with the shipped weights: it abstains in place of failing, and does not flag human prose."""
+"""The built-in detector with the shipped weights: it abstains instead of failing, and does not flag human prose."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WORDS = st.lists(st.sampled_from([b"a", b"the", b"house", b".", b"don't", b"12",
 
 
 def plain_vector(words: list[bytes]) -> dict[int, float]:
-    """The vector is that of the recipe: crc32, low 15 bits, bit 31 as sign, 1 + ln(tf), length 1."""
+    """The vector of the recipe: crc32, low 15 bits, bit 31 as sign, 1 + ln(tf), length 1."""
     grams = Counter([*words, *(a + b" " + b for a, b in pairwise(words))])
     vector: dict[int, float] = {}
     for gram, tf in grams.items():
@@ -32,7 +32,7 @@ def plain_vector(words: list[bytes]) -> dict[int, float]:
 @settings(max_examples=60)
 @given(st.lists(WORDS, min_size=1, max_size=5))
 def test_vectors_equal_the_plain_recipe(texts: list[list[bytes]]) -> None:
-    """The batch form gives each text the vector of the recipe, an empty one an empty row; one bucket adds up."""
+    """The batch form gives each text its vector, and an empty text an empty row; values of one bucket are summed."""
     starts, columns, values = vectors(texts)
     assert len(starts) == len(texts) + 1
     for i, words in enumerate(texts):

@@ -20,8 +20,10 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
-    """512 tokens through two Falcon-7B with heads are 14.33 TFLOP; of them the weights' part grows with the tokens and
-    attention's with their square."""
+    """512 tokens through two Falcon-7B with heads cost 14.33 TFLOP.
+
+    The weights' part grows with the tokens, and attention's with their square.
+    """
     falcon = FalconShape()
     assert document_flops(falcon, 512) == pytest.approx(14.33e12, rel=5e-4)
     weights = 2 * 2 * (32 * (4_544 * 4_672 + 4_544 * 4_544 + 2 * 4_544 * 18_176) + 4_544 * 65_024)
@@ -31,8 +33,10 @@ def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
 
 
 def test_the_whole_script_runs_small(tmp_path: Path) -> None:
-    """`--tiny` measures every table on the CPU, prints them, writes them as JSON, finds the scores equal to the loop's
-    and ends with 0."""
+    """`--tiny` measures every table on the CPU, prints it, writes it as JSON and exits with 0.
+
+    The scores equal those of the loop.
+    """
     out = tmp_path / "figures.json"
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = subprocess.run(

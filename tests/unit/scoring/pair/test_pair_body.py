@@ -38,7 +38,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def body_of(name: str) -> Any:
-    """A body with wide random weights, which reveal an error in a term."""
+    """A body with wide random weights, so that an error in any term shows."""
     torch.manual_seed(5)
     config = transformers.AutoConfig.for_model(
         name.split("-")[0], vocab_size=90, initializer_range=0.3, **CONFIGS[name]
@@ -94,8 +94,10 @@ def test_the_compiled_layer_gives_the_same_and_is_traced_seldom(monkeypatch: pyt
 
 @torch.no_grad()
 def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
-    """All of GPT-2's products (4 a layer) are replaced, none of a body in half precision; a new layer has the numbers
-    of the layer that it replaces, with and without bias."""
+    """All of GPT-2's products (4 per layer) are replaced, and none of a body in half precision.
+
+    A new layer has the numbers of the replaced layer, with and without bias.
+    """
     assert widen_linears(body_of("gpt2")) == 8
     assert widen_linears(body_of("gpt2").bfloat16()) == 0
     for bias in (False, True):

@@ -40,7 +40,7 @@ class FakeEngine:
 
 
 def thresholds(base: str, **changes: Any) -> ThresholdSet:
-    """A calibrated set."""
+    """A calibrated threshold set."""
     usual: dict[str, Any] = {"name": "mine", "detector": base, "threshold": 0.9, "llm_below": True}
     return ThresholdSet(**(usual | changes))
 
@@ -52,7 +52,7 @@ def detector(measure: Any, chosen: ThresholdSet | None, *results: Any) -> PairDe
 
 
 def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None:
-    """Measure, both names, eight digits, dtype and tokens; both measures of a pair share all but the first."""
+    """An identity has the measure, both names, eight digits, dtype and tokens; a pair's two measures share the rest."""
     settings = settings_of(pairs["falcon"])
     identity = pair_identity(settings, "binoculars")
     assert re.fullmatch(r"binoculars/observer\+performer@[0-9a-f]{8}/float32/512", identity)
@@ -60,7 +60,7 @@ def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None
 
 
 def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
-    """Another model, dtype, device, length or rule for texts makes another detector; another budget does not."""
+    """Another model, dtype, device, length or text rule is another detector; another budget is not."""
     settings = settings_of(pairs["falcon"])
     changes: list[dict[str, Any]] = [
         {"observer": str(pairs["gpt2"].observer)},
@@ -73,7 +73,7 @@ def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
     ]
     identities = {pair_identity(msgspec.structs.replace(settings, **change), "binoculars") for change in changes}
     assert pair_identity(settings, "binoculars") not in identities
-    assert len(identities) == len(changes) - 1  # dtype and device say the same
+    assert len(identities) == len(changes) - 1  # dtype and device are equal
     for change in ({"batch_tokens": 128}, {"device": "cuda", "dtype": "float32"}):
         assert pair_identity(msgspec.structs.replace(settings, **change), "binoculars") == pair_identity(
             settings, "binoculars"
@@ -89,7 +89,7 @@ def identity_of(pair: Pair) -> str:
 def test_identity_changes_with_each_file(pairs: dict[str, Pair], copy: Pair, name: str) -> None:
     """One changed byte in the weights, the configuration or the tokenizer of either model is another detector."""
     seen = {identity_of(copy)}
-    assert seen == {identity_of(pairs["falcon"])}  # the place does not matter
+    assert seen == {identity_of(pairs["falcon"])}  # the folder does not matter
     for folder in copy:
         body = bytearray((folder / name).read_bytes())
         body[-3] ^= 1
@@ -214,7 +214,7 @@ def test_curve_gives_the_probability() -> None:
 
 
 def test_texts_that_are_not_scored() -> None:
-    """An abstention gives a reason and no number; a text that no device can take gives an error."""
+    """An abstention gives a reason and no number; a text that fails on every device gives an error."""
     score = detector("binoculars", thresholds("b"), TextScore(abstain="too_short", tokens=5)).score(["x"])
     assert score == [TextScore(abstain="too_short", tokens=5)]
     with pytest.raises(PoisonText):
@@ -255,10 +255,7 @@ def test_both_detectors_of_a_pair_share_an_engine(pairs: dict[str, Pair]) -> Non
 
 
 def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
-    """After a lost device the same files are loaded.
-
-    Changed files are refused, because the identity names the first ones.
-    """
+    """After a lost device, changed files are refused, because the identity names the first ones."""
     engine = load_pair_engine(settings_of(copy))
     assert isinstance(engine.read([PROSE])[0], PairReading)
     configure = copy.observer / "config.json"
@@ -266,6 +263,6 @@ def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
     engine._device = None  # as after a loss
     with pytest.raises(DeviceGone, match="changed") as caught:
         engine.read([PROSE])
-    assert caught.value.fatal  # no record is buried for it, and the process does not go on for ever
+    assert caught.value.fatal  # no record is dead-lettered, and the process ends
     configure.write_text(configure.read_text()[:-1])
     assert isinstance(engine.read([PROSE])[0], PairReading)

@@ -72,7 +72,7 @@ class NaivePair:
 
 Loaded = dict[str, tuple[Pair, PairModels, NaivePair]]  # of each architecture: folders, models and reference
 
-# without 0 and 1, the pad tokens: they have a test of their own
+# without 0 and 1, the pad tokens, which have their own test
 documents = st.lists(
     st.builds(
         lambda seed, length: [random.Random(seed).randrange(2, WORDS) for _ in range(length)],
@@ -99,7 +99,7 @@ def engine(pair: Pair, models: PairModels, **changes: object) -> PairEngine:
 
 
 def apart(read: Sequence[object], expected: Sequence[object]) -> float:
-    """The largest difference in any number, as a share of it where it is above 1, since float32 has seven digits."""
+    """The largest difference in any number, relative above 1, because float32 has seven digits."""
     largest = 0.0
     for one, other in zip(read, expected, strict=True):
         assert isinstance(one, PairReading)
@@ -138,7 +138,7 @@ def test_long_texts_equal_the_reference(loaded: Loaded, length: int) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_neighbours_do_not_matter(loaded: Loaded, architecture: str) -> None:
-    """A text's scores agree to 1e-6 alone, among others, in another order and in other batches."""
+    """A text's scores agree to 1e-6 alone, with other texts, in another order and in other batches."""
     pair, models, _ = loaded[architecture]
     numbers = random.Random(7)
     texts = [[numbers.randrange(WORDS) for _ in range(length)] for length in (2, 5, 40, 41, 90, 150, 3, 77)]
@@ -180,7 +180,7 @@ def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(loaded: Loaded) -> None:
 
 
 def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:
-    """A text is tokenised as its model's tokenizer does by default: <s> first for a llama, nothing for a falcon."""
+    """A text is tokenised as by its model's tokenizer: with <s> first for a llama, without for a falcon."""
     text = "It is not what the council had said."
     for architecture, first in (("llama", "<s>"), ("falcon", "It")):
         pair, models, naive = loaded[architecture]
@@ -191,7 +191,7 @@ def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:
 
 
 def test_many_texts_come_back_in_order(loaded: Loaded) -> None:
-    """Texts of several tokenised slices keep their places among texts without a score."""
+    """Texts of several tokenised slices keep their order among texts without a score."""
     pair, models, naive = loaded["falcon"]
     texts = [f"{'the boats ' * (1 + index % 5)}{index}" if index % 7 else "" for index in range(150)]
     read = engine(pair, models, max_tokens=64, batch_tokens=64).read(texts)

@@ -1,4 +1,4 @@
-"""The engine when the device is full, fails, or gives no finite numbers. The device is a stand-in."""
+"""The engine on a stand-in device that is full, fails, or gives no finite numbers."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ POISON = 13
 
 
 class FakeDevice:
-    """Has room for `room` padded tokens, and is lost by texts that `loses` names: at launch, or `late`, at landing."""
+    """A device with room for `room` padded tokens; texts in `loses` make it fail at launch, or `late`, at landing."""
 
     def __init__(self, room: int = 10**9, loses: Callable[[list[list[int]]], bool] = lambda _: False) -> None:
         self.room, self.loses, self.late = room, loses, False
-        self.launched: list[list[list[int]]] = []  # the batches as they came
+        self.launched: list[list[list[int]]] = []  # batches in order of arrival
         self.freed = self.flying = self.most_flying = 0
 
     def launch(self, texts: Sequence[Ids]) -> Any:
@@ -80,7 +80,7 @@ def models(pairs: dict[str, Pair]) -> PairModels:
 
 @pytest.fixture
 def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngine]:
-    """An engine on a device that the test chooses."""
+    """An engine on the given device."""
 
     def started(on: Any, **changes: Any) -> PairEngine:
         reload = changes.pop("reload", lambda: models)
@@ -93,7 +93,7 @@ def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngin
 
 
 def texts(*lengths: int) -> list[list[int]]:
-    """A text of each length; text number i is made of the id i + 1."""
+    """A text of each length; text number i repeats the id i + 1."""
     return [[index + 1] * length for index, length in enumerate(lengths)]
 
 
@@ -103,12 +103,12 @@ def firsts(results: Sequence[Result]) -> list[float]:
 
 
 def with_poison(batch: list[list[int]]) -> bool:
-    """True where one of the texts is the one that loses the device."""
+    """True if one of the texts is the one that loses the device."""
     return any(ids[0] == POISON for ids in batch)
 
 
 def test_out_of_memory_halves_the_budget(start: Callable[..., PairEngine]) -> None:
-    """A batch that does not fit goes again in halves; every text gets its score, and later calls start small."""
+    """A batch that does not fit is split in halves; every text gets its score, and later calls start small."""
     device = FakeDevice(room=130)
     engine = start(device, batch_tokens=400, max_tokens=64)
     assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
@@ -120,8 +120,10 @@ def test_out_of_memory_halves_the_budget(start: Callable[..., PairEngine]) -> No
 
 
 def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., PairEngine]) -> None:
-    """However short the memory was, later calls begin with max_tokens; where these fit, with twice that, up to what is
-    configured."""
+    """After a shortage of memory, later calls begin with max_tokens.
+
+    If these fit, the budget doubles up to the configured one.
+    """
     device = FakeDevice(room=15)
     engine = start(device, batch_tokens=512, max_tokens=128)
     assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
@@ -133,7 +135,7 @@ def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., Pair
 
 
 def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., PairEngine]) -> None:
-    """A text no longer than one that was read is not poison when nothing fits for a while: the call is tried again."""
+    """If a text no longer than an earlier one does not fit, it is not poison: the call may be retried."""
     device = FakeDevice()
     engine = start(device)
     engine.read_ids(texts(20, 5))
@@ -149,16 +151,16 @@ def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., 
 def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(
     start: Callable[..., PairEngine],
 ) -> None:
-    """A single text too large for the device is a PoisonText in its place, after one more try by itself."""
+    """A single text that is too large is a PoisonText after one retry alone; the other texts are scored."""
     engine = start(FakeDevice(room=130), batch_tokens=400)
     read = engine.read_ids(texts(10, 200, 10, 20))
     assert isinstance(read[1], PoisonText)
     assert firsts(read) == [1, -1, 3, 4]
-    assert engine.work.batch_tokens >= 20  # one large text does not make the batches of the others tiny
+    assert engine.work.batch_tokens >= 20  # one large text does not shrink the batches of the others
 
 
 def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[..., PairEngine]) -> None:
-    """A loss is DeviceLost with retriable set; the next call loads the models again and scores the same texts."""
+    """A lost device is a retriable DeviceLost; the next call loads the models again and scores the same texts."""
     broken, good = FakeDevice(loses=lambda _: True), FakeDevice()
     devices = [broken, good]
     engine = start(lambda _: devices.pop(0))
@@ -170,11 +172,11 @@ def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[...
     assert engine.work.lost == 1 and engine.loaded
     assert all(len(batch) == 1 for batch in good.launched)  # the suspects were read one by one
     engine.read_ids(texts(5, 6, 7))
-    assert len(good.launched[-1]) == 3  # and are no suspects any more
+    assert len(good.launched[-1]) == 3  # and are no longer suspects
 
 
 def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., PairEngine]) -> None:
-    """Where the device works again after each loss, what suspects cost is not taken for a device that is gone."""
+    """If the device works again after each loss, both poison texts are dead-lettered and the device stays."""
     engine = start(FakeDevice(loses=lambda batch: batch[0][0] >= 200))
     asked = [[200] * 5, [201] * 6]
     for _ in range(5):
@@ -184,7 +186,7 @@ def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., P
 
 
 def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine]) -> None:
-    """A device that passes its trial and then fails at every text does not dead-letter all texts."""
+    """A device that passes its trial and then fails at every text dead-letters no text."""
     engine = start(FakeDevice(loses=lambda batch: len(batch[0]) == 9))
     asked = [[number] * 9 for number in range(1, 30)]
     with pytest.raises(DeviceGone):
@@ -198,8 +200,10 @@ def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine
 def test_poison_is_buried_across_processes_that_one_loss_ends(
     start: Callable[..., PairEngine], tmp_path: Path, late: bool, poison: list[int]
 ) -> None:
-    """CUDA's faults break the process: nothing works on its device any more, and the models cannot be loaded again. The
-    processes that follow read the suspects alone, bury those that are guilty, and score all others."""
+    """After a CUDA fault the process cannot use its device or load models again.
+
+    The next processes read the suspects alone, dead-letter the guilty ones, and score all others.
+    """
     asked = [[number] * 5 for number in range(1, 21)]
     suspects = tmp_path / "own" / "suspects.json"
     for process in range(1, 10):
@@ -225,11 +229,11 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
             assert process <= 1 + 2 * len(poison)
     assert [n for n, score in enumerate(firsts(read), 1) if score != n] == poison
     assert all(isinstance(read[number - 1], PoisonText) for number in poison)
-    assert len(Suspects(suspects)) == len(poison)  # the others are no suspects any more
+    assert len(Suspects(suspects)) == len(poison)  # the others are no longer suspects
 
 
 def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path) -> None:
-    """A card that fails while it is warmed up leaves no suspect: the warm-up reads no page's text."""
+    """A GPU that fails during the warm-up leaves no suspect, because the warm-up reads no page's text."""
     for _ in range(3):
         with pytest.raises(DeviceLost):
             start(FakeDevice(loses=lambda _: True), suspects=tmp_path / "suspects.json").warm_up()
@@ -237,8 +241,10 @@ def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path
 
 
 def test_lost_models_are_let_go_before_new_ones_are_loaded(start: Callable[..., PairEngine]) -> None:
-    """Two copies of the models do not fit into a card: the lost device is freed though the error is kept, and without
-    the garbage collector."""
+    """The lost models are freed before new ones are loaded, because two copies do not fit on a GPU.
+
+    This needs no garbage collection, although the error is kept.
+    """
     made: list[weakref.ref[FakeDevice]] = []
     alive: list[bool] = []
 
@@ -267,8 +273,10 @@ def test_lost_models_are_let_go_before_new_ones_are_loaded(start: Callable[..., 
 
 
 def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[..., PairEngine]) -> None:
-    """Of two calls at once, one loses the device and the other does not load it again: both are rolled back, and the
-    loss is one."""
+    """Of two concurrent calls, one loses the device and the other does not load it again.
+
+    Both are rolled back, and one loss is counted.
+    """
     reached, go = threading.Event(), threading.Event()
     reloads: list[int] = []
 
@@ -307,7 +315,7 @@ def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[...,
 def test_models_that_are_refused_after_a_loss_end_the_process(
     start: Callable[..., PairEngine], refused: type[Exception]
 ) -> None:
-    """Files that changed or are gone are no fault of a record, and no retry mends them: DeviceGone with the cause."""
+    """After a loss, changed or missing model files are DeviceGone with the cause: no retry helps."""
 
     def reload() -> PairModels:
         raise refused("model.safetensors is gone")
@@ -322,7 +330,7 @@ def test_models_that_are_refused_after_a_loss_end_the_process(
 
 @pytest.mark.parametrize("reloads", [True, False])
 def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine], reloads: bool) -> None:
-    """A device that fails, or is not seen, three times with no text scored in between is DeviceGone: fatal."""
+    """Three losses of a device without a scored text in between are a fatal DeviceGone."""
 
     def unseen() -> PairModels:
         raise NoDevice("torch sees 0 CUDA cards")
@@ -338,7 +346,7 @@ def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine], 
 
 
 def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) -> None:
-    """Losses far apart do not add up to DeviceGone."""
+    """Losses with a scored text in between do not add up to DeviceGone."""
     device = FakeDevice(loses=with_poison)
     engine = start(device)
     for number in range(5):
@@ -373,7 +381,7 @@ def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
 
 
 def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -> None:
-    """Tokens of the texts, padding computed beside them, and the device's memory."""
+    """The statistics count the texts' tokens, the padding, and the device's memory."""
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     work = engine.work
@@ -382,7 +390,7 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
 
 
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
-    """Ids of fewer than two tokens are one_token, without the device."""
+    """Texts of fewer than two tokens are abstentions (one_token), without the device."""
     device = FakeDevice()
     assert start(device).read_ids([[], [1]]) == [
         TextScore(abstain="one_token", tokens=0),
@@ -392,7 +400,7 @@ def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngin
 
 
 def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> None:
-    """A budget that does not fit is found before the first text."""
+    """A budget that does not fit is reduced before the first text."""
     device = FakeDevice(room=300)
     engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
     engine.warm_up()
@@ -401,7 +409,7 @@ def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> Non
 
 
 def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> None:
-    """A text of max_tokens that does not fit, and models that give no numbers, end the start, with what to do."""
+    """A text of max_tokens that does not fit, or models without finite numbers, end the start with a remedy."""
     with pytest.raises(NoDevice, match=r"128 tokens does not fit .* score\.pair\.max_tokens"):
         start(FakeDevice(room=100), max_tokens=128, device="cuda").warm_up()
 
@@ -434,7 +442,7 @@ def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
-    """Two threads that read concurrently get their own scores."""
+    """Two threads that read concurrently each get their own scores."""
     engine = start(FakeDevice(), batch_tokens=64)
     found: dict[int, list[float]] = {}
 
@@ -450,10 +458,10 @@ def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
 
 
 def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
-    """NaN for one text is abstained from (not_a_number) for that text; its batch neighbours are scored."""
+    """NaN for one text is an abstention (not_a_number); the other texts of the batch are scored."""
     import torch
 
-    settings = settings_of(pairs["llama"])  # its head is not its embedding
+    settings = settings_of(pairs["llama"])  # its head differs from its embedding
     models = load_models(settings)
     with torch.no_grad():
         models.performer.body.embed_tokens.weight[77] = float("nan")  # type: ignore[attr-defined]
@@ -480,7 +488,7 @@ def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
     ],
 )
 def test_errors_of_full_and_failed_devices_are_told_apart(kind: str, said: str, expected: type[Exception]) -> None:
-    """A full and a failed device have their own types; on a card no list of words decides what a failure is."""
+    """Full and failed devices have their own error types; on a GPU the error's type decides, not its text."""
     import torch
 
     kinds = {"OutOfMemoryError": torch.OutOfMemoryError, "MemoryError": MemoryError}
@@ -490,6 +498,6 @@ def test_errors_of_full_and_failed_devices_are_told_apart(kind: str, said: str, 
 
 
 def test_full_memory_of_the_machine_is_out_of_memory() -> None:
-    """Also numpy's error, and errors on a GPU."""
+    """Lack of memory on the host is out-of-memory too, even in a block on a GPU."""
     with pytest.raises(OutOfDeviceMemory), device_errors(on_card=True):
         np.zeros(1 << 50, np.int64)

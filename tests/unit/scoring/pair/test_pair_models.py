@@ -1,4 +1,4 @@
-"""Valid pairs of models; refused ones with their messages, also before loading; no other file is read."""
+"""Valid pairs of models; refused pairs, also before loading; only the named files are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_pair_is_loaded_from_folders(pairs: dict[str, Pair]) -> None:
-    """Both heads have one width, the end of text stands for an absent pad token, the dtype is that of the settings."""
+    """Both heads have one width, the end of text replaces a missing pad token, and the dtype is the configured one."""
     import torch
 
     models = load_models(settings_of(pairs["falcon"]))
@@ -46,8 +46,8 @@ def test_missing_folder_is_named(pairs: dict[str, Pair], tmp_path: Path) -> None
 
 
 def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
-    """For a hub id that is not in the cache: the model, the cache, the command to run; any other name is no model."""
-    code = (  # no network is tried, whatever the hub's client is allowed
+    """For a hub id outside the cache, the error has the model, the cache and the command to run."""
+    code = (  # no network access, whatever the hub's client allows
         "import socket\nsocket.socket.connect = lambda *_: exit('a network')\n"
         "from scoring.pair.model_folder import find_model\n"
         "from scoring.errors import MissingModel\n"
@@ -111,7 +111,7 @@ def truncate_weights(pair: Pair) -> None:
 
 
 def drop_a_tensor(pair: Pair) -> None:
-    """transformers would fill it with random numbers."""
+    """Without a tensor, transformers would use random numbers."""
     from safetensors.torch import load_file, save_file
 
     path = pair.performer / "model.safetensors"
@@ -126,7 +126,7 @@ def change_vocabulary(pair: Pair) -> None:
 
 
 def change_cuts(pair: Pair) -> None:
-    """The same tokens, and other rules for cutting: the probes find it."""
+    """The same tokens with other splitting rules, which the probes find."""
     from tokenizers import normalizers
 
     other = build_tokenizer("falcon")
@@ -149,14 +149,14 @@ def change_cuts(pair: Pair) -> None:
 def test_a_model_that_would_give_wrong_numbers_is_refused(
     copy: Pair, spoil: Callable[[Pair], None], kind: type[Exception], said: str
 ) -> None:
-    """Nothing is filled with random numbers, no pickle is opened, no code of a folder runs, no two tokenizers mix."""
+    """A folder with missing tensors, a pickle, code, or another tokenizer is refused."""
     spoil(copy)
     with pytest.raises(kind, match=said):
         load_models(settings_of(copy))
 
 
 def test_heads_of_different_width_are_refused(pairs: dict[str, Pair], tmp_path: Path) -> None:
-    """Models of one tokenizer whose outputs are padded differently are refused with both widths."""
+    """Models of one tokenizer with differently padded outputs are refused, with both widths."""
     wider = build_pair(tmp_path, "falcon", head_width=320)
     with pytest.raises(UnsupportedModel, match=r"304 words and .* 320"):
         load_models(settings_of(Pair(pairs["falcon"].observer, wider.performer)))
@@ -166,7 +166,7 @@ def test_heads_of_different_width_are_refused(pairs: dict[str, Pair], tmp_path: 
 def test_a_tokenizer_with_more_ids_than_rows_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: str
 ) -> None:
-    """A token beyond the rows of the head or the embedding is refused at loading: in a page it would lose the card."""
+    """A token beyond the rows of the head or the embedding is refused at loading: in a page it would lose the GPU."""
     import torch
     from tokenizers import AddedToken
     from transformers import FalconForCausalLM
@@ -185,7 +185,7 @@ def test_a_tokenizer_with_more_ids_than_rows_is_refused(
 
 
 def test_more_tokens_than_positions_are_refused(tmp_path: Path) -> None:
-    """max_tokens beyond the model's positions is refused with their number; at it, it is not."""
+    """max_tokens beyond the model's positions is refused with their number."""
     pair = build_pair(tmp_path, "gpt2", positions=64)
     load_models(settings_of(pair, max_tokens=64))
     with pytest.raises(UnsupportedModel, match="64 positions"):
@@ -196,7 +196,7 @@ def test_more_tokens_than_positions_are_refused(tmp_path: Path) -> None:
 def test_scaled_and_capped_logits_are_refused(
     pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch, changed: Callable[[Any], Any]
 ) -> None:
-    """The logits of a probe are compared with the head's: a model that changes them after the head is refused."""
+    """A model that changes its logits after the head is refused: a probe compares them with the head's."""
     from transformers import FalconForCausalLM
 
     forward = FalconForCausalLM.forward
@@ -212,7 +212,7 @@ def test_scaled_and_capped_logits_are_refused(
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """Where torch is not installed, loading a pair says which command installs it."""
+    """Without torch, loading a pair names the command that installs it."""
     code = (
         "import sys\nsys.modules['torch'] = None\n"
         "from scoring.pair.detector import load_pair_engine\n"
@@ -226,7 +226,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
 
 def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair]) -> None:
-    """Versions, device and the size of the weights come back; this process has not imported torch for it."""
+    """A check of a pair returns versions, device and size of the weights, without torch in this process."""
     code = (
         "import sys, msgspec\n"
         "from scoring.pair.check import refuse_unfit_pair\n"
@@ -244,7 +244,7 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
 
 
 def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> None:
-    """Models of two families, and a card that is not there."""
+    """Models of two families and a missing GPU are found without loading weights."""
     found = look(settings_of(Pair(pairs["gpt2"].observer, pairs["llama"].performer)))
     assert found.error == UnsupportedModel.__name__
     found = look(settings_of(pairs["gpt2"], device="cuda:99"))
@@ -262,7 +262,7 @@ def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> Non
 def test_faults_are_raised_as_their_own_class(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, kind: type[Exception], said: str
 ) -> None:
-    """Errors of loading are raised; a dead process is a fault of the device, with its last line of output."""
+    """Errors of loading keep their class; a dead process is an error of the device, with its last line of output."""
     python = tmp_path / "python"
     python.touch(0o755)
     python.write_text(f"#!/bin/sh\n{script}\n")

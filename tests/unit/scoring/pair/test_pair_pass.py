@@ -1,4 +1,4 @@
-"""The tiled pass over the vocabulary, beside a plain float64 softmax over all words at once."""
+"""The tiled pass over the vocabulary against a float64 softmax over all words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Case:
 def random_case(
     count: int = 6, words: int = 37, width_p: int = 8, width_q: int = 5, bias: bool = False, seed: int = 0
 ) -> Case:
-    """A pair of heads of normal numbers, and targets of which some are -1."""
+    """A pair of random heads, and targets, some of them -1."""
     made = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
@@ -73,7 +73,7 @@ def logits_of(hidden: torch.Tensor, head: Head) -> Array:
 
 
 def naive(case: Case) -> dict[str, Array]:
-    """The definitions, over all words at once, in float64."""
+    """The definitions in float64, over all words."""
     p, q = logits_of(case.hidden_p, case.head_p), logits_of(case.hidden_q, case.head_q)
     peaks = p.max(1, keepdims=True), q.max(1, keepdims=True)
     weights = np.exp(p - peaks[0])
@@ -108,8 +108,7 @@ def assert_equals(found: TokenSums, case: Case) -> None:
 @given(shape=SHAPES, piece=PIECES)
 @settings(max_examples=60)
 def test_equals_the_float64_softmax(shape: dict[str, int], piece: tuple[int, int]) -> None:
-    """Any numbers of positions, words and hidden units, with and without bias, any tile and block: the five numbers
-    are those of a float64 softmax over all words."""
+    """For any shape, bias, tile and block, the five numbers equal those of a float64 softmax over all words."""
     case = random_case(**shape)  # type: ignore[arg-type]
     assert_equals(case.run(*piece), case)
 
@@ -122,7 +121,7 @@ LOGITS = st.one_of(
 @given(data=st.data(), words=st.integers(1, 12), count=st.integers(1, 3), piece=PIECES)
 @settings(max_examples=80)
 def test_extreme_logits(data: st.DataObject, words: int, count: int, piece: tuple[int, int]) -> None:
-    """Logits up to ±1e4, equal ones, one that dominates: no overflow, no lost digits, whatever the tiles."""
+    """Logits up to ±1e4, equal logits and one dominant logit neither overflow nor lose digits, for any tiles."""
     rows = st.lists(st.lists(LOGITS, min_size=words, max_size=words), min_size=count, max_size=count)
     targets = data.draw(st.lists(st.integers(-1, words - 1), min_size=count, max_size=count))
     case = exact_case(np.array(data.draw(rows)), np.array(data.draw(rows)), targets)
@@ -130,7 +129,7 @@ def test_extreme_logits(data: st.DataObject, words: int, count: int, piece: tupl
 
 
 def test_a_small_variance_on_large_logits_keeps_its_digits() -> None:
-    """Performer's logits of 8,192 ± 1/4 have variance 1/16: sum w z^2 - mean^2 in fp32 would have no digit of it."""
+    """Logits of 8,192 ± 1/4 have variance 1/16, which sum w z^2 - mean^2 in fp32 would lose."""
     q = np.where(np.arange(4_000) % 2, 8192.25, 8191.75)[None, :]
     case = exact_case(np.zeros((1, 4_000)), q, [0])
     for tile in (64, 256, 4_000):
@@ -138,15 +137,17 @@ def test_a_small_variance_on_large_logits_keeps_its_digits() -> None:
 
 
 def test_a_mean_that_fp32_cannot_hold_does_not_spoil_the_variance() -> None:
-    """Every third logit 1/64 above 8,192: the mean is rounded by more than a hundredth of the deviation, and the
-    variance is still right, by the corrected two-pass rule."""
+    """If the mean cannot be exact in fp32, the variance is still right, by the corrected two-pass rule.
+
+    Every third logit is 1/64 above 8,192: the mean is rounded by more than a hundredth of the deviation.
+    """
     q = np.where(np.arange(4_000) % 3, 8192.0, 8192.0 + 1 / 64)[None, :]
     found = exact_case(np.zeros((1, 4_000)), q, [0]).run(tile=4_000)
     assert found.var_q.item() == pytest.approx(float(q.var()), rel=1e-4)
 
 
 def test_equal_logits_have_no_variance() -> None:
-    """Where all logits are equal, the mean is that logit, the variance 0, and lse = z + log V."""
+    """If all logits are z, the mean is z, the variance 0, and lse = z + log V."""
     case = exact_case(np.full((1, 100), 1e4), np.full((1, 100), -1e4), [3])
     found = case.run(tile=7)
     assert found.mean_q.item() == found.z_q_target.item() == -1e4
@@ -155,7 +156,7 @@ def test_equal_logits_have_no_variance() -> None:
 
 
 def test_targets_at_the_borders_of_tiles() -> None:
-    """The first and the last word of every tile is found, and -1 gives 0."""
+    """The first and the last word of every tile are found as targets, and -1 gives 0."""
     q = np.arange(1.0, 11.0)[None, :].repeat(11, 0)
     case = exact_case(np.zeros((11, 10)), q, [-1, *range(10)])
     for tile in range(1, 12):
@@ -165,7 +166,7 @@ def test_targets_at_the_borders_of_tiles() -> None:
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("side", ["hidden_p", "hidden_q"])
 def test_a_poisoned_row_gives_nan_and_spoils_no_other(poison: float, side: str) -> None:
-    """NaN or inf in one position's hidden state: NaN there, the other positions as without it, no exception."""
+    """NaN or inf in one position's hidden state gives NaN there, and changes no other position."""
     case, clean = random_case(count=5), random_case(count=5)
     getattr(case, side)[2, 3] = poison
     found, expected = case.run(tile=8), clean.run(tile=8)
@@ -177,7 +178,7 @@ def test_a_poisoned_row_gives_nan_and_spoils_no_other(poison: float, side: str) 
 
 
 def test_half_precision_weights_are_summed_in_fp32() -> None:
-    """bfloat16 heads and hidden states on a CPU: the logits are those of their exact values, not rounded again."""
+    """bfloat16 heads and hidden states on a CPU give the logits of their exact values."""
     case = random_case(count=16, words=300, width_p=64, width_q=64)
     case.hidden_p, case.hidden_q = case.hidden_p.bfloat16(), case.hidden_q.bfloat16()
     case.head_p, case.head_q = Head(case.head_p.weight.bfloat16()), Head(case.head_q.weight.bfloat16())
@@ -185,7 +186,7 @@ def test_half_precision_weights_are_summed_in_fp32() -> None:
 
 
 def test_with_and_without_onednn_the_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where torch has no operator for oneDNN, its own product serves."""
+    """Without torch's operator for oneDNN, its own product gives the same sums."""
     case = random_case(count=20, words=70, bias=True)
     expected = case.run(tile=32, block=8)
     monkeypatch.setattr("scoring.pair.vocabulary_pass._POINTWISE", None)
@@ -194,7 +195,7 @@ def test_with_and_without_onednn_the_sums_are_the_same(monkeypatch: pytest.Monke
 
 
 def test_weights_without_gradients() -> None:
-    """Heads straight from a model (parameters that require gradients) give sums that require none."""
+    """Heads with parameters that require gradients give sums that do not."""
     case = random_case()
     case.head_p = Head(torch.nn.Parameter(case.head_p.weight))
     assert not any(column.requires_grad for column in case.run())

@@ -1,4 +1,4 @@
-"""The Triton kernel of the pair pass, in Triton's interpreter: a process of its own, since that is chosen at import."""
+"""The Triton kernel of the pair pass, in Triton's interpreter, which needs a separate process."""
 
 from __future__ import annotations
 
@@ -60,8 +60,10 @@ print(cases, "cases equal")
 
 
 def test_the_kernel_equals_the_torch_path() -> None:
-    """In Triton's interpreter, one tile or many, a tail beyond the chunk, biases, logits of fp32 and bfloat16, extreme
-    ones and NaN: the kernel gives the sums of the torch path, within 1e-5."""
+    """The kernel gives the torch path's sums within 1e-5.
+
+    The cases are one tile or many, a tail beyond the chunk, biases, fp32 and bfloat16 logits, extreme logits and NaN.
+    """
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
         [sys.executable, "-c", _COMPARE], env=environment, capture_output=True, text=True, timeout=300, check=False

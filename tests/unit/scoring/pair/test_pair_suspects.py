@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:
-    """Blame is in the file at once, texts read meanwhile leave it with the next save, and it holds no text."""
+    """A suspect is in the file at once and leaves it with the next save after it was read; only digests are stored."""
     path = tmp_path / "new" / "suspects.json"
     first = Suspects(path)
     first.blame([[1, 2], [3, 4]], alone=False)
@@ -32,7 +32,7 @@ def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:
 
 
 def test_two_processes_write_beside_each_other(tmp_path: Path) -> None:
-    """Changes that another process has written meanwhile are kept and loaded."""
+    """Concurrent changes of another process are kept and loaded."""
     path = tmp_path / "suspects.json"
     one, other = Suspects(path), Suspects(path)
     one.blame([[1, 2]], alone=True)
@@ -44,7 +44,7 @@ def test_two_processes_write_beside_each_other(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded_and_keeps_the_guilty(tmp_path: Path) -> None:
-    """Of too many texts those that were never guilty go first, the oldest before the others."""
+    """A full memory drops texts that were never guilty first, the oldest first."""
     found = Suspects(tmp_path / "suspects.json")
     for _ in range(2):
         found.blame([[7, 7]], alone=True)
@@ -56,7 +56,7 @@ def test_memory_is_bounded_and_keeps_the_guilty(tmp_path: Path) -> None:
 
 @given(st.one_of(st.binary(max_size=40), st.just(b'{"x": 1}'), st.just(b"[]"), st.just(b'{"%s": -1}' % (b"a" * 32))))
 def test_a_broken_file_is_told_and_not_used(content: bytes) -> None:
-    """Any other content is lost: the problem is kept, and the next loss writes a good file."""
+    """A broken file is ignored and reported, and the next loss writes a good file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "suspects.json"
         path.write_bytes(content)
@@ -69,7 +69,7 @@ def test_a_broken_file_is_told_and_not_used(content: bytes) -> None:
 
 @pytest.mark.parametrize("place", ["file/below", "folder"])
 def test_a_file_that_cannot_be_is_told(tmp_path: Path, place: str) -> None:
-    """Without a writable file the process keeps suspects in memory, and reports the reason."""
+    """Without a writable file, the process keeps suspects in memory and reports the reason."""
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     found = Suspects(tmp_path / place)
@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_is_told(tmp_path: Path, place: str) -> None:
 
 
 def test_each_pair_has_its_own_file() -> None:
-    """Poison to one pair of models may be harmless to another."""
+    """Each pair of models has its own file, because another pair may read the same text without harm."""
     one, other = (
         default_file("binoculars/a+b@01234567/float32/512"),
         default_file("binoculars/a+b@01234568/float32/512"),

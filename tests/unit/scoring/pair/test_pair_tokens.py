@@ -1,4 +1,4 @@
-"""The tokens that a pair of models reads of a text, and its abstentions."""
+"""The tokens of a text for a pair of models, and its abstentions."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
     ],
 )
 def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
-    """Empty texts, books, broken characters, emoji, other languages and snippets get an abstention with its reason."""
+    """Empty texts, books, broken characters, emoji, other languages and snippets are abstentions with a reason."""
     found = tokenise([text], TOKENIZERS["falcon"], ENGLISH)[0]
     assert isinstance(found, TextScore)
     assert found.abstain == reason
 
 
 def test_prose_is_read_up_to_max_tokens() -> None:
-    """English prose gives its first max_tokens tokens, independent of the other texts of the call."""
+    """English prose gives its first max_tokens tokens, whatever the other texts of the call."""
     found = tokenise(["", PROSE, "a"], TOKENIZERS["falcon"], ENGLISH)
     assert isinstance(found[1], list)
     assert len(found[1]) == 20
@@ -58,7 +58,7 @@ def test_prose_is_read_up_to_max_tokens() -> None:
 
 @pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
 def test_english_is_judged_by_what_is_read(start: str) -> None:
-    """English words after the last read token do not make the text before them English."""
+    """English words after the last read token do not count for the language."""
     found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
     assert found == TextScore(abstain="few_function_words", tokens=20)
     assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
@@ -97,7 +97,7 @@ def test_cutting_the_characters_changes_no_token(text: str, architecture: str, m
 
 
 def test_tokens_that_span_words_are_counted() -> None:
-    """A tokenizer whose tokens hold several words reads on until it has max_tokens of them."""
+    """A tokenizer whose tokens span several words reads until it has max_tokens of them."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     spanning = Tokenizer(models.BPE())
@@ -115,7 +115,7 @@ def test_tokens_that_span_words_are_counted() -> None:
 
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_abstained_from(text: str) -> None:
-    """No string fails, and a text that is read has 2 to max_tokens tokens."""
+    """No string fails; a text that is read has 2 to max_tokens tokens."""
     found = tokenise([text], TOKENIZERS["llama"], ANY)[0]
     assert isinstance(found, TextScore) or 2 <= len(found) <= 20
 
@@ -131,13 +131,13 @@ def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budg
 
 @given(st.lists(st.integers(64, 512), min_size=100, max_size=400))
 def test_large_batches_have_little_padding(lengths: list[int]) -> None:
-    """Texts of mixed lengths bring at most a ninth of their tokens and a quarter of the budget per batch as padding."""
+    """For texts of mixed lengths, padding is at most a ninth of the tokens plus a quarter of the budget per batch."""
     planned = batches(lengths, 4096)
     cells = sum(len(batch) * max(lengths[index] for index in batch) for batch in planned)
     assert cells - sum(lengths) <= sum(lengths) / 9 + len(planned) * 4096 / 4
 
 
 def test_texts_of_one_length_go_together() -> None:
-    """Lengths of 10 and 100 in turn make batches of one length each, so nothing is padded."""
+    """Alternating lengths of 10 and 100 make batches of one length each, without padding."""
     lengths = [10, 100] * 20
     assert all(len({lengths[index] for index in batch}) == 1 for batch in batches(lengths, 1000))

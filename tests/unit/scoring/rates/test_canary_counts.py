@@ -1,4 +1,4 @@
-"""Canary sites: their names and counts: each content once, in its newest round, of one detector."""
+"""Canary sites: names and counts. Each content counts once, in its newest round, for one detector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
 
 
 def test_errors_are_counted_as_the_rate_counts() -> None:
-    """Of classifiable sites: LLM ones called llm are found; human ones not called llm, undecided too, are cleared."""
+    """Among classifiable sites, LLM ones called llm are found.
+
+    Human ones not called llm, even undecided, are cleared.
+    """
     rows = [
         row("llm", 1, "llm"),
         row("llm", 2, "undecided"),
@@ -59,7 +62,7 @@ def test_rounds_of_one_content_are_one_site() -> None:
 
 
 def test_an_edited_label_is_still_one_site() -> None:
-    """A text edited every day is one site; labels that swap contents add no site."""
+    """A text edited every day is one site, and exchanged labels add no site."""
     daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
     assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
     assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)
@@ -72,7 +75,7 @@ def test_an_edited_label_is_still_one_site() -> None:
     "unfinished", [{"pages": 9}, {"scored": 6}, {"pages": 0, "articles": 0, "scored": 0, "abstained": 0}]
 )
 def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, Any]) -> None:
-    """Pages or scores missing: the last round counts; with none before it, its verdict counts and no page share."""
+    """While the newest round lacks pages or scores, the last round counts; without one, only the verdict counts."""
     newest = row("llm", 1, "undecided", 7, **unfinished)
     found = canary_summary([row("llm", 1, "llm", 6), newest])
     assert found.counts == CanaryCounts(1, 1, 0, 0)
@@ -82,7 +85,7 @@ def test_a_round_under_way_gives_way_to_the_one_before(unfinished: dict[str, Any
 
 
 def test_a_breakdown_is_seen_with_the_next_round() -> None:
-    """If all pages of the newest round are dropped, there is no verdict, and the kept shares fall at once."""
+    """If all pages of the newest round are dropped, it has no verdict, and the kept shares fall at once."""
     dropped: dict[str, Any] = {"articles": 0, "scored": 0, "abstained": 0, "flagged": 0}
     rows = [row("llm", 1, "llm", 5), row("human", 2, "human", 5)]
     rows += [row("llm", 1, "unclassifiable", 6, **dropped), row("human", 2, "unclassifiable", 6, **dropped)]
@@ -101,14 +104,14 @@ def test_a_round_that_never_ended_is_over_when_the_next_one_comes() -> None:
 
 
 def test_old_rounds_do_not_count() -> None:
-    """Rounds older than the counted time are left out, but their time is known."""
+    """Rounds older than the counted period are left out, but the time of the last one is known."""
     rows = [row("llm", 1, "llm", 5), row("llm", 2, "llm", 9)]
     assert canary_counts(rows, since_ms=6) == CanaryCounts(1, 1, 0, 0)
     assert canary_summary(rows, since_ms=10).last_at == 9
 
 
 def test_canaries_of_two_detectors_are_not_pooled() -> None:
-    """Counts are of one detector: two are refused with both names; rows of real sites are not looked at."""
+    """Rows of two detectors are refused with both names; rows of real sites do not count."""
     with pytest.raises(PooledDetectors, match="site methods cannot be counted together: sprt 01 and sprt 02"):
         canary_counts(row("llm", n, "llm", method_digest=f"0{n}", ruleset="r") for n in (1, 2))
     with pytest.raises(PooledDetectors, match="x/1 and y/2"):
@@ -117,7 +120,7 @@ def test_canaries_of_two_detectors_are_not_pooled() -> None:
 
 
 def test_shares_of_sites_and_pages() -> None:
-    """FPR and TPR of sites and pages and the shares that the ruleset keeps, each in its interval."""
+    """FPR and TPR of sites and pages, and the shares that the ruleset keeps, lie in their intervals."""
     found = canary_summary([row("human", 1, "llm"), row("human", 2, "human"), row("llm", 3, "llm")]).shares()
     assert {name: share.point for name, share in found.items()} == {
         "site_fpr": 0.5,
@@ -140,7 +143,7 @@ def test_pages_of_a_site_are_not_independent() -> None:
 
 
 def test_nothing_to_divide_by_is_left_out() -> None:
-    """Without canaries there are no shares; with unclassifiable sites only, no share of sites."""
+    """Without canaries there are no shares; with unclassifiable sites only, there is no share of sites."""
     assert canary_summary([]).shares() == {}
     assert set(canary_summary([row("human", 1, "unclassifiable", scored=0, abstained=8)]).shares()) == {"kept_human"}
 
@@ -162,7 +165,7 @@ def test_nothing_to_divide_by_is_left_out() -> None:
     ],
 )
 def test_the_truth_stands_in_the_name(site: str, truth: str | None) -> None:
-    """The label before `canary.invalid`, with any label before it; no real site, other truth or other end is one."""
+    """The truth is the label before `canary.invalid`; real sites, other labels and other endings have none."""
     assert truth_of(site) == truth
     assert is_canary(site) == (truth is not None)
 
@@ -185,7 +188,7 @@ def test_a_name_reads_back(label: str, digest: int, pages: int, number: int, tru
 
 @pytest.mark.parametrize("text", ["", "A", "a.b", "-a", "a-", "ä", "a b", "a" * (LABEL_CAP + 1), "a\n"])
 def test_what_is_no_label_is_refused(text: str) -> None:
-    """Labels are parts of host names."""
+    """A label that cannot be part of a host name is refused."""
     assert not is_label(text)
 
 
@@ -193,7 +196,7 @@ LONG: dict[str, Any] = {"pages": 20, "articles": 20, "scored": 20, "abstained": 
 
 
 def measured(name: str, truth: str, share: float, articles: int, rng: np.random.Generator) -> SiteState:
-    """The row of a site whose articles are flagged so often; scoring ends with the verdict."""
+    """A site with this many articles and flagged ones; scoring ends with the verdict."""
     found = SiteTest(SprtParams()).decide(of_flags((rng.random(articles) < share).tolist()))
     used = found.pages_used if found.verdict in ("llm", "human") else articles
     site = CanaryName("c" + name, f"{int(name):016x}", 20, 5, truth).site if truth else f"{name}.example"
@@ -202,7 +205,7 @@ def measured(name: str, truth: str, share: float, articles: int, rng: np.random.
 
 
 def test_canaries_are_as_long_as_the_sites() -> None:
-    """Sites have 4 articles on average, canaries 20: errors are those of a canary that has as many as a site."""
+    """If sites have fewer articles than canaries, the errors are those of canaries with as many articles as a site."""
     covered, biases = 0, []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -228,7 +231,7 @@ def test_canaries_are_as_long_as_the_sites() -> None:
 
 
 def test_without_sites_canaries_count_as_they_are() -> None:
-    """Without a classified site no lengths are known."""
+    """Without a classified site, canaries count at full length."""
     summary = canary_summary([row("llm", 1, "llm", pages_used=7), row("human", 2, "human", pages_used=5)])
     assert summary.counts_as_long_as([]) == summary.counts
     short = SiteState(id="s", site="s.example", verdict="undecided", articles=5, scored=5, detector="x/1")

@@ -33,7 +33,7 @@ def line(share: float | None, **more: Any) -> RateLine:
 
 
 def row(site: str, day: int, *sources: str, until: int = 0) -> SiteState:
-    """A site that search results first named on this day; its verdict is too old from the day `until` on."""
+    """A site with the day of its first hit; its verdict expires on the day `until`."""
     start, end = ((until - 50) * DAY_MS, (until - 10) * DAY_MS) if until else (0, 0)
     return SiteState(id=site, site=site, scored=5, days=[day], sources=list(sources), term_start=start, term_end=end)
 
@@ -68,7 +68,7 @@ def test_the_parts_add_up(
 
 
 def test_new_sites_that_differ_are_the_cause() -> None:
-    """One of two known sites is an LLM site, and both new ones of the same source are: 50% become 75%."""
+    """One of two known sites is an LLM site, and so are both new sites of the same source: 50% become 75%."""
     rows = [row("a", DAY - 9, "s"), row("b", DAY - 1, "s"), row("c", DAY, "s"), row("d", DAY + 5, "s")]
     found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}, NOW)
     assert (found.new_sites, found.sources, found.known_sites, found.instrument) == (0.25, 0.0, 0.0, 0.0)
@@ -76,20 +76,20 @@ def test_new_sites_that_differ_are_the_cause() -> None:
 
 
 def test_more_sites_of_a_source_with_a_larger_share_are_its_part() -> None:
-    """Each source keeps its own share; there are only more sites of the one with the larger."""
+    """If a source with a larger share gets more sites, that part is the mix of sources; each keeps its own share."""
     rows = [row("a", DAY - 9, "low"), row("b", DAY - 1, "high"), row("c", DAY, "high"), row("d", DAY, "new")]
     found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}, NOW)
     assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.25, 0.0)
 
 
 def test_what_known_sites_say_now_is_the_rest() -> None:
-    """Without new sites, the known sites have the whole change."""
+    """Without new sites, the whole change belongs to the known sites."""
     found = change_parts([point(0.25)], line(0.5), [row("a", DAY - 1), row("b", DAY - 1)], {"a": 1.0, "b": 0.0}, NOW)
     assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.0, 0.25)
 
 
 def test_sites_whose_verdict_has_become_too_old_are_a_part() -> None:
-    """An LLM site and one of before that day are too old now: only the first had a part in the share then."""
+    """Expired verdicts are a part of the change, unless they had expired before the first point."""
     rows = [row("a", DAY - 9), row("b", DAY - 9, until=DAY + 2), row("c", DAY - 99, until=DAY - 1)]
     found = change_parts([point(0.5)], line(0.0), rows, {"a": 0.0, "b": 1.0, "c": 1.0}, NOW)
     assert (found.left_sites, found.known_sites, found.new_sites) == (-0.5, 0.0, 0.0)
@@ -97,14 +97,14 @@ def test_sites_whose_verdict_has_become_too_old_are_a_part() -> None:
 
 
 def test_on_a_young_log_all_of_a_change_is_of_new_sites() -> None:
-    """No site was known before: sites known before have no part in it."""
+    """On a young log, no site was known before, so that all of the change belongs to new sites."""
     found = change_parts([point(0.25)], line(0.5), [row("a", DAY), row("b", DAY + 1)], {"a": 1.0, "b": 0.0}, NOW)
     assert (found.new_sites, found.sources, found.known_sites, found.known) == (0.25, 0.0, 0.0, 0)
 
 
 @pytest.mark.parametrize("more", [{"digest": "d2"}, {"detector": "pair"}, {"run": "r2"}, {"share_method": "ppi"}])
 def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, str]) -> None:
-    """Between two points, and between the last point and now; steps of one instrument are not."""
+    """A step between two instruments belongs to the instrument, also between the last point and now."""
     points = [point(0.1), point(0.2, SINCE + 1), point(0.5, SINCE + 2, **more), point(0.6, SINCE + 3, **more)]
     named = {("method" if name == "share_method" else name): value for name, value in more.items()}
     found = change_parts(points, line(0.6, **named), [row("a", DAY - 1)], {"a": 0.6}, NOW)
@@ -113,7 +113,7 @@ def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, 
 
 
 def test_without_a_share_then_or_now_nothing_is_split() -> None:
-    """Points from before the direct estimate, and points of groups, are not used."""
+    """Points without the direct estimate, and points of groups, are not used."""
     old, group = point(0.5, SINCE), point(0.5, SINCE, by="source", group="a")
     for points in ([], [msgspec.structs.replace(old, share=None)], [group]):
         with pytest.raises(BadParameters, match="no share was kept"):

@@ -1,4 +1,4 @@
-"""Definitions of the share, clusters that widen its interval, and the possible effect of sites not judged."""
+"""Definitions of the share, clusters that widen its interval, and the effect of unjudged sites."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stream.schema.records import SiteState
 
 
 def web(rng: np.random.Generator, operators: int, subdomains: int, share: float, **more: int) -> list[SiteState]:
-    """Operators with so many sites each, all LLM sites or all human ones."""
+    """Operators with this many sites each, all LLM or all human."""
     rows = []
     for operator in range(operators):
         is_llm = rng.random() < share
@@ -42,7 +42,7 @@ def ends(rows: list[SiteState]) -> tuple[float, float]:
 
 
 def test_domains_are_those_of_the_public_suffix_list() -> None:
-    """The public suffix list defines the domain of a site; without it, the last two labels do."""
+    """The public suffix list defines a site's domain; without the list it is the last two labels."""
     domains = {
         "a.example.com": "example.com",
         "b.example.com": "example.com",
@@ -56,7 +56,7 @@ def test_domains_are_those_of_the_public_suffix_list() -> None:
 
 
 def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> None:
-    """The design effect of operators with 10 alike sites is near 10; of single sites it is near 1."""
+    """The design effect is near 10 for operators with 10 equal sites, and near 1 for single sites."""
     rng = np.random.default_rng(3)
     for subdomains, least, most in ((10, 5, 14), (1, 1, 1.3)):
         sites = WeightedSites.of(web(rng, 60, subdomains, 0.3), "sites")
@@ -67,7 +67,10 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
 
 @pytest.mark.slow
 def test_clustered_intervals_cover_the_share_of_operators() -> None:
-    """Of 25 webs of 40 operators with 20 sites each 22 or more are covered; unclustered, fewer than 20."""
+    """For 40 operators with 20 sites each, the interval covers in 22 or more of 25 webs.
+
+    Unclustered, in fewer than 20.
+    """
     covered, alone = 0, 0
     for seed in range(25):
         rows = web(np.random.default_rng(seed), 40, 20, 0.3)
@@ -81,7 +84,7 @@ def test_clustered_intervals_cover_the_share_of_operators() -> None:
 
 
 def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[SiteState]:
-    """Independent operators, of each query so many, of which another part are LLM sites: 30% on average."""
+    """Independent operators for each query, with another share of LLM sites per query: 30% on average."""
     rows = []
     for query in range(queries):
         for row in web(rng, sites, 1, rng.beta(0.9, 2.1)):
@@ -97,7 +100,7 @@ def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[
 @pytest.mark.slow
 @pytest.mark.parametrize(("queries", "least"), [(3, 17), (5, 17), (8, 18)])
 def test_few_queries_widen_the_interval(queries: int, least: int) -> None:
-    """Of 20 webs of few queries that differ the truth is inside in 17 or more; the text says how many they are."""
+    """For few, different queries, the interval covers in 17 or more of 20 webs; the text has the number of queries."""
     covered = 0
     for seed in range(20):
         found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
@@ -108,7 +111,7 @@ def test_few_queries_widen_the_interval(queries: int, least: int) -> None:
 
 
 def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
-    """400 subdomains of one operator and 5 other sites; two operators with 200 each; one that has all."""
+    """If nearly all sites belong to one or two operators, there is no share."""
     rng = np.random.default_rng(3)
     farm = web(rng, 1, 400, 1.0)
     others = [
@@ -130,7 +133,7 @@ def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
 
 
 def test_sites_of_one_query_are_what_it_finds() -> None:
-    """A share of one query's sites is marked as such and is not widened."""
+    """The share of one query's sites is marked as such and not widened."""
     rows = of_queries(np.random.default_rng(1), 1, 200)
     found, _ = share_of_rows(rows)
     assert found.share is not None and found.design_effect == 1
@@ -138,7 +141,7 @@ def test_sites_of_one_query_are_what_it_finds() -> None:
 
 
 def test_sites_of_one_query_agree() -> None:
-    """Sites that one query found are a cluster as well."""
+    """Sites that one query returned are a cluster too."""
     rng = np.random.default_rng(5)
     alone = [replace(row, site=f"x{n}.com") for n, row in enumerate(web(rng, 40, 8, 0.3))]
     asked = [replace(row, queries=[f"q{n // 8}"]) for n, row in enumerate(alone)]
@@ -147,7 +150,7 @@ def test_sites_of_one_query_agree() -> None:
 
 
 def test_what_counts_decides_the_share() -> None:
-    """LLM sites of ten operators with few results of rank 1: half of sites, fewer of results."""
+    """If LLM sites are few results of rank 1, their share is half of sites and less of results."""
     rows = []
     for n in range(60):
         many = SiteState(id=f"l{n}", site=f"s{n}.farm{n // 6}.com", ruleset="r", scored=9, flagged=8, articles=30)
@@ -165,7 +168,10 @@ def test_what_counts_decides_the_share() -> None:
 
 
 def test_labels_tell_any_from_every_article() -> None:
-    """Sites with any, with half, with every article by a language model; without labels there is no such share."""
+    """Labels give the share of sites with any, half or all articles by a language model.
+
+    Without labels it is unknown.
+    """
     rows = web(np.random.default_rng(1), 200, 1, 0.3)
     scored = sorted(row.site for row in rows)[:100]
     review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 100, 86_400_000, 2 * 86_400_000)
@@ -184,7 +190,7 @@ def test_labels_tell_any_from_every_article() -> None:
 
 
 def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
-    """From none to all of the sites without a scored article; why each has none is counted."""
+    """The bounds hold for none to all of the sites without a scored article, which are counted by reason."""
     rows = web(np.random.default_rng(1), 60, 1, 0.3)
     rows += [SiteState(id=f"e{n}", site=f"e{n}.com", ruleset="r") for n in range(10)]
     rows += [

@@ -28,12 +28,12 @@ def row(site: str, scored: int, flagged: int, **fields: Any) -> SiteState:
 
 
 def rows(cells: Iterable[tuple[int, int]], **fields: Any) -> list[SiteState]:
-    """A site of each cell."""
+    """One site per cell."""
     return [row(f"s{number}.example", *cell, **fields) for number, cell in enumerate(cells)]
 
 
 def canary_rows(cells: Iterable[tuple[int, int]], truth: str) -> list[SiteState]:
-    """Canary sites that came through, each of its own content."""
+    """Complete canary sites, each with its own content."""
     return [
         row(f"c{at}.{at:016x}.{n}.1.{truth}.canary.invalid", n, k, pages=n, articles=n, updated_at=10**12)
         for at, (n, k) in enumerate(cells)
@@ -47,7 +47,7 @@ def share_of(found: Iterable[SiteState]) -> RateLine:
 
 
 def test_all_sites_with_a_scored_article_count_whatever_their_verdict() -> None:
-    """8 LLM sites of 28, three of them too short for any verdict: the share is near 28.6%, the judged one is 0."""
+    """8 of 28 sites are LLM, three of them too short for a verdict: the share is near 28.6%, the judged share 0."""
     line = share_of([*rows([*HUMAN_SITES, *LLM_SITES]), row("empty.example", 0, 0)])
     assert (line.method, line.scored_sites, line.sites, line.judged_share) == ("direct", 28, 29, None)
     assert line.share is not None and line.low is not None and line.high is not None
@@ -69,7 +69,7 @@ def test_all_sites_with_a_scored_article_count_whatever_their_verdict() -> None:
     ],
 )
 def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method: str, text: str) -> None:
-    """No site, fewer than five, or an interval of more than 60 points: the share is null, and the text says why."""
+    """With fewer than five sites, or an interval of more than 60 points, the share is null and the text says why."""
     line = share_of([*rows(cells), row("empty.example", 0, 0)])
     assert (line.share, line.method) == (None, method)
     assert line.text.startswith(text)
@@ -77,7 +77,7 @@ def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method:
 
 
 def test_canaries_are_sites_of_known_truth_and_not_counted() -> None:
-    """Canaries show how often their kinds are flagged, which moves the share.
+    """Canaries show how often sites of each kind are flagged, which moves the share.
 
     They do not count as sites, also in pipes.
     """
@@ -105,7 +105,7 @@ def test_a_group_of_all_sites_has_the_share_of_all() -> None:
 
 
 def test_each_site_with_a_scored_article_has_a_probability() -> None:
-    """Sites of one article too; none without a score, and no canary; their mean is the share."""
+    """Each scored site has a probability, even with one article; their mean is the share. Canaries have none."""
     found = rows([*HUMAN_SITES, *LLM_SITES])
     likely = llm_probabilities([*found, row("empty.example", 0, 0), *canary_rows([(12, 0)], "human")], now_ms=10**12)
     assert set(likely) == {each.site for each in found}
@@ -115,6 +115,6 @@ def test_each_site_with_a_scored_article_has_a_probability() -> None:
 
 
 def test_lines_without_scores_have_no_share() -> None:
-    """Verdicts alone, as other tools write them: the judged share only."""
+    """Verdicts alone, as from other tools, give only the judged share."""
     found = estimate_sites([SiteVerdictLine(verdict="llm"), SiteVerdictLine(verdict="human")])
     assert (found.share, found.method, found.judged_share) == (None, "no scored articles", 0.5)

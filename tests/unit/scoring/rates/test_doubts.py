@@ -1,4 +1,4 @@
-"""Missing data for a share, and the remaining claims: one sentence for each kind of bad input."""
+"""Shares with missing or bad input: one sentence for each kind, and the claims that remain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Beta = tuple[float, float]
 
 
 def drawn(rng: np.random.Generator, sites: int, beta: Beta, pages: int = 0) -> Counter[tuple[int, int]]:
-    """Sites of a kind with `pages` pages each, or a random number."""
+    """Sites of a kind with `pages` pages each, or a random number of pages."""
     cells: Counter[tuple[int, int]] = Counter()
     for _ in range(sites):
         n = pages or min(int(rng.geometric(0.25)), 20)
@@ -32,7 +32,7 @@ def share_of(cells: CellCounts, human: CellCounts, llm: CellCounts) -> DirectSha
 
 
 def test_what_is_missing_is_named() -> None:
-    """Known sites of one kind or none, and sites of one article each: a sentence, and what to do."""
+    """Known sites of one kind or none, or sites of one article each, give a sentence with the remedy."""
     rng = np.random.default_rng(1)
     short = drawn(rng, 70, LLM, 1) + drawn(rng, 230, HUMAN, 1)
     human, llm = drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9)
@@ -52,7 +52,7 @@ def test_what_is_missing_is_named() -> None:
 
 @pytest.mark.parametrize(("human", "llm"), [((5.0, 5.0), (5.0, 5.0)), (LLM, HUMAN)], ids=["at chance", "inverted"])
 def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> None:
-    """As of weights that fit nothing: the known sites say so. A part of the sites has none either; labels do."""
+    """If known sites of both kinds are flagged alike, there is no share, in total or of a group; labels give one."""
     rng = np.random.default_rng(2)
     cells = drawn(rng, 420, human) + drawn(rng, 180, llm)
     known = KnownSites(drawn(rng, 40, human, 9), drawn(rng, 40, llm, 9))
@@ -70,7 +70,7 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
 
 @pytest.mark.slow
 def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None:
-    """The sites that are flagged most may be human ones; with known sites the number is a small one."""
+    """Without known sites, a web without LLM sites gets no share; with known sites its share is small."""
     rng = np.random.default_rng(7)
     named = 0
     for _ in range(20):
@@ -83,7 +83,7 @@ def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None
 
 
 def test_a_detector_without_a_threshold_flags_nothing() -> None:
-    """With scored articles, the sentence names the missing part and does not say that no article was scored."""
+    """Without a threshold, the sentence names the threshold and not missing scores."""
     rows = [
         SiteState(
             id=f"s{n}", site=f"s{n}.com", ruleset="r", detector="x/uncalibrated", pages=9, articles=9, abstained=9
@@ -96,7 +96,7 @@ def test_a_detector_without_a_threshold_flags_nothing() -> None:
 
 
 def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
-    """The share is below a bound, never 0.0%; the text says that labels and flags contradict each other."""
+    """If labels of one kind contradict the flags, the share is below a bound, never 0.0%, and the text says so."""
     rng = np.random.default_rng(3)
     cells = drawn(rng, 180, LLM) + drawn(rng, 420, HUMAN)
     rows = [
@@ -118,7 +118,7 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
 
 
 def test_labels_count_for_domains_and_results() -> None:
-    """If flags miss most LLM sites, labels show it, for each definition with its weights."""
+    """If flags miss most LLM sites, labels correct each definition with its weights."""
     rng = np.random.default_rng(4)
     rows, labels = [], {}
     for n in range(400):

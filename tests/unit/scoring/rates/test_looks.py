@@ -1,4 +1,4 @@
-"""Claims for any number of looks: the intervals of every look, and the alarm of a changed share."""
+"""Claims for any number of looks: the interval of every look, and the alarm for a changed share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def drawn(rng: np.random.Generator, sites: int, share: float) -> Cells:
-    """Sites of which such a share are LLM sites."""
+    """Sites with this share of LLM sites."""
     cells: Cells = Counter()
     for is_llm in (rng.random(sites) < share).tolist():
         n = min(int(rng.geometric(0.25)), 20)
@@ -48,7 +48,7 @@ def days_of(rng: np.random.Generator, shares: list[float], per_day: int = 60) ->
 
 
 def test_an_interval_of_every_look_is_never_left_in_95_of_100_walks() -> None:
-    """Of 2,000 means of a growing sample at most 5% ever leave it; most leave the interval of one look."""
+    """At most 5% of 2,000 growing samples ever leave the interval; most leave the interval of one look."""
     rng = np.random.default_rng(4)
     sizes = np.arange(20, 5001)
     means = np.abs(rng.normal(size=(2000, 5000)).cumsum(axis=1)[:, 19:] / sizes)
@@ -60,9 +60,9 @@ def test_an_interval_of_every_look_is_never_left_in_95_of_100_walks() -> None:
 
 
 def test_the_factor_is_the_published_boundary_of_the_normal_mixture() -> None:
-    """Values of the tests of `confseq` (Howard, Ramdas, McAuliffe and Sekhon), at the time of the tightest boundary.
+    """The factor equals the published values of `confseq` (Howard, Ramdas, McAuliffe and Sekhon).
 
-    Its mixture gives the boundary of any time: where its logarithm reaches log(1 / alpha).
+    The mixture gives the boundary at any time, where its logarithm reaches log(1 / alpha).
     """
     golden = json.loads((ROOT / "golden" / "normal_mixture.json").read_text(encoding="utf-8"))
     v, rho = float(golden["variance"]), float(golden["best_rho"])
@@ -88,7 +88,7 @@ def test_the_share_carries_both_intervals() -> None:
 
 
 def test_sites_that_come_in_leave_the_interval_of_every_look_alone() -> None:
-    """Of 6 crawls that are looked at 6 times each, none leaves the true share outside at any look."""
+    """In 6 crawls with 6 looks each, the true share stays inside at every look."""
     known = KnownSites(*(drawn(np.random.default_rng(8), 30, share) for share in (0.0, 1.0)))
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def test_sites_that_come_in_leave_the_interval_of_every_look_alone() -> None:
 
 
 def test_a_changed_share_is_found_with_its_day() -> None:
-    """From 10% to 30% at a day: the alarm names a day near it and both shares."""
+    """If the share changes from 10% to 30%, the alarm names a day near the change and both shares."""
     days = days_of(np.random.default_rng(2), [0.1] * 40 + [0.3] * 15)
     found = find_change(days, fit_of(sum(days.values(), Counter())))
     assert found is not None
@@ -111,7 +111,7 @@ def test_a_changed_share_is_found_with_its_day() -> None:
 
 
 def test_without_a_change_there_is_no_alarm() -> None:
-    """Of 10 webs of 60 days without a change, seen every 20 days, none raises an alarm."""
+    """None of 10 webs of 60 days without a change, seen every 20 days, raises an alarm."""
     for seed in range(10):
         days = days_of(np.random.default_rng(seed), [0.15] * 60, per_day=20)
         seen = [{day: days[day] for day in sorted(days)[:until]} for until in range(20, 61, 20)]
@@ -119,7 +119,7 @@ def test_without_a_change_there_is_no_alarm() -> None:
 
 
 def test_a_change_of_more_than_a_year_ago_is_none_of_the_last_year() -> None:
-    """Days of before are one block: a change within them raises no alarm."""
+    """Days more than a year ago are one block: a change within them raises no alarm."""
     rng = np.random.default_rng(6)
     days = days_of(rng, [0.05] * 20 + [0.3] * 20) | {TODAY + 360 + day: drawn(rng, 60, 0.2) for day in range(5)}
     days = {day: cells for day, cells in days.items() if day <= TODAY or day > TODAY + 360}
@@ -128,7 +128,7 @@ def test_a_change_of_more_than_a_year_ago_is_none_of_the_last_year() -> None:
 
 
 def test_rates_of_all_sites_carry_the_alarm() -> None:
-    """Sites by the day on which a search first named them; a split has no alarm, sites without a day are left out."""
+    """The alarm dates sites by their first hit; groups have no alarm, and sites without a day are left out."""
     days = days_of(np.random.default_rng(2), [0.1] * 30 + [0.4] * 10)
     rows = [
         SiteState(
@@ -145,7 +145,7 @@ def test_rates_of_all_sites_carry_the_alarm() -> None:
 
 
 def test_subdomains_of_one_operator_raise_no_alarm_alone() -> None:
-    """Two hundred LLM subdomains on one day are one operator's doing; as sites of their own they are a change."""
+    """Two hundred LLM subdomains of one operator on one day raise no alarm; as separate sites they do."""
     days = days_of(np.random.default_rng(3), [0.15] * 30, per_day=15)
     old = [(f"a{day}-{n}.test", cell, day) for day, of in days.items() for n, cell in enumerate(of.elements())]
 

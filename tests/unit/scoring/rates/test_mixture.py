@@ -1,4 +1,4 @@
-"""The direct estimate: likelihood beside scipy's, interval beside a constrained maximum, errors over many draws."""
+"""The direct estimate: likelihood against scipy, interval against a constrained maximum, errors over many draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HUMAN, LLM = (0.5, 10.0), (19.0, 5.0)  # beta of the flagged shares: means .048 
 
 
 def drawn(rng: np.random.Generator, lengths: np.ndarray, beta: tuple[float, float]) -> np.ndarray:
-    """Flagged pages of sites with so many pages."""
+    """Flagged pages of sites with this many pages."""
     found: np.ndarray = rng.binomial(lengths, rng.beta(*beta, len(lengths)))
     return found
 
@@ -38,7 +38,7 @@ def web(
     human: tuple[float, float] = HUMAN,
     llm: tuple[float, float] = LLM,
 ) -> tuple[CellCounts, float]:
-    """Sites of 1 to 20 pages, most of them short, and the share of them that is LLM made."""
+    """Sites of 1 to 20 pages, mostly short, with this share of LLM sites."""
     is_llm = rng.random(sites) < share
     lengths = np.minimum(rng.geometric(0.25, sites), 20)
     return cells(lengths, np.where(is_llm, drawn(rng, lengths, llm), drawn(rng, lengths, human))), float(is_llm.mean())
@@ -51,7 +51,7 @@ def canaries(rng: np.random.Generator, sites: int = 40) -> KnownSites:
 
 
 def fitted(counts: CellCounts, known: KnownSites = NOTHING, confidence: float = 0.95) -> Fit:
-    """The estimate, which there is."""
+    """The estimate; it must exist."""
     found = estimate_share(counts, WIDE, known, confidence)
     assert found is not None
     return found
@@ -59,7 +59,7 @@ def fitted(counts: CellCounts, known: KnownSites = NOTHING, confidence: float = 
 
 @given(st.integers(1, 60), st.floats(-4, 5), st.floats(-4, 5))
 def test_the_beta_binomial_is_scipys(n: int, log_a: float, log_b: float) -> None:
-    """Log probabilities of all k, with gradient and Hessian by differences."""
+    """The log probabilities of all k equal scipy's; gradient and Hessian equal differences."""
     k = np.arange(n + 1)
     at = (np.full(n + 1, n), k)
     found = log_beta_binomial(*at, log_a, log_b)
@@ -72,7 +72,7 @@ def test_the_beta_binomial_is_scipys(n: int, log_a: float, log_b: float) -> None
 
 
 def test_the_interval_is_that_of_the_profile_likelihood() -> None:
-    """At either end the maximum under the constraint share = end lies 1.92 below the maximum (scipy's SLSQP)."""
+    """At each end of the interval, the constrained maximum (scipy's SLSQP) lies 1.92 below the maximum."""
     counts, _ = web(np.random.default_rng(1), 120, 0.3)
     known = canaries(np.random.default_rng(2), 10)
     found = fitted(counts, known)
@@ -105,7 +105,7 @@ def test_the_interval_is_that_of_the_profile_likelihood() -> None:
 def test_the_share_is_unbiased_and_its_interval_covers(
     sites: int, share: float, llm: tuple[float, float], bias: float
 ) -> None:
-    """Over 30 draws with 40 + 40 known sites: a small mean error, and at least 28 intervals with the truth in them."""
+    """In 30 draws with 40 + 40 known sites, the mean error is small, and at least 28 intervals cover the truth."""
     rng = np.random.default_rng(7)
     errors, covered = [], 0
     for _ in range(30):
@@ -118,7 +118,7 @@ def test_the_share_is_unbiased_and_its_interval_covers(
 
 
 def test_short_sites_count() -> None:
-    """Sites of one page alone, which no verdict can be given of, have a share; its interval is wide."""
+    """Sites of one page, too short for a verdict, have a share with a wide interval."""
     rng = np.random.default_rng(3)
     is_llm = rng.random(2000) < 0.4
     flagged = np.where(is_llm, rng.random(2000) < 0.8, rng.random(2000) < 0.05).astype(int)
@@ -129,7 +129,7 @@ def test_short_sites_count() -> None:
 
 
 def test_early_stopping_does_not_bias() -> None:
-    """Pages of a site are scored until 5 more or fewer are flagged than not: the estimate is that of all pages."""
+    """Scoring each site only until flagged and clear pages differ by 5 does not bias the estimate."""
     rng = np.random.default_rng(4)
     is_llm = rng.random(800) < 0.3
     rates = np.where(is_llm, rng.beta(*LLM, 800), rng.beta(*HUMAN, 800))
@@ -144,7 +144,7 @@ def test_early_stopping_does_not_bias() -> None:
 
 @pytest.mark.parametrize("pages", [1, 12])
 def test_sites_of_one_kind_only(pages: int) -> None:
-    """No flagged page at all, or all flagged: the interval begins at 0, or ends at 1; nothing fails."""
+    """With no flagged page, or only flagged pages, the interval begins at 0 or ends at 1."""
     none = fitted({(pages, 0): 200})
     every = fitted({(pages, pages): 200})
     assert none.low == 0 and every.high == 1
@@ -152,7 +152,7 @@ def test_sites_of_one_kind_only(pages: int) -> None:
 
 
 def test_more_sites_narrow_the_interval() -> None:
-    """A hundred times the sites: a far narrower interval, as the sites say how often their kinds are flagged."""
+    """With a hundred times the sites the interval is far narrower, because they show how often each kind is flagged."""
     rng = np.random.default_rng(5)
     known = canaries(rng)
     few, many = (fitted(web(rng, sites, 0.3)[0], known) for sites in (300, 30_000))
@@ -160,7 +160,7 @@ def test_more_sites_narrow_the_interval() -> None:
 
 
 def test_known_sites_narrow_the_interval() -> None:
-    """Over 10 draws of 300 sites, canaries of both kinds make it narrower on average."""
+    """Over 10 draws of 300 sites, canaries of both kinds narrow the interval on average."""
     rng = np.random.default_rng(14)
     widths = []
     for _ in range(10):
@@ -172,7 +172,7 @@ def test_known_sites_narrow_the_interval() -> None:
 
 
 def test_the_posterior_orders_sites_by_their_flags() -> None:
-    """A site with more of its pages flagged is likelier an LLM site, one of one page included."""
+    """A site with more flagged pages is likelier an LLM site, even with one page."""
     found = fitted(web(np.random.default_rng(8), 500, 0.3)[0], canaries(np.random.default_rng(9)))
     assert found.posterior[1, 0] < found.share < found.posterior[1, 1]
     of_4 = [found.posterior[4, k] for k in range(5)]
@@ -180,7 +180,7 @@ def test_the_posterior_orders_sites_by_their_flags() -> None:
 
 
 def test_a_part_of_the_sites_is_estimated_with_the_components_of_all() -> None:
-    """20 sites say little of how often their kinds are flagged; all sites say it, and narrow the interval."""
+    """A group of 20 sites uses the components of all sites, which narrows its interval."""
     rng = np.random.default_rng(10)
     whole = fitted(web(rng, 1000, 0.3)[0])
     part, truth = web(rng, 20, 0.3)
@@ -191,14 +191,14 @@ def test_a_part_of_the_sites_is_estimated_with_the_components_of_all() -> None:
 
 
 def test_a_wider_confidence_is_a_wider_interval() -> None:
-    """80% within 95% within 99%."""
+    """The interval at 80% lies within that at 95%, and that within 99%."""
     counts, _ = web(np.random.default_rng(11), 300, 0.2)
     found = [fitted(counts, confidence=confidence) for confidence in (0.8, 0.95, 0.99)]
     assert found[2].low < found[1].low < found[0].low < found[0].high < found[1].high < found[2].high
 
 
 def test_sites_that_are_of_no_two_kinds_widen_the_interval() -> None:
-    """Where sites of few pages are flagged otherwise than sites of many, the mixture does not fit, and says so."""
+    """If short and long sites are flagged differently, the mixture does not fit, and the interval widens."""
     rng = np.random.default_rng(12)
     short, long = rng.binomial(2, 0.5, 3000), rng.binomial(12, 0.02, 3000)
     odd = cells(np.repeat(2, 3000), np.where(rng.random(3000) < 0.5, 1, short)) + cells(np.repeat(12, 3000), long)
@@ -207,7 +207,7 @@ def test_sites_that_are_of_no_two_kinds_widen_the_interval() -> None:
 
 
 def test_sites_unlike_the_known_ones_are_named() -> None:
-    """A newer generation of models that is flagged less often is; sites that are like the known ones are in no draw."""
+    """Sites that are flagged less often than known LLM sites are reported; sites like the known ones are not."""
     rng = np.random.default_rng(15)
     known = canaries(rng)
     found = fitted(web(rng, 2000, 0.3, HUMAN, (15.0, 9.0))[0], known).unlike()
@@ -220,14 +220,14 @@ def test_sites_unlike_the_known_ones_are_named() -> None:
 
 
 def test_no_scored_site_is_no_share() -> None:
-    """Sites without a usable score are not in it; without any other there is nothing to estimate."""
+    """Sites without a usable score do not count; if there are no others, there is no share."""
     assert estimate_share({}, WIDE) is None
     assert estimate_share({(0, 0): 7}, WIDE) is None
-    assert fitted({(0, 0): 7, (9, 0): 20, (2, 3): 1}).sites == 20  # more flagged than scored is no site
+    assert fitted({(0, 0): 7, (9, 0): 20, (2, 3): 1}).sites == 20  # more flagged than scored pages is not a site
 
 
 def test_a_site_of_many_thousand_pages_is_one_site() -> None:
-    """Long sites cost a table of their length, and overflow nothing."""
+    """A site of many thousand pages counts once, at the cost of a table of that length, without overflow."""
     found = fitted({(100_000, 90_000): 1, (100_000, 10): 1, (3, 0): 20, (3, 3): 5})
     assert 0 < found.low < found.share < found.high < 1
     assert found.posterior[100_000, 90_000] > 0.99 > 0.01 > found.posterior[100_000, 10]

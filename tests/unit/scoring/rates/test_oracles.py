@@ -1,4 +1,4 @@
-"""The share beside other people's code: QuaPy's expectation maximization, and the authors' PPI++."""
+"""The share against independent code: QuaPy's expectation maximization, and the authors' PPI++."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.15, 0.5])
 @pytest.mark.parametrize("flagged", [0.6, 0.8])
 def test_with_known_kinds_the_share_is_that_of_quapy(share: float, flagged: float) -> None:
-    """Where the kinds of sites are known, the direct share is the maximum that EMQ climbs to (Saerens et al. 2002)."""
+    """If the kinds of sites are known, the direct share is the maximum of EMQ (Saerens et al. 2002)."""
     from quapy.method.aggregative import EMQ
 
     rng = np.random.default_rng(5)
@@ -36,7 +36,7 @@ def test_with_known_kinds_the_share_is_that_of_quapy(share: float, flagged: floa
 
 @pytest.mark.parametrize("right", [0.5, 0.8, 0.95])
 def test_the_share_by_labels_is_that_of_ppi_py(right: float) -> None:
-    """Point and interval of `ppi_py`; ours is wider by what two supposed contradictions and Student's t add."""
+    """Point and interval match `ppi_py`, except for two pseudo-observations and Student's t, which widen ours."""
     from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 
     rng = np.random.default_rng(6)
@@ -54,7 +54,7 @@ def test_the_share_by_labels_is_that_of_ppi_py(right: float) -> None:
 
 
 def test_forty_known_sites_of_either_kind_bound_what_any_estimate_reaches() -> None:
-    """By the Cramér-Rao bound the RMSE at 5,000 sites is 1.3 to 1.5 times an oracle's; with 1,000 known ones 1.1."""
+    """By the Cramér-Rao bound the RMSE at 5,000 sites is 1.3 to 1.5 times an oracle's; with 1,000 known sites 1.1."""
 
     def cells(share: float, betas: np.ndarray, lengths: dict[int, float]) -> np.ndarray:
         a, b, c, d = np.exp(betas)
@@ -67,7 +67,7 @@ def test_forty_known_sites_of_either_kind_bound_what_any_estimate_reaches() -> N
         )
 
     def information(share: float, lengths: dict[int, float]) -> np.ndarray:
-        """Of one site on the share and the logarithms of the betas."""
+        """Information of one site on the share and the logarithms of the betas."""
         steps = np.eye(5) * 1e-5
         slopes = [
             (cells(share + step[0], betas + step[1:], lengths) - cells(share - step[0], betas - step[1:], lengths))
@@ -84,6 +84,6 @@ def test_forty_known_sites_of_either_kind_bound_what_any_estimate_reaches() -> N
         of_sites = 5000 * information(share, lengths)
         of_all = of_sites.copy()
         of_all[1:, 1:] += known * (information(0.0, known_lengths) + information(1.0, known_lengths))[1:, 1:]
-        drawn = share * (1 - share) / 5000  # the truth is the share of the sites that were drawn
+        drawn = share * (1 - share) / 5000  # the truth is the share among the drawn sites
         best, oracle = np.linalg.inv(of_all)[0, 0] - drawn, 1 / of_sites[0, 0] - drawn
         assert least < np.sqrt(best / oracle) < most

@@ -1,4 +1,4 @@
-"""The paired bootstrap by sites: how often its interval holds the truth, and what it does where little is known."""
+"""The paired bootstrap by sites: its coverage, and its results for few sites."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, 
 pytestmark = pytest.mark.slow
 
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
-SIMULATIONS = 4000 if LONG else 400  # of samples that take long to draw from; of the others three times as many
+SIMULATIONS = 4000 if LONG else 400  # of samples that are slow to draw; of the others three times as many
 RESAMPLES = 2000 if LONG else 400
 LEAST = 0.94
-EQUAL = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)  # 40 sites, of which none flips
+EQUAL = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)  # 40 sites without a flip
 
 
 def changed(sums: Numbers, seed: int | np.random.Generator = 1, **more: Any) -> PairedChange:
-    """The change, which there is."""
+    """The change; it must exist."""
     found = paired_change(sums, np.random.default_rng(seed), **more)
     assert found is not None
     return found
@@ -35,7 +35,7 @@ def changed(sums: Numbers, seed: int | np.random.Generator = 1, **more: Any) -> 
 @pytest.mark.parametrize("sites", [40, 150, 600])
 @pytest.mark.parametrize("kind", SITES)
 def test_the_interval_of_site_rates_holds_the_truth(kind: str, sites: int) -> None:
-    """Where verdicts of sites flip, sites leave and enter the denominator: the 95% interval covers at least .94."""
+    """If verdicts flip and sites leave or enter the denominator, the 95% interval covers at least .94."""
     sample, truth = of_sites(SITES[kind])
     assert coverage(sample, truth, sites, 3 * SIMULATIONS, RESAMPLES)[0] >= LEAST
 
@@ -43,17 +43,17 @@ def test_the_interval_of_site_rates_holds_the_truth(kind: str, sites: int) -> No
 @pytest.mark.parametrize("sites", [40, 150, 600])
 @pytest.mark.parametrize("kind", PAGES)
 def test_the_interval_of_page_shares_holds_the_truth_with_clustered_flips(kind: str, sites: int) -> None:
-    """Where flips come in bunches, a few sites having most of them: the 95% interval covers at least .94."""
+    """If a few sites have most of the flips, the 95% interval covers at least .94."""
     sample, truth = of_pages(*PAGES[kind])
     assert coverage(sample, truth, sites, SIMULATIONS, RESAMPLES)[0] >= LEAST
 
 
 @pytest.mark.parametrize("sites", [150, 600])
 def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
-    """Errors of the verdict known from 60 LLM and 90 human sites only: the interval of the difference covers .94."""
+    """With errors known from 60 LLM and 90 human sites only, the interval of the difference covers .94."""
     rng = np.random.default_rng(sites)
     found_of, cleared_of, llm = 0.9, 0.95, 0.2
-    enters, leaves = 0.15, 0.02  # LLM sites that B can classify and A cannot; human ones that only A can
+    enters, leaves = 0.15, 0.02  # LLM sites that only B can classify; human ones that only A can
     truth_a = llm * (1 - enters) / (llm * (1 - enters) + 1 - llm)
     truth_b = llm / (llm + (1 - llm) * (1 - leaves))
     covered = 0
@@ -69,21 +69,21 @@ def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
 
 
 def test_without_smoothing_the_interval_would_not_hold() -> None:
-    """Of 40 sites none flips: the interval is not the point 0, since another sample could have flips."""
+    """Without a flip in 40 sites, the interval is not the point 0, because another sample may have flips."""
     change = changed(EQUAL)
     assert change.difference == 0
     assert -0.15 < change.low < -0.03
-    assert 0.03 < change.high < 0.15  # the rule of three says 3 / 40 for either direction
+    assert 0.03 < change.high < 0.15  # by the rule of three, 3 / 40 in either direction
 
 
 def test_one_run_twice_has_no_interval() -> None:
-    """Runs that are one by construction cannot differ: exactly 0, from 0 to 0."""
+    """A run compared with itself has a difference of exactly 0, from 0 to 0."""
     change = changed(EQUAL, same=True)
     assert (change.difference, change.low, change.high) == (0, 0, 0)
 
 
 def test_runs_that_differ_are_not_the_same() -> None:
-    """Said to be one by construction, they differ in their sums or in what corrects them: an error, no point 0."""
+    """Runs declared identical whose sums or corrections differ are an error, not the point 0."""
     errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
     with pytest.raises(BadParameters, match="runs that are the same"):
         changed(EQUAL, same=True, errors=errors)
@@ -92,13 +92,13 @@ def test_runs_that_differ_are_not_the_same() -> None:
 
 
 def test_no_denominator_is_no_difference() -> None:
-    """Where a run has nothing to divide by there is no share: None, not zero."""
+    """If a run has no denominator, its share is None, not zero."""
     assert paired_change(np.empty((0, 4)), np.random.default_rng(1)) is None
     assert paired_change(np.array([[0.0, 0.0, 1.0, 1.0]]), np.random.default_rng(1)) is None
 
 
 def test_a_seed_gives_one_interval() -> None:
-    """The same seed gives the same interval, another one another; the estimate rests on no seed."""
+    """The same seed gives the same interval, another seed another one; the estimate does not depend on it."""
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     first, again, other = (changed(sums, seed) for seed in (1, 1, 2))
@@ -108,7 +108,7 @@ def test_a_seed_gives_one_interval() -> None:
 
 
 def test_corrected_rates_are_those_of_the_rate() -> None:
-    """Each of the two corrected rates is the point estimate that `estimate` gives for its counts."""
+    """Each of the two corrected rates equals the point estimate of `estimate` for its counts."""
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
@@ -129,14 +129,14 @@ def test_corrected_rates_are_those_of_the_rate() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(sums: list[list[float]], more: dict[str, Any], said: str) -> None:
-    """A part above its whole, a negative one, a missing column, too few resamples for tails, a confidence of 1."""
+    """A part above its whole, a negative part, a missing column, too few resamples or a confidence of 1 is refused."""
     with pytest.raises(BadParameters, match=said):
         changed(np.array(sums), **more)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=1, max_size=30))
 def test_the_interval_holds_the_estimate(rows: list[tuple[int, int, int, int]]) -> None:
-    """For any sums: low <= difference <= high, all within -1 and 1, and swapping the runs swaps the difference."""
+    """For any sums, low <= difference <= high within -1 and 1, and swapping the runs swaps the signs."""
     sums = np.array([[min(a, b), b, min(c, d), d] for a, b, c, d in rows], np.float64)
     change = paired_change(sums, np.random.default_rng(1), resamples=50)
     swapped = paired_change(sums[:, [2, 3, 0, 1]], np.random.default_rng(1), resamples=50)
@@ -148,10 +148,10 @@ def test_the_interval_holds_the_estimate(rows: list[tuple[int, int, int, int]]) 
 
 
 def test_rows_and_sites_are_drawn_alike() -> None:
-    """Many equal sites are drawn as counts, different ones each for itself: both give the same interval, nearly."""
+    """Equal sites drawn as counts and different sites drawn one by one give nearly the same interval."""
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(800, np.random.default_rng(5))
-    apart = sums + np.arange(800)[:, None] * 1e-9 * np.array([1, 1, 1, 1])  # no two rows are equal now
+    apart = sums + np.arange(800)[:, None] * 1e-9 * np.array([1, 1, 1, 1])  # no two rows are equal
     by_rows, by_sites = changed(sums, 1, resamples=4000), changed(apart, 2, resamples=4000)
     assert by_rows.low == pytest.approx(by_sites.low, abs=0.004)
     assert by_rows.high == pytest.approx(by_sites.high, abs=0.004)

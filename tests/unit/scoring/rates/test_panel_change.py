@@ -54,3 +54,11 @@ def test_without_a_later_term_there_is_no_change() -> None:
     rows = [term_row("a.test", "human"), term_row("b.test", "llm")]
     found = panel_change(["a.test", "b.test"], MADE_AT, rows, [], MADE_AT)
     assert (found.pairs, found.not_yet, found.change, found.low) == (0, 2, None, None)
+
+
+def test_a_site_whose_new_term_has_no_verdict_is_not_measured_yet() -> None:
+    """In the grace it counts by its verdict of before, which is that of the panel; after that it has none."""
+    before = term_row("a.test", "human")
+    newest = term_row("a.test", "unclassifiable", 1, former=before)
+    found, late = (panel_change(["a.test"], MADE_AT, [newest], [before], now) for now in (NOW, at_day(TERM + 23)))
+    assert [(one.not_yet, one.unclassified) for one in (found, late)] == [(1, 0), (0, 1)]

@@ -1,4 +1,4 @@
-"""The rate: Lang-Reiczigel's interval, its coverage, and its words, also without sites."""
+"""The rate: Lang-Reiczigel's interval, its coverage, and its text, also without sites."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
 
 @st.composite
 def error_counts(draw: st.DrawFn) -> ErrorCounts:
-    """Error counts of a verdict that is shown to be better than chance."""
+    """Error counts of a verdict that is better than chance."""
     n1, n0 = draw(st.integers(5, 300)), draw(st.integers(5, 300))
     counts = ErrorCounts(n1, draw(st.integers(n1 // 3, n1)), n0, draw(st.integers(n0 // 3, n0)))
     assume(not counts.unusable)
@@ -36,13 +36,13 @@ def known_of(errors: ErrorCounts) -> Known:
 
 
 def bounds(rate: Rate) -> tuple[float, float, float]:
-    """low, rate, high of a rate that has them."""
+    """low, rate and high of an existing rate."""
     assert rate.low is not None and rate.rate is not None and rate.high is not None
     return rate.low, rate.rate, rate.high
 
 
 def test_the_formula_by_hand() -> None:
-    """x = 10 of n = 100 with Se 39/40, Sp 75/76 at 95%: the numbers of the formula worked out term by term."""
+    """For x = 10 of n = 100, Se 39/40 and Sp 75/76 at 95%, each term of the formula agrees."""
     z = 1.959963984540054
     n, p = 100 + z * z, (10 + z * z / 2) / (100 + z * z)
     se, sp, n1, n0 = 40 / 42, 76 / 78, 42, 78
@@ -81,7 +81,7 @@ def test_more_sites_narrow_the_uncorrected_interval(x: int, more: int) -> None:
 
 
 def test_no_sites_give_no_rate() -> None:
-    """Nothing to divide by: no rate and a text that says so, with and without error counts."""
+    """Without sites there is no rate, and the text says so, with and without error counts."""
     for errors in (None, GOOD):
         found = estimate(0, 0, errors)
         assert (found.rate, found.low, found.high) == (None, None, None)
@@ -89,7 +89,7 @@ def test_no_sites_give_no_rate() -> None:
 
 
 def test_without_error_counts_it_says_uncorrected() -> None:
-    """Without error counts the plain share stands in Wilson's interval, labelled uncorrected, with its denominator."""
+    """Without error counts, the text gives the plain share, Wilson's interval, `uncorrected` and the denominator."""
     found = estimate(3, 60, None)
     assert found.rate == 0.05
     assert np.allclose(bounds(found), (0.01299, 0.05, 0.14828), atol=1e-4)
@@ -97,7 +97,7 @@ def test_without_error_counts_it_says_uncorrected() -> None:
 
 
 def test_few_sites_say_so() -> None:
-    """An interval on few sites says that no change would show."""
+    """For few sites, the text says that the interval would show no change."""
     found = estimate(1, 29, None)
     assert "fewer than 30 sites: too few for a change to show; 1 more classifiable site needed" in found.text
     assert found.more_sites == 1
@@ -106,7 +106,7 @@ def test_few_sites_say_so() -> None:
 
 @pytest.mark.parametrize("errors", [None, GOOD])
 def test_hardly_any_site_gives_no_share_in_words(errors: ErrorCounts | None) -> None:
-    """Below 5 sites the text begins with that and names no estimate, only its interval; the fields stay."""
+    """Below 5 sites, the text starts with that and gives only the interval; the fields are complete."""
     for n in range(1, 5):
         found = estimate(0, n, errors)
         assert found.text.startswith(f"too few sites for a rate: 0 of {n} classifiable site")
@@ -116,7 +116,7 @@ def test_hardly_any_site_gives_no_share_in_words(errors: ErrorCounts | None) -> 
 
 
 def test_a_corrected_share_says_what_was_counted() -> None:
-    """Where the estimate is not llm of classifiable, the text gives both, so that they do not contradict each other."""
+    """If the estimate differs from llm of classifiable, the text gives both numbers."""
     errors = ErrorCounts(llm_sites=20, llm_found=12, human_sites=76, human_cleared=76)
     found = estimate(10, 40, errors)
     assert found.text.startswith(f"{found.rate:.1%} (95% interval")
@@ -125,7 +125,7 @@ def test_a_corrected_share_says_what_was_counted() -> None:
 
 
 def test_known_sites_are_not_asked_for_before_there_is_a_site() -> None:
-    """Where no site could be classified the text does not ask for known sites; the fields do."""
+    """If no site could be classified, the text does not ask for known sites; the fields do."""
     found = estimate(0, 0, ErrorCounts(6, 6, 6, 6))
     assert (found.text, found.more_sites) == ("no rate: no site could be classified", None)
     assert found.more_known_sites > 0
@@ -133,7 +133,7 @@ def test_known_sites_are_not_asked_for_before_there_is_a_site() -> None:
 
 @pytest.mark.parametrize("errors", [None, GOOD])
 def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -> None:
-    """The undecided count as not llm; the text says so, and what the rate were if they were llm."""
+    """Undecided sites count as not llm; the text says so, and gives the rate if they were llm."""
     found, if_llm = estimate(6, 15, errors, undecided=1), estimate(7, 15, errors)
     assert f"1 undecided of them counted as not llm, up to {if_llm.rate:.1%} if the undecided were llm" in found.text
     assert found.rate == estimate(6, 15, errors).rate
@@ -151,7 +151,7 @@ def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -
 def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
     llm: int, n: int, errors: ErrorCounts, said: str
 ) -> None:
-    """Wholly outside of [0, 1] the interval is no point: it holds the plain one, says why, and asks for known sites."""
+    """An interval outside [0, 1] does not become a point: it contains the plain one and asks for known sites."""
     found, plain = estimate(llm, n, errors), estimate(llm, n, None)
     assert found.rate in (0.0, 1.0)
     assert bounds(found)[0] <= bounds(plain)[0] and bounds(found)[2] >= bounds(plain)[2]
@@ -163,7 +163,7 @@ def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
 
 @given(st.integers(0, 500), st.integers(0, 500), error_counts())
 def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, errors: ErrorCounts) -> None:
-    """The join only widens the interval, so no coverage falls; where counts fit, it is the formula's."""
+    """The corrected interval contains the formula's, so coverage never falls; if the counts fit, they are equal."""
     assume(x + more > 0)
     known = known_of(errors)
     low, _, high = bounds(estimate(x, x + more, errors))
@@ -176,7 +176,7 @@ def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, err
 
 
 def test_undecided_sites_are_in_the_interval() -> None:
-    """Uncorrected, it ends where it would if all of them were llm; measured errors count them already."""
+    """The uncorrected interval covers the case that all undecided sites are llm; measured errors already count them."""
     found, none, all_llm = estimate(6, 15, None, undecided=4), estimate(6, 15, None), estimate(10, 15, None)
     assert (found.rate, found.low, found.high) == (none.rate, none.low, all_llm.high)
     errors = ErrorCounts(llm_sites=40, llm_found=30, human_sites=40, human_cleared=39)
@@ -188,7 +188,7 @@ def test_undecided_sites_are_in_the_interval() -> None:
     [(-1, 5, {}), (6, 5, {}), (1, 0, {}), (6, 15, {"undecided": 10}), (1, 10, {"confidence": 1.0})],
 )
 def test_impossible_counts_are_refused(x: int, n: int, more: dict[str, Any]) -> None:
-    """Counts that cannot be, of errors too, and a confidence of 1; the undecided are none of the llm."""
+    """Impossible counts, also of errors, and a confidence of 1 are refused."""
     with pytest.raises(BadParameters):
         estimate(x, n, None, **more)
     with pytest.raises(BadParameters):
@@ -211,7 +211,7 @@ def binomial(n: int, p: float) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("rate", RATES)
 def test_the_uncorrected_interval_covers_exactly(rate: float) -> None:
-    """Summed over every x, for every n from 1 to 120 and some up to 3,000: never below .949 at 95%."""
+    """Summed over every x, coverage at 95% is never below .949, for n from 1 to 120 and some up to 3,000."""
     for n in (*range(1, 121), 177, 300, 1000, 1854, 3000):
         likely = binomial(n, rate)
         covered = sum(
@@ -223,7 +223,7 @@ def test_the_uncorrected_interval_covers_exactly(rate: float) -> None:
 
 
 def test_uncorrected_a_low_share_is_far_off() -> None:
-    """At a true share of .02, Se .975 and Sp .98, the plain interval of 1,000 sites holds it in at most 15%."""
+    """At a true share of .02, Se .975 and Sp .98, the plain interval of 1,000 sites covers in at most 15%."""
     likely = binomial(1000, 0.02 * 0.975 + 0.98 * 0.02)
     assert sum(likely[x] for x in range(1001) if wilson(x, 1000, Z95).low <= 0.02 <= wilson(x, 1000, Z95).high) <= 0.15
 
@@ -233,7 +233,7 @@ def test_uncorrected_a_low_share_is_far_off() -> None:
     ("se", "sp", "n1", "n0"), [(0.975, 0.98, 40, 76), (0.9, 0.95, 100, 100), (0.8, 0.999, 300, 300)]
 )
 def test_the_corrected_interval_covers(n: int, se: float, sp: float, n1: int, n0: int) -> None:
-    """Simulated with Se and Sp measured anew each time: at least .94 for every rate from .01 to .5."""
+    """With Se and Sp measured anew each time, coverage is at least .94 for every rate from .01 to .5."""
     rng = np.random.default_rng(17)
     rounds = 3000
     for rate in RATES:
@@ -251,7 +251,7 @@ def test_the_corrected_interval_covers(n: int, se: float, sp: float, n1: int, n0
     ("n", "n1", "n0", "coverage"), [(20, 20, 300, 0.9313), (20, 300, 20, 0.9313), (50, 100, 100, 0.9381)]
 )
 def test_where_the_corrected_interval_covers_less(n: int, n1: int, n0: int, coverage: float) -> None:
-    """The cases that the docs name, summed over every outcome that counts: few sites, a verdict nearly without errors.
+    """The docs' cases of low coverage: few sites, or a verdict nearly without errors.
 
     In each of them the interval itself says that sites are missing.
     """
@@ -271,7 +271,10 @@ def test_where_the_corrected_interval_covers_less(n: int, n1: int, n0: int, cove
 def test_as_many_more_sites_as_it_says_are_enough(
     x: int, more: int, errors: ErrorCounts | None, half_width: float
 ) -> None:
-    """At the same share, more_sites more make the interval narrow enough, and one in ten fewer do not."""
+    """With more_sites additional sites at the same share the interval is narrow enough.
+
+    With a tenth fewer it is not.
+    """
     n = x + more
     assume(n > 0)
     found = estimate(x, n, errors, half_width=half_width)
@@ -291,7 +294,7 @@ def test_as_many_more_sites_as_it_says_are_enough(
 
 
 def test_a_wide_interval_says_what_it_needs() -> None:
-    """Words and fields agree: more sites, or where the errors were measured on too few sites, more known ones."""
+    """Text and fields agree on the need: more sites, or more known sites if the errors are the limit."""
     found = estimate(10, 40, None)
     assert found.more_sites is not None and found.more_sites > 0
     assert f"{found.more_sites} more classifiable sites needed for an interval of ±10%" in found.text
@@ -303,7 +306,7 @@ def test_a_wide_interval_says_what_it_needs() -> None:
 
 
 def test_known_sites_that_it_asks_for_bring_it_into_reach() -> None:
-    """With that many more known sites, right as often as those before, a number of sites is enough."""
+    """With the requested known sites, as accurate as before, some number of sites is enough."""
     few = ErrorCounts(10, 9, 10, 9)
     wanted = estimate(50, 100, few).more_known_sites
     k = (20 + wanted) / 20
@@ -312,7 +315,7 @@ def test_known_sites_that_it_asks_for_bring_it_into_reach() -> None:
 
 
 def test_no_site_at_all_says_how_many_to_begin_with() -> None:
-    """Without any site the widest interval is supposed, that of a share of one half."""
+    """Without any site, the widest interval is assumed, that of a share of one half."""
     found = estimate(0, 0, None)
     assert found.more_sites is not None
     assert wilson(found.more_sites / 2, found.more_sites, Z95).half_width <= HALF_WIDTH
@@ -334,20 +337,20 @@ def test_no_site_at_all_says_how_many_to_begin_with() -> None:
     ],
 )
 def test_a_useless_verdict_corrects_nothing(counts: ErrorCounts, said: str) -> None:
-    """Counts at chance, not shown to be beyond it, or of hardly any site are refused: no rate of 0 or 1 is made."""
+    """Error counts at chance, not clearly above it, or of hardly any site are refused."""
     with pytest.raises(BadParameters) as caught:
         estimate(21, 68, counts)
     assert said in str(caught.value)
 
 
 def test_the_bound_of_youdens_index_by_hand() -> None:
-    """Newcombe's method 11 for 56 of 70 against 48 of 80: the published interval begins at .0428."""
+    """Newcombe's method 11 for 56 of 70 against 48 of 80 gives the published lower bound .0428."""
     assert ErrorCounts(70, 56, 80, 32).youden_low == pytest.approx(0.0428, abs=1e-4)
 
 
 @given(error_counts())
 def test_what_corrects_is_beyond_chance_smoothed_or_not(errors: ErrorCounts) -> None:
-    """Counts that are taken leave a divisor above 0 both as counted and as the formula smooths it."""
+    """Accepted counts give a divisor above 0, both as counted and as smoothed by the formula."""
     n1, n0 = errors.llm_sites, errors.human_sites
     assert errors.llm_found / n1 + errors.human_cleared / n0 > 1
     assert (errors.llm_found + 1) / (n1 + 2) + (errors.human_cleared + 1) / (n0 + 2) > 1

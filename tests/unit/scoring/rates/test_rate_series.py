@@ -1,4 +1,4 @@
-"""Points of series: one key a series and time, the largest groups, and fewer points as they grow old."""
+"""Points of series: one key per series and time, the largest groups, and fewer points with age."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def point(at: int, group: str = "", by: str = "", verdicts: Sequence[str] = ("ll
 
 
 def test_a_point_holds_rate_interval_and_counts() -> None:
-    """All numbers of a group's rate, with its versions."""
+    """A point has all numbers of a group's rate, with its versions."""
     found = point(5, "file", "source")
     rate = site_rate(["llm", "human"])
     assert (found.rate, found.low, found.high) == (rate.rate, rate.low, rate.high)
@@ -34,7 +34,7 @@ def test_a_point_holds_rate_interval_and_counts() -> None:
 
 
 def test_one_key_a_series_and_time() -> None:
-    """Whatever of split, group, versions or time differs makes another key; the rate does not."""
+    """Another split, group, version or time gives another key; another rate does not."""
     others = [
         point(0),
         point(1),
@@ -52,7 +52,7 @@ def test_one_key_a_series_and_time() -> None:
 
 
 def test_a_point_is_small() -> None:
-    """The docs' sum of what a series costs holds: at most 300 bytes a point with a detector of two models."""
+    """A point takes at most 300 bytes with a detector of two models, as the docs say."""
     detector = "binoculars/falcon-7b+falcon-7b-instruct@0123abcd/bfloat16/512/0.9015310749276843"
     versions = {"detector": detector, "digest": "0123456789abcdef", "site_method_digest": "0123abcd"}
     assert len(msgspec.msgpack.encode(point(10**12, "a-group-of-queries", "query-group", **versions))) < 300
@@ -60,7 +60,7 @@ def test_a_point_is_small() -> None:
 
 @given(st.floats(0, 4e9), st.integers(60, 100_000))
 def test_intervals_are_aligned_to_the_clock(now_s: float, interval_s: int) -> None:
-    """An interval starts at a multiple of its length, at or before now, and not a whole interval before."""
+    """An interval starts at a multiple of its length, at or before now, by less than its length."""
     start = interval_start(now_s, interval_s)
     assert start % (interval_s * 1000) == 0
     assert start / 1000 <= now_s < start / 1000 + interval_s
@@ -68,7 +68,7 @@ def test_intervals_are_aligned_to_the_clock(now_s: float, interval_s: int) -> No
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=12), st.integers(1, 6))
 def test_the_largest_groups_are_kept(sites: dict[str, int], cap: int) -> None:
-    """At most `cap`, and none that is left out is larger than one that is kept."""
+    """At most `cap` groups are kept, and no other group is larger."""
     kept = largest(sites, cap)
     assert len(kept) == min(cap, len(sites))
     left = set(sites) - set(kept)
@@ -77,7 +77,7 @@ def test_the_largest_groups_are_kept(sites: dict[str, int], cap: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integers(0, 23)), unique=True, max_size=60))
 def test_of_old_points_the_first_of_a_day_stays(places: list[tuple[str, int, int]]) -> None:
-    """Each series keeps one point a day, its first; thinned again nothing goes."""
+    """Old points are thinned to the first of each day per series; thinning again removes none."""
     points = [point(day * _DAY_MS + hour * 3_600_000, group, "source") for group, day, hour in places]
     gone = {found.id for found in thinned(points)}
     kept = [found for found in points if found.id not in gone]

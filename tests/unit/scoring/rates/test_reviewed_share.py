@@ -1,4 +1,4 @@
-"""The share by labelled sites: prediction-powered inference, checked by simulation and by hand."""
+"""The share from labelled sites: prediction-powered inference, checked by simulation and by hand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.slow
 
 
 def by_labels(likely: dict[str, float], labels: dict[str, bool]) -> Interval | None:
-    """The share by probabilities of sites, and by labels of some."""
+    """The share from probabilities of all sites and labels of some."""
     f = np.array(list(likely.values()))
     found = reviewed_share(f, np.array([labels.get(site, np.nan) for site in likely], float))
     return found and found.interval
 
 
 def web(rng: np.random.Generator, sites: int, share: float, blind: float) -> tuple[dict[str, float], dict[str, bool]]:
-    """Probabilities and truths of sites; such a part of the LLM sites looks human."""
+    """Probabilities and truths of sites; this share of the LLM sites looks human."""
     is_llm = rng.random(sites) < share
     seen = is_llm & (rng.random(sites) >= blind)
     likely = np.clip(np.where(seen, 0.9, 0.05) + rng.normal(0, 0.05, sites), 0, 1)
@@ -30,7 +30,7 @@ def web(rng: np.random.Generator, sites: int, share: float, blind: float) -> tup
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
 @pytest.mark.parametrize("blind", [0.0, 0.6], ids=["right", "blind to most"])
 def test_the_interval_covers_the_truth_whatever_the_detector_sees(share: float, blind: float) -> None:
-    """100 labels of 800 sites: in 400 draws the truth is inside in 94% or more, and the estimate has no bias."""
+    """With 100 labels of 800 sites, the interval covers in at least 94% of 400 draws, without bias."""
     rng = np.random.default_rng(1)
     covered, errors = 0, []
     for _ in range(400):
@@ -46,7 +46,7 @@ def test_the_interval_covers_the_truth_whatever_the_detector_sees(share: float, 
 
 
 def test_good_probabilities_make_it_narrow_and_bad_ones_do_no_harm() -> None:
-    """The width with probabilities that are right is below that of labels alone; with noise it is about the same."""
+    """Right probabilities narrow the interval of labels alone; noise leaves it about the same."""
     rng = np.random.default_rng(2)
     likely, truth = web(rng, 2000, 0.3, 0.0)
     labelled = {site: truth[site] for site in rng.choice(list(truth), 100, replace=False).tolist()}
@@ -59,7 +59,7 @@ def test_good_probabilities_make_it_narrow_and_bad_ones_do_no_harm() -> None:
 
 
 def test_few_labels_give_no_share() -> None:
-    """Below FEWEST_LABELS labels of these sites there is no share; labels of other sites do not count."""
+    """With fewer than FEWEST_LABELS labels there is no share; labels of other sites do not count."""
     likely = {f"s{n}": 0.5 for n in range(100)}
     labels = {f"s{n}": True for n in range(FEWEST_LABELS - 1)}
     assert by_labels(likely, labels) is None
@@ -68,7 +68,7 @@ def test_few_labels_give_no_share() -> None:
 
 
 def test_the_estimate_is_the_formula() -> None:
-    """By hand: power, estimate and its bounds inside [0, 1] (Angelopoulos and others 2023)."""
+    """Power, estimate and bounds in [0, 1] equal the formula (Angelopoulos and others 2023)."""
     rng = np.random.default_rng(3)
     likely, truth = web(rng, 500, 0.2, 0.2)
     chosen = sorted(truth)[:60]

@@ -1,4 +1,4 @@
-"""The change of the direct share between two runs over the same sites: its interval, by simulation."""
+"""The change of the direct share between two runs over the same sites, and its interval by simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fit_of(pairs: Pairs, run: int, human: Pairs, llm: Pairs) -> Fit:
 
 
 def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float, float]) -> tuple[Pairs, float]:
-    """Sites under two rulesets, the second keeps such shares of the articles of human and LLM sites; true difference.
+    """Sites under two rulesets and the true difference; the second keeps these shares of the articles of each kind.
 
     The same articles have the same scores under both.
     """
@@ -45,7 +45,7 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [(0.9, 0.9), (0.8, 0.3)], ids=["evenly thinned", "LLM sites thinned"])
 def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
-    """Of 40 samples of 150 sites the interval covers the true change in at least 35, with a change and without."""
+    """In 40 samples of 150 sites, the interval covers the true change at least 35 times, with a change and without."""
     rng = np.random.default_rng(7)
     covered = 0
     for _ in range(40):
@@ -57,7 +57,7 @@ def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
 
 
 def test_what_runs_have_in_common_cancels() -> None:
-    """If two runs differ in a few sites, the interval is far narrower than that of either share, but no point."""
+    """If two runs differ in a few sites, the interval is far narrower than that of either share, but not a point."""
     rng = np.random.default_rng(3)
     pairs, _ = drawn(rng, 400, 0.2, (1.0, 1.0))
     of_run = fit_of(pairs, 0, Counter(), Counter())
@@ -69,7 +69,7 @@ def test_what_runs_have_in_common_cancels() -> None:
 
 
 def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
-    """The influence of a cell is the change of the share when sites of the cell are added, known ones as well."""
+    """The influence of a cell is the change of the share when sites of the cell are added, also for known sites."""
     rng = np.random.default_rng(5)
     drawn_sites = (drawn(rng, number, share, (1.0, 1.0))[0] for number, share in ((600, 0.3), (40, 0.0), (40, 1.0)))
     cells = [{pair[0]: float(sites) for pair, sites in found.items()} for found in drawn_sites]
@@ -85,7 +85,7 @@ def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
 
 
 def test_a_site_of_one_run_only_counts_in_that_run() -> None:
-    """Sites without a scored article in a run move its share by nothing, and the difference by their other half."""
+    """A site without a scored article in one run counts only in the other run's share."""
     rng = np.random.default_rng(9)
     pairs, _ = drawn(rng, 300, 0.2, (1.0, 1.0))
     alone = Counter(

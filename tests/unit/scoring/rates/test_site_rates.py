@@ -21,7 +21,7 @@ def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
 
 
 def test_bands_of_ranks_stand_in_the_order_of_ranks() -> None:
-    """1-3 before 4-10 before 11-20: by the ranks, not by the names' characters; other groups by name."""
+    """Bands of ranks are sorted by rank (1-3, 4-10, 11-20), other groups by name."""
     rows = [row(f"s{rank}", "human", best_rank=rank) for rank in (60, 50, 21, 20, 11, 10, 4, 3, 1, 0)]
     found = grouped(rows, by_rank_band)
     assert {band: len(sites) for band, sites in found.items()} == {
@@ -48,7 +48,7 @@ def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
 
 
 def test_canaries_count_in_no_rate() -> None:
-    """A canary site is in no denominator: of rows, of groups, and of the pipe's lines."""
+    """A canary site is in no denominator: of rows, groups and pipes."""
     rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]
     assert (rate_of(rows).sites, rate_of(rows).llm) == (1, 1)
     assert list(grouped(rows, lambda row: [row.site])) == ["a"]
@@ -57,7 +57,7 @@ def test_canaries_count_in_no_rate() -> None:
 
 @given(st.lists(st.integers(-5, 10**7), max_size=20), st.sampled_from(["day", "week", "month"]))
 def test_every_day_has_its_window(days: list[int], window: str) -> None:
-    """For any days of a row, a site is in at most as many windows as days, each once, in order of time."""
+    """A site is in at most as many windows as it has days, each once, in order of time."""
     known = [day for day in days if day >= 0]
     names = list(last_days(window)(row("a", days=days)))
     assert names == sorted(set(names))
@@ -66,7 +66,7 @@ def test_every_day_has_its_window(days: list[int], window: str) -> None:
 
 
 def test_windows_are_those_of_the_calendar() -> None:
-    """ISO weeks belong to the year of their Thursday; days beyond the calendar are its last one."""
+    """ISO weeks belong to the year of their Thursday; days beyond the calendar count as its last day."""
     new_year = (date(2027, 1, 1) - date(1970, 1, 1)).days
     assert list(last_days("week")(row("a", days=[new_year]))) == ["2026-W53"]
     assert list(last_days("month")(row("a", days=[new_year]))) == ["2027-01"]
@@ -74,6 +74,6 @@ def test_windows_are_those_of_the_calendar() -> None:
 
 
 def test_patterns_match_whole_ids_and_case() -> None:
-    """`*`, `?` and sets have the meaning of file name patterns; the first matching group applies."""
+    """`*`, `?` and sets work as in file name patterns, on whole ids and with case; the first matching group applies."""
     group_of = query_groups({"a": ["x-*"], "b": ["x-1", "[pq]?"]})
     assert [group_of(query) for query in ("x-1", "p7", "p77", "X-1", "")] == ["a", "b", "other", "other", "other"]

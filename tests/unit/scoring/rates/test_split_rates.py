@@ -1,4 +1,4 @@
-"""Rates over site rows: always with denominators, and no pooling of different instruments."""
+"""Rates over site rows: always with denominators, and without pooling different instruments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS = [
 
 
 def test_every_site_is_in_one_denominator() -> None:
-    """sites = llm + human + undecided + unclassifiable; the undecided are classifiable; the text names all."""
+    """sites = llm + human + undecided + unclassifiable; undecided sites are classifiable; the text names all."""
     (line,) = rate_lines(ROWS)
     assert (line.sites, line.classifiable, line.unclassifiable) == (4, 3, 1)
     assert (line.llm, line.human, line.undecided) == (1, 1, 1)
@@ -54,7 +54,7 @@ def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
 
 
 def test_detectors_and_rulesets_are_never_pooled() -> None:
-    """Sites of another detector or ruleset digest have a line of their own."""
+    """Sites of another detector or ruleset digest have their own line."""
     rows = [*ROWS, _row("e", "llm", detector="y/1"), _row("f", "llm", digest="d2")]
     lines = {(line.digest, line.detector): line for line in rate_lines(rows)}
     assert set(lines) == {("d1", "x/1"), ("d1", "y/1"), ("d2", "x/1")}
@@ -63,7 +63,7 @@ def test_detectors_and_rulesets_are_never_pooled() -> None:
 
 
 def test_site_methods_are_never_pooled() -> None:
-    """Verdicts of another test, or of one with other numbers, have a line of their own, and canaries of their own."""
+    """Verdicts of another site test, or with other numbers, have their own line and their own canaries."""
     new: dict[str, Any] = {"method_digest": "0123abcd"}
     rows = [*ROWS, _row("e", "llm", **new), _row("f", "llm", method="deciles", method_digest="9f")]
     rows += [_row("new", "unclassifiable", ruleset="", digest="", **new), *_canaries(18, 19, **new)]
@@ -76,7 +76,7 @@ def test_site_methods_are_never_pooled() -> None:
 
 
 def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
-    """A site known by its hits only has no ruleset, nor a method: it counts with any, in the denominator of sites."""
+    """A site known only by hits has no ruleset or method: it counts in the denominator of sites."""
     for more in ({}, {"method": "deciles", "method_digest": "0a"}):
         rows = [*ROWS, _row("new", "unclassifiable", ruleset="", digest="", **more)]
         (line,) = rate_lines(rows)
@@ -84,7 +84,7 @@ def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
 
 
 def test_a_site_counts_in_each_of_its_groups() -> None:
-    """By source a site that two sources found is in both."""
+    """By source, a site that two sources found counts in both."""
     lines = {line.group: line for line in rate_lines(ROWS, "source")}
     assert {group: line.sites for group, line in lines.items()} == {"file": 3, "searx": 2}
     assert lines["searx"].judged_share == 0.5
@@ -103,7 +103,7 @@ GROUPS = RateSettings(groups={"health": ["health-*"], "law": ["law-?"]})
 
 
 def test_a_site_counts_in_each_window_that_returned_it() -> None:
-    """By day, week and month of the hits (UTC), in order; a row without days is not lost; weeks are those of ISO."""
+    """A site counts in each day, ISO week and month (UTC) of its hits, in order; a row without days is kept."""
     found = {
         window: [(line.group, line.llm, line.human, line.sites) for line in rate_lines(DATED, window)]
         for window in ("day", "week", "month")
@@ -119,7 +119,7 @@ def test_a_site_counts_in_each_window_that_returned_it() -> None:
 
 
 def test_since_and_until_cut_sites_and_windows() -> None:
-    """Only sites returned in that time count, and only in windows of that time; both ends are included."""
+    """Only hits from `since` to `until`, both included, count for sites and windows."""
     cut = Cut(since=date(2026, 1, 1), until=date(2026, 1, 1))
     assert [(line.group, line.sites) for line in rate_lines(DATED, "day", cut=cut)] == [("2026-01-01", 2)]
     assert rate_lines(DATED, cut=Cut(until=date(2025, 12, 31)))[0].sites == 1
@@ -127,7 +127,7 @@ def test_since_and_until_cut_sites_and_windows() -> None:
 
 
 def test_queries_are_grouped_by_patterns() -> None:
-    """The first pattern that matches a query id names its group, in which a site counts once; the rest is other."""
+    """The first pattern that matches a query id gives its group; a site counts once per group, the rest is `other`."""
     lines = {line.group: (line.llm, line.sites) for line in rate_lines(DATED, "query-group", GROUPS)}
     assert lines == {"health": (1, 2), "law": (0, 2), "other": (0, 1)}
 
@@ -144,12 +144,12 @@ def test_queries_are_grouped_by_patterns() -> None:
     ],
 )
 def test_cuts_leave_the_sites_that_were_asked_for(cut: Cut, sites: str) -> None:
-    """A cut by source, group or rank keeps those sites and no others; cuts join."""
+    """A cut by source, group or rank keeps exactly those sites; cuts can be combined."""
     assert "".join(row.site for row in cut.of(DATED, GROUPS)) == sites
 
 
 def test_a_cut_and_a_split_go_together() -> None:
-    """The weekly rate of one source: the sites of that source, in the weeks that returned them."""
+    """The weekly rate of one source counts that source's sites in the weeks that returned them."""
     lines = rate_lines(DATED, "week", cut=Cut(source="file"))
     assert [(line.group, line.llm, line.sites) for line in lines] == [
         ("2026-W01", 1, 1),
@@ -160,13 +160,13 @@ def test_a_cut_and_a_split_go_together() -> None:
 
 @pytest.mark.parametrize("text", ["0", "5-3", "x", "1-", "-1", "1-2-3"])
 def test_what_is_no_range_of_ranks_is_refused(text: str) -> None:
-    """The message shows the format of a range."""
+    """An invalid range of ranks is refused with the format of a range."""
     with pytest.raises(UsageError, match="such as 1-10"):
         read_ranks(text)
 
 
 def test_ranks_and_days_are_read() -> None:
-    """A range, one rank, a day, and nothing at all; a cut may end on a day to come, and not begin on one."""
+    """A range, one rank, a day or nothing is read; a cut may end on a future day but not begin on one."""
     assert (read_ranks("1-10"), read_ranks("7"), read_ranks("")) == ((1, 10), (7, 7), None)
     now_ms = 1_767_571_200_000
     assert read_days("2026-01-05", "", now_ms) == (date(2026, 1, 5), None)
@@ -187,7 +187,7 @@ def _canaries(llm_found: int, human_cleared: int, of_each: int = 20, **more: Any
 
 
 def test_canaries_never_count_and_correct_the_rate() -> None:
-    """Canary sites are in no denominator, no group and no window; 20 of each truth correct the rate, which says so."""
+    """Canary sites are in no denominator, group or window; 20 of each truth correct the rate, and the text says so."""
     rows = [*ROWS, *_canaries(18, 19)]
     for by in ("", *SPLITS):
         for with_them, without in zip(rate_lines(rows, by, now_ms=10**12), rate_lines(ROWS, by), strict=True):
@@ -200,7 +200,7 @@ def test_canaries_never_count_and_correct_the_rate() -> None:
 
 
 def test_the_configuration_comes_before_the_canaries() -> None:
-    """Error counts that the operator has measured are taken, whatever the canaries say."""
+    """Configured error counts take precedence over canaries."""
     errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
     (line,) = rate_lines([*ROWS, *_canaries(18, 19)], "", RateSettings(errors=errors), now_ms=10**12)
     assert (line.judged_method, line.judged_share) == (
@@ -227,7 +227,10 @@ def test_the_configuration_comes_before_the_canaries() -> None:
     ids=["few", "not shown", "never llm", "chance", "old", "other detector", "other ruleset"],
 )
 def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: int, said: str) -> None:
-    """Too few, too old, no better than chance, or of another detector or ruleset: uncorrected, with the reason."""
+    """Canaries that are too few, old, no better than chance, or of another detector or ruleset leave it uncorrected.
+
+    The text has the reason.
+    """
     found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], now_ms=now_ms)}
     line = found["x/1", "d1"]
     assert line.judged_method == "uncorrected"
@@ -255,7 +258,7 @@ def test_sites_without_a_query_or_rank_are_not_lost() -> None:
 
 
 def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
-    """An empty log gives null, not 0%."""
+    """An empty log gives null, not 0%, and a line that says so."""
     (line,) = rate_lines([])
     assert line.judged_share is None
     assert line.low is None

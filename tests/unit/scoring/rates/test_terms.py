@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import msgspec
 import pytest
 
 from scoring.rates.split_rates import rate_lines
 from scoring.rates.terms import GRACE, TOO_OLD, counted_at, is_too_old
 from stream.schema.records import SiteState
-from tests.support.term_rows import DAY_MS, TERM, at_day
+from tests.support.term_rows import DAY_MS, FIRST_DAY, TERM, at_day
 from tests.support.term_rows import term_row as row
 
 
@@ -59,6 +62,40 @@ def test_a_verdict_counts_until_the_grace_after_its_term(late: int) -> None:
     assert (line.scored_sites, line.llm, line.sites, line.expired) == ((10, 10, 10, 0), (0, 0, 10, 10))[late]
     assert line.not_judged == ({TOO_OLD: 10} if late else {})
     assert line.without_pages == 0
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_new_term_without_a_verdict_counts_when_the_grace_is_over(late: int) -> None:
+    """Until then the verdict of the term before counts, in the rate of now and in windows."""
+    former = [row(f"s{n}.test", "llm", 0) for n in range(10)]
+    day = former[0].term_end // DAY_MS - FIRST_DAY + 1
+    few = {"articles": 1, "scored": 1, "flagged": 0, "pages": 1}
+    rows = [row(one.site, "unclassifiable", 1, (day,), former=one, **few) for one in former]
+    end = former[0].term_end + round(GRACE * TERM * DAY_MS) + late
+    (line,) = rate_lines(rows, now_ms=end)
+    assert (line.llm, line.unclassifiable, line.scored_sites, line.expired) == ((10, 0, 10, 0), (0, 10, 10, 0))[late]
+    (source,) = rate_lines(rows, "source", now_ms=end)
+    assert (source.group, source.llm) == ("file", line.llm)
+    closed = [msgspec.structs.replace(one, former=None, days=[]) for one in rows]
+    newest = [row(one.site, "human", 2, (day,)) for one in former]
+    (week,) = rate_lines(newest, "week", now_ms=end, earlier=[*former, *closed])
+    assert (week.llm, week.human) == (10, 0)
+
+
+def test_rows_that_count_otherwise_are_no_copies() -> None:
+    """A million rows whose verdicts are too old take little more memory than those that count."""
+    old = row("a.test", "llm", queries=["q" * 1000])
+    tracemalloc.start()
+    counted = [counted_at(old, 2**50) for _ in range(1000)]
+    held = tracemalloc.get_traced_memory()[0] / len(counted)
+    tracemalloc.stop()
+    assert held < 100
+    assert (counted[0].site, counted[0].pages, counted[0].articles, counted[0].verdict) == (
+        "a.test",
+        10,
+        0,
+        "unclassifiable",
+    )
 
 
 def test_a_site_that_is_not_crawled_never_expires() -> None:

@@ -1,4 +1,4 @@
-"""`mixed`: two clear groups of scores, one on either side of the threshold."""
+"""`mixed`: two clear groups of scores, one on each side of the threshold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUMAN, LLM = [0.97, 0.98, 0.99, 1.0], [0.84, 0.85, 0.86, 0.87]
 
 
 def test_two_groups_across_the_threshold_are_mixed() -> None:
-    """Four pages on either side, far apart for their width; in any order."""
+    """Four pages on each side, far apart for their spread, are mixed, in any order."""
     assert is_mixed(pages(HUMAN + LLM))
     assert is_mixed(random.Random(1).sample(pages(HUMAN * 2 + LLM), 12))
 
@@ -45,7 +45,7 @@ def test_two_groups_across_the_threshold_are_mixed() -> None:
     ],
 )
 def test_what_is_not_mixed(name: str, found: list[PageScore]) -> None:
-    """Too few pages, one group, groups of a kind, unknown scores or flags: not mixed."""
+    """Too few pages, one group, groups on one side, and unknown scores or flags are not mixed."""
     assert not is_mixed(found)
 
 
@@ -82,18 +82,18 @@ def test_it_is_its_definition(scores: list[int], threshold: int) -> None:
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=30), st.floats(allow_nan=False))
 def test_any_finite_scores_have_an_answer(scores: list[float], threshold: float) -> None:
-    """No overflow and no division by zero, from the smallest number to the largest."""
+    """Any finite scores give an answer, without overflow or division by zero."""
     assert is_mixed(pages(scores, threshold)) in (True, False)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 1e300])
 def test_it_has_no_scale(scale: float) -> None:
-    """The same groups in other units are groups."""
+    """The same groups in other units are mixed too."""
     assert is_mixed(pages([score * scale for score in HUMAN + LLM], 0.9 * scale))
 
 
 def test_one_bell_is_rarely_mixed_and_two_far_ones_mostly() -> None:
-    """By simulation of 20 pages: one bell away from the threshold < 1%, one right on it < 10%, two 4 sd apart > 60%."""
+    """In 20 pages, one bell far from the threshold is mixed in < 1%, one at it in < 10%, two 4 sd apart in > 60%."""
     rng = np.random.default_rng(11)
 
     def share(*centres: float) -> float:

@@ -1,4 +1,4 @@
-"""The method `deciles`: its features, its file of numbers, its training, and its messages."""
+"""The method `deciles`: features, numbers, training and messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHIPPED = resources.files("scoring.data").joinpath("deciles-binoculars.json").re
 SCORES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60)
 
 
-MEDIAN = DecileNumbers(  # its margin is minus the median of the scores
+MEDIAN = DecileNumbers(  # its margin is the negated median of the scores
     format="deciles-1",
     detector="fake",
     weights=[0.0] * 4 + [-1.0] + [0.0] * 4,
@@ -47,7 +47,7 @@ def pages(scores: list[float], start: int = 1) -> list[PageScore]:
 
 @given(SCORES)
 def test_deciles_are_those_of_numpy(scores: list[float]) -> None:
-    """Nine quantiles, linear between neighbours, for any number and order of scores."""
+    """For any scores in any order, the nine quantiles equal numpy's, with linear interpolation."""
     assert np.allclose(deciles(scores), np.quantile(scores, PLACES), rtol=1e-9, atol=1e-6)
 
 
@@ -59,7 +59,7 @@ def test_any_finite_scores_have_a_margin(scores: list[float]) -> None:
 
 
 def test_it_says_nothing_before_15_scores() -> None:
-    """Fourteen scores are unclassifiable, fifteen are judged by the sign of the margin."""
+    """Fourteen scores are unclassifiable; fifteen are judged by the sign of the margin."""
     test = DecileTest(MEDIAN)
     few = test.decide(pages([-1.0] * 14))
     assert (few.verdict, few.pages, few.decided_at) == ("unclassifiable", 14, 0)
@@ -73,7 +73,7 @@ def test_it_says_nothing_before_15_scores() -> None:
 
 
 def test_later_pages_correct_until_the_site_closes() -> None:
-    """Pages after the 15th move the deciles until close_after_ms behind it, and the sentence says what changed."""
+    """Pages after the 15th change the deciles until the site closes, and the sentence says what changed."""
     site = pages([-1.0] * 15) + pages([1.0] * 20, start=1000)
     test = DecileTest(MEDIAN)
     found = test.decide(site)
@@ -89,7 +89,7 @@ def test_pages_without_a_score_are_absent() -> None:
 
 
 def test_the_shipped_numbers_belong_to_falcon() -> None:
-    """They load for Falcon at any threshold, tell clear sites apart, and are refused for other detectors by name."""
+    """The shipped numbers load for Falcon at any threshold, separate clear sites, and are refused for others."""
     shipped = load_deciles(FALCON)
     assert (shipped.human_sites, shipped.llm_sites, shipped.left_out.human_wrong) == (45, 22, 0)
     test = DecileTest(shipped)
@@ -105,7 +105,7 @@ def test_the_shipped_numbers_belong_to_falcon() -> None:
 
 
 def test_another_detectors_file_is_refused(tmp_path: Path) -> None:
-    """A file of the operator's own that was learned from other scores: the error names both detectors."""
+    """If an operator's own file was trained on other scores, the error names both detectors."""
     file = tmp_path / "numbers.json"
     file.write_bytes(SHIPPED)
     with pytest.raises(BadSiteNumbers, match="falcon-7b-instruct, not of fast-detectgpt/x"):
@@ -125,7 +125,7 @@ def test_another_detectors_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
-    """Wrong format, shape, scale, kind or field: one typed error that names the file and the fault."""
+    """A wrong format, shape, scale, kind or field is one typed error that names the file and the fault."""
     data = json.dumps(json.loads(SHIPPED) | change).encode()
     with pytest.raises(BadSiteNumbers, match=f"numbers.json.*{said}"):
         read_numbers(data, "numbers.json")
@@ -133,7 +133,7 @@ def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
 
 @given(st.integers(0, len(SHIPPED) - 3), st.binary(max_size=4).filter(lambda tail: b"}" not in tail))
 def test_a_damaged_file_never_raises_another_error(cut: int, tail: bytes) -> None:
-    """A file cut anywhere, with any bytes after it that do not close it, is BadSiteNumbers."""
+    """A file cut anywhere, with any bytes appended that leave it invalid, is BadSiteNumbers."""
     with pytest.raises(BadSiteNumbers):
         read_numbers(SHIPPED[:cut] + tail, "numbers.json")
 
@@ -152,14 +152,14 @@ def test_what_is_no_file_of_numbers_is_refused_unread(tmp_path: Path) -> None:
     pipe, vast = tmp_path / "pipe", tmp_path / "vast.json"
     os.mkfifo(pipe)
     with vast.open("wb") as file:
-        file.truncate(1 << 30)  # no block of it on the disk
+        file.truncate(1 << 30)  # a sparse file
     for path in (tmp_path / "absent.json", tmp_path, pipe, vast):
         with pytest.raises(BadSiteNumbers, match=f"{path.name} (is no regular file|cannot be read)"):
             load_deciles(FALCON, path)
 
 
 def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:
-    """Sites of 20 pages whose scores are `gap` lower where they are LLM sites."""
+    """Sites of 20 pages; scores of LLM sites are `gap` lower."""
     rng = np.random.default_rng(7)
     return [
         LabelledSite(f"{'llm' if llm else 'human'}-{place}", llm, rng.normal(1 - gap * llm, 0.05, 20).tolist())
@@ -169,7 +169,7 @@ def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:
 
 
 def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
-    """With separate kinds no left-out site is wrong; with one distribution many are."""
+    """With separate kinds, no left-out site is wrong; with one distribution, many are."""
     pytest.importorskip("sklearn")
     apart = train_sites([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
     assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (HeldOutErrors(8, 0, 8, 0), [], 1)
@@ -183,7 +183,7 @@ def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
 
 
 def test_training_does_not_depend_on_last_digits() -> None:
-    """Scores that differ by nothing, or one in 10^12, give the same numbers, and so the same digest of the method.
+    """Scores that differ by one in 10^12 give the same numbers, and so the same digest of the method.
 
     Rounding makes a difference improbable, not impossible: these scores lie away from its boundaries.
     """
@@ -203,7 +203,7 @@ def test_training_on_too_few_sites_is_refused() -> None:
 
 
 def test_training_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named; nothing else of scoring needs it."""
+    """Without scikit-learn the error names the extra; nothing else in scoring needs it."""
     monkeypatch.setitem(sys.modules, "sklearn.svm", None)
     with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
         train_sites(simulated_sites(0.4), "fake")

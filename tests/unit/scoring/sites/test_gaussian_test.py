@@ -1,4 +1,4 @@
-"""The method `gaussian`: its steps, its clipping, its fit, and its sentences."""
+"""The method `gaussian`: steps, clipping, fit and sentences."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_a_step_is_the_log_ratio_of_the_two_densities() -> None:
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_a_lower_score_never_speaks_less_for_llm(one: float, other: float) -> None:
-    """With the defaults a step falls as the score rises, and lies within the clip for any number at all."""
+    """With the defaults, a step falls as the score rises, and stays within the clip for any number."""
     low, high = sorted((one, other))
     assert -1.5 <= step(high) <= step(low) <= 1.5
 
 
 def test_five_extreme_pages_decide_and_four_do_not() -> None:
-    """Clipped at 1.5 nats a page, five pages reach 6.89, however far out; pages without a score are passed over."""
+    """At a clip of 1.5 nats per page, five extreme pages reach 6.89; pages without a score are skipped."""
     found = TEST.decide([*(PageScore(True) for _ in range(9)), *pages(*[0.5] * 6)])
     assert (found.verdict, found.pages_used, found.pages, found.flagged) == ("llm", 5, 6, 5)
     assert (found.method, found.decided_at) == ("gaussian", 5)
@@ -61,7 +61,7 @@ def test_five_extreme_pages_decide_and_four_do_not() -> None:
 
 
 def test_a_mixed_site_says_so() -> None:
-    """Two clear groups of scores are named at the end of the sentence."""
+    """If a site has two clear groups of scores, the sentence ends with them."""
     two_groups = [0.85, 0.99, 0.851, 0.991, 0.852, 0.992, 0.853, 0.993] * 2
     assert TEST.evidence(TEST.decide(pages(*two_groups))).endswith(
         ": not decided; mixed: two clear groups of scores, one on either side of the threshold"
@@ -69,7 +69,7 @@ def test_a_mixed_site_says_so() -> None:
 
 
 def test_the_fit_finds_means_and_widens_for_sites_that_differ() -> None:
-    """From simulated sites it finds both means, and an sd with the design effect of 8 pages: here sqrt(w + 8 b)."""
+    """From simulated sites, the fit finds both means, and an sd with the design effect of 8 pages, sqrt(w + 8 b)."""
     rng = np.random.default_rng(1)
     kinds = [
         [rng.normal(centre, 0.04, 200).tolist() for centre in rng.normal(mean, 0.02, 400)] for mean in (0.99, 0.86)

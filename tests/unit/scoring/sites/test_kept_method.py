@@ -1,4 +1,4 @@
-"""A site method as text: accepted methods are read back unchanged; unreadable texts are refused."""
+"""A site method as text: accepted methods read back unchanged; unreadable texts are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGES = st.integers(-1, 2**70)
 
 
 def _numbers(kind: type[msgspec.Struct], **ranges: st.SearchStrategy[Any]) -> st.SearchStrategy[msgspec.Struct | None]:
-    """Parameters that are accepted; None for others."""
+    """Parameters, if they are accepted, otherwise None."""
 
     def made(given: dict[str, Any]) -> msgspec.Struct | None:
         try:
@@ -41,7 +41,7 @@ _GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1"
 @settings(max_examples=200)
 @given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
 def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
-    """For all accepted numbers, a method's text gives the same method and digest again."""
+    """The text of any accepted method gives the same method and digest again."""
     if numbers is None:
         return
     method = (SiteTest if isinstance(numbers, SprtParams) else GaussianTest)(numbers, close_after_ms)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None
 
 
 def test_deciles_come_back() -> None:
-    """The numbers that ship with farmwatch are kept in full."""
+    """The numbers that ship with farmwatch read back in full."""
     method = DecileTest(load_deciles("binoculars"), 60_000)
     assert method_of_text(text_of_method(method)) == method
 
@@ -76,7 +76,7 @@ _TEXT = text_of_method(SiteTest(SprtParams(), 1))
     ],
 )
 def test_a_text_that_this_farmwatch_cannot_read_is_told(text: str, said: str) -> None:
-    """One error, whether JSON, a field or the parameters are at fault; it says where."""
+    """An error in JSON, in a field or in the parameters is one error that names the place."""
     with pytest.raises(BadSiteNumbers, match=said):
         method_of_text(text)
 

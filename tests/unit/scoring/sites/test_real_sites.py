@@ -42,7 +42,7 @@ def sites(shared: Path) -> list[Site]:
     ("method", "most_pages"), [(SiteTest(SprtParams()), 8.0), (GaussianTest(GaussianParams()), 7.0)]
 )
 def test_no_real_site_is_judged_wrongly_in_file_order(sites: list[Site], method: SiteMethod, most_pages: float) -> None:
-    """Of 69 real sites with their first 20 articles none is wrong, few are undecided, on a third of the pages."""
+    """Of 69 real sites with their first 20 articles, none is wrong and few are undecided, from a third of the pages."""
     found = [(site, method.decide(pages_of(site.scores[:20]))) for site in sites]
     wrong = [site.name for site, verdict in found if verdict.verdict == (HUMAN if site.llm else LLM)]
     assert wrong == []
@@ -52,9 +52,9 @@ def test_no_real_site_is_judged_wrongly_in_file_order(sites: list[Site], method:
 
 @pytest.mark.parametrize("method", ["sprt", "gaussian"])
 def test_error_rates_are_within_alpha_and_beta(sites: list[Site], method: str) -> None:
-    """Pages resampled inside real sites, 20 a site: alpha and beta hold, with corrections by later pages and without.
+    """For pages resampled inside real sites, 20 per site, alpha and beta hold, with and without later corrections.
 
-    At most 3 of 3,000 human sites are called llm; what 20,000 runs of each site say of `sprt` is tested below.
+    At most 3 of 3,000 human sites are called llm; 20,000 runs of each site with `sprt` are tested below.
     """
     for close in (0, None):
         test: SiteMethod = SiteTest(SprtParams(), close) if method == "sprt" else GaussianTest(GaussianParams(), close)
@@ -65,7 +65,7 @@ def test_error_rates_are_within_alpha_and_beta(sites: list[Site], method: str) -
 
 
 def test_only_the_default_p0_keeps_to_alpha(sites: list[Site]) -> None:
-    """Of 940,000 simulated human sites of 20 pages fewer than .1% are called llm at p0 = .20; at .15 and .10 more are.
+    """Of 940,000 simulated human sites of 20 pages, fewer than .1% are llm at p0 = .20; at .15 and .10 more are.
 
     The standard error is .003%, so that .15 cannot pass for .20, nor .20 for .15.
     """
@@ -77,7 +77,7 @@ def test_only_the_default_p0_keeps_to_alpha(sites: list[Site]) -> None:
 
 
 def test_one_real_site_decides_about_p0(sites: list[Site]) -> None:
-    """The bound on alpha is in-sample: without the worst human site even p0 = .10 would keep it."""
+    """The bound on alpha is in-sample: without the worst human site, even p0 = .10 would keep it."""
     human = [site for site in sites if not site.llm]
     errors = alarm_shares(human, 0.10, 20, 5000)
     worst = int(errors.argmax())
@@ -87,7 +87,7 @@ def test_one_real_site_decides_about_p0(sites: list[Site]) -> None:
 
 
 def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site]) -> None:
-    """The verdicts computed for all sites at once are those of `sprt` for each site, human or LLM."""
+    """The verdicts computed for all sites together equal those of `sprt` for each site, human or LLM."""
     rng = np.random.default_rng(8)
     flags = np.concatenate([rng.choice(np.array(site.scores) < ACCURACY, (5, 40)) for site in sites])
     for p0 in (0.10, 0.20):
@@ -99,7 +99,7 @@ def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site])
 
 
 def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
-    """With p0 = .10 some LLM sites are called human early; later pages correct most of them."""
+    """With p0 = .10 some LLM sites are called human early, and later pages correct most of them."""
     early = SprtParams(p0=0.10, min_articles=4)
     frozen, corrected = (
         run_sites(SiteTest(early, close), resampled(sites, True, 40, ACCURACY, True), SITES) for close in (0, None)
@@ -109,7 +109,7 @@ def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
 
 
 def test_the_low_fpr_threshold_is_not_for_votes(sites: list[Site]) -> None:
-    """A majority at the low-FPR threshold misses most LLM sites; its own test misses none and leaves half undecided."""
+    """A majority vote at the low-FPR threshold misses most LLM sites; its own test misses few and decides half."""
     llm = [site for site in sites if site.llm]
     votes = [Vote().verdict(pages_of(site.scores, LOW_FPR))[0] for site in llm]
     assert votes.count(HUMAN) > len(llm) / 2
@@ -119,9 +119,9 @@ def test_the_low_fpr_threshold_is_not_for_votes(sites: list[Site]) -> None:
 
 
 def test_trained_numbers_hold_for_sites_left_out(sites: list[Site]) -> None:
-    """At 15 pages each of 67 sites is judged rightly by numbers that were learned without it, by nearly all draws.
+    """At 15 pages, each of 67 sites is judged correctly by numbers trained without it, in nearly all draws.
 
-    The defaults of `gaussian` are what fitting these sites gives, rounded to the third digit.
+    The defaults of `gaussian` are the fit to these sites, rounded to the third digit.
     """
     pytest.importorskip("sklearn")
     trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
@@ -135,7 +135,7 @@ def test_trained_numbers_hold_for_sites_left_out(sites: list[Site]) -> None:
 
 
 def test_a_clipped_page_says_no_more_than_it_may(sites: list[Site]) -> None:
-    """The condition for the bounds of `gaussian` holds.
+    """The condition for the error bounds of `gaussian` holds.
 
     Exp(step) of human pages and exp(-step) of LLM ones have a mean < 1.
     """

@@ -51,14 +51,14 @@ PAIR = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
     ],
 )
 def test_a_verdict_and_its_sentence(flags: list[bool | None], verdict: str, sentence: str) -> None:
-    """Six flags reach ln(980) = 6.89, five clear pages ln(.02/.999) = -3.91; a page without a flag is passed over."""
+    """Six flags reach ln(980) = 6.89, five clear pages ln(.02/.999) = -3.91; a page without a flag is skipped."""
     found = DEFAULT.decide([PageScore(flag, 0.5) for flag in flags])
     assert found.verdict == verdict
     assert DEFAULT.evidence(found) == sentence.format("log-likelihood ratio")
 
 
 def test_built_in_detector_wants_eight_pages() -> None:
-    """With the built-in detector's parameters no verdict falls before page 8, nor llm before 11 flags."""
+    """With the built-in detector's parameters, no verdict comes before page 8, and no llm before 11 flags."""
     assert LITE.decide(of_flags([True] * 7)).verdict == "unclassifiable"
     assert LITE.decide(of_flags([True] * 10)).verdict == "undecided"
     assert LITE.decide(of_flags([True] * 11)).verdict == "llm"
@@ -66,7 +66,7 @@ def test_built_in_detector_wants_eight_pages() -> None:
 
 
 def test_a_bound_that_was_left_again_does_not_decide() -> None:
-    """Before min_pages a crossing does not count: the sum at min_pages does."""
+    """A crossing before min_pages does not count; the sum at min_pages does."""
     pages = of_flags([False] * 5 + [True] * 5)
     assert DEFAULT.decide(pages).verdict == "human"
     assert SiteTest(SprtParams(min_pages=10)).decide(pages).verdict == "undecided"
@@ -74,7 +74,7 @@ def test_a_bound_that_was_left_again_does_not_decide() -> None:
 
 @pytest.mark.parametrize(("pages", "a"), [(2, 0.1), (3, 1 / 28), (4, 1 / 82)])
 def test_a_sum_that_meets_a_bound_decides(pages: int, a: float) -> None:
-    """With p1 = 3 p0 the bound is a multiple of ln 3: last digits of logarithms do not decide a verdict."""
+    """With p1 = 3 p0 the bound is a multiple of ln 3: rounding of logarithms does not change the verdict."""
     params = SprtParams(p0=0.2, p1=0.6, alpha=a, beta=a, min_articles=1)
     assert fewest_pages(params).llm == pages
     found = [SiteTest(params).decide(of_flags([True] * number)) for number in (pages - 1, pages)]
@@ -82,7 +82,7 @@ def test_a_sum_that_meets_a_bound_decides(pages: int, a: float) -> None:
 
 
 def timed(flags: list[bool], start: int = 1) -> list[PageScore]:
-    """Pages fetched one after the other from `start` on, ms."""
+    """Pages fetched one after the other from `start` (ms)."""
     return [PageScore(flag, None, start + place) for place, flag in enumerate(flags)]
 
 
@@ -98,7 +98,7 @@ def test_pages_after_the_closing_never_change_a_decision(flags: list[bool], more
 
 @given(FLAGS, FLAGS)
 def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[bool], more: list[bool]) -> None:
-    """More pages keep a decision or reverse it, with the earlier verdict beside it."""
+    """Before the closing, more pages keep a decision or reverse it; the earlier verdict stays beside a reversed one."""
     first, second = DEFAULT.decide(timed(flags)), DEFAULT.decide(timed(flags + more))
     if first.verdict not in ("llm", "human"):
         return
@@ -111,7 +111,7 @@ def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[
 
 
 def test_a_correction_says_what_it_corrects() -> None:
-    """A site called human after 5 clear pages, all others flagged: llm once the sum reaches the upper bound."""
+    """A site called human after 5 clear pages and then always flagged becomes llm at the upper bound."""
     found = DEFAULT.decide(timed([False] * 5 + [True] * 15))
     assert (found.verdict, found.pages_used, found.before, found.before_pages) == ("llm", 15, "human", 5)
     assert found.decided_at == 5
@@ -119,7 +119,7 @@ def test_a_correction_says_what_it_corrects() -> None:
 
 
 def test_a_site_closes_with_the_page_that_decides_where_nothing_may_correct_it() -> None:
-    """With close_after_ms = 0 the first decision stays; without one, or with unknown times, a site never closes."""
+    """With close_after_ms = 0 the first decision is final; without one, or with unknown times, a site never closes."""
     flags = [False] * 5 + [True] * 15
     at_once = SiteTest(SprtParams(), close_after_ms=0)
     found = at_once.decide(timed(flags))
@@ -142,10 +142,10 @@ RATES = st.floats(0.001, 0.999)
 
 
 @given(RATES, RATES, st.floats(0.1, 10.0))
-@example(0.30, 0.98, 3.0)  # the clear step alone would be cut
-@example(0.02, 0.70, 3.0)  # and here that of a flag
+@example(0.30, 0.98, 3.0)  # the clear step alone would be clipped
+@example(0.02, 0.70, 3.0)  # and here the flag's step
 def test_a_page_that_is_clipped_keeps_to_the_condition_on_the_errors(one: float, other: float, clip: float) -> None:
-    """exp(step) of a human page and exp(-step) of an LLM page have a mean of at most 1, and no step is above clip."""
+    """exp(step) of a human page and exp(-step) of an LLM page have a mean of at most 1, and no step exceeds clip."""
     assume(abs(one - other) > 1e-6)
     p0, p1 = sorted((one, other))
     flag, clear = SiteTest(SprtParams(p0=p0, p1=p1, clip=clip)).steps
@@ -159,7 +159,7 @@ def test_a_page_that_is_clipped_keeps_to_the_condition_on_the_errors(one: float,
 @pytest.mark.slow
 @pytest.mark.parametrize("params", [SprtParams(), LITE_NGRAM_PARAMS])
 def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
-    """On independent pages at p0 and p1 wrong verdicts stay within alpha and beta, corrections included."""
+    """On independent pages at p0 and p1, wrong verdicts stay within alpha and beta, corrections included."""
     rng = np.random.default_rng(20261121)
     test = SiteTest(params)
     sites = 3000
@@ -175,9 +175,9 @@ def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
 @pytest.mark.parametrize("budget", [20, 40])
 @pytest.mark.parametrize("close_after_ms", [0, None])
 def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, close_after_ms: int | None) -> None:
-    """Human sites of mean share .07, LLM sites of mean .80, pages correlated by .1: errors within alpha and beta.
+    """For human sites of mean share .07, LLM sites of .80 and page correlation .1, errors are within alpha and beta.
 
-    10 of 10,000 human sites are expected at alpha; three standard errors are granted beyond it.
+    10 of 10,000 human sites are expected at alpha, and three standard errors are allowed beyond that.
     """
     sites, test = 10_000, SiteTest(LITE_NGRAM_PARAMS, close_after_ms)
     (_, human, llm), *_ = LITE_WORLDS
@@ -187,7 +187,7 @@ def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, cl
 
 
 def test_a_p1_at_the_mean_is_too_high() -> None:
-    """At p1 = .80, an LLM site's mean share, sites flagged less are called human twice as often as at .63."""
+    """At p1 = .80, an LLM site's mean share, sites with fewer flags are called human twice as often as at .63."""
     bold = SiteTest(SprtParams(p0=0.30, p1=0.80, min_pages=8, min_articles=8))
     (_, _, llm), *_ = LITE_WORLDS
     assert run_sites(bold, beta_binomial(*llm, 20), 10_000).share("human") > 2 * LITE_NGRAM_PARAMS.beta
@@ -216,13 +216,13 @@ def test_a_p1_at_the_mean_is_too_high() -> None:
     ],
 )
 def test_parameters_that_make_no_test_are_refused(kind: type[msgspec.Struct], wrong: dict[str, float]) -> None:
-    """Parameters without a test raise BadParameters."""
+    """Parameters without a valid test raise BadParameters."""
     with pytest.raises(BadParameters):
         kind(**wrong)
 
 
 def test_parameters_belong_to_the_detector() -> None:
-    """lite-ngram has its own parameters, Binoculars those of its published threshold, the rest the defaults."""
+    """lite-ngram has its own parameters, Binoculars those of its published threshold, others the defaults."""
     assert params_for("lite-ngram/0a1b2c3d/p0.95") == params_for("lite-ngram") == LITE_NGRAM_PARAMS
     assert params_for(f"{PAIR}/accuracy") == params_for("binoculars") == params_for("mine/1") == SprtParams()
     assert params_for(f"{PAIR}/low-fpr") == LOW_FPR_PARAMS
@@ -245,7 +245,7 @@ def test_parameters_belong_to_the_detector() -> None:
     ],
 )
 def test_an_unmeasured_detector_judges_no_sites(detector: str, methods: str) -> None:
-    """Without measured numbers there is no test: the error names the detector and both ways to mend it."""
+    """Without measured numbers there is no test: the error names the detector and both remedies."""
     said = {"sprt": r"calibrate.*\[tally\.sprt\]", "gaussian": r"train-sites.*tally\.method"}
     for method in methods.split():
         with pytest.raises(NoSiteTest, match=rf"{re.escape(detector)}.*{said[method]}"):

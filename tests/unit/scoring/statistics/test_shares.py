@@ -60,7 +60,7 @@ def test_texts_that_each_have_a_site_are_independent() -> None:
 
 
 def test_sites_whose_pages_agree_widen_the_interval() -> None:
-    """20 sites of 10 pages, 2 sites wholly flagged: far wider than 20 of 200 texts, nearly as wide as 2 of 20."""
+    """For 20 sites of 10 pages with 2 wholly flagged, the interval is nearly as wide as for 2 of 20 texts."""
     sites = np.repeat(np.arange(20), 10)
     agreeing, spread = share(sites < 2, sites), share(np.arange(200) % 10 == 0, sites)
     assert (agreeing.count, spread.count) == (20, 20)
@@ -70,19 +70,19 @@ def test_sites_whose_pages_agree_widen_the_interval() -> None:
 
 
 def test_without_a_hit_each_site_counts_once() -> None:
-    """Without a hit there is no variance, so 300 pages of 10 sites count as 10 texts."""
+    """Without a hit there is no variance, so that 300 pages of 10 sites count as 10 texts."""
     found = share(np.zeros(300, bool), np.arange(300) % 10)
     assert found.high == pytest.approx(exact_interval(0, 10)[1])
 
 
 def test_one_site_alone_says_as_much_as_one_text() -> None:
-    """For half of the pages of a single site, the interval is nearly [0, 1]."""
+    """If half of the pages of a single site are flagged, the interval is nearly [0, 1]."""
     found = share(np.arange(50) % 2 == 0, np.zeros(50, np.intp))
     assert found.low is not None and found.high is not None and found.high - found.low > 0.9
 
 
 def test_weights_count_as_they_say() -> None:
-    """A hit of three times the weight counts three times, and unequal weights cannot narrow the interval."""
+    """A hit with three times the weight counts three times, and unequal weights do not narrow the interval."""
     found = share(np.array([True, False]), np.arange(2), np.array([3.0, 1.0]))
     assert found.share == pytest.approx(0.75)
     even = share(np.arange(100) < 50, np.arange(100))
@@ -92,9 +92,9 @@ def test_weights_count_as_they_say() -> None:
 
 @pytest.mark.slow
 def test_clustered_intervals_cover() -> None:
-    """600 draws of 40 sites, whose rates differ as Beta(1, 9) does: the interval holds the true 10% in >= 93%.
+    """For 600 draws of 40 sites with rates from Beta(1, 9), the interval covers the true 10% in >= 93%.
 
-    Without the sites it would hold it far less often, so the draws are such that clustering matters.
+    Without the clusters it would cover far less often, so that these draws test the clustering.
     """
     rng = np.random.default_rng(1)
     rounds, sites, pages = 600, 40, 20
@@ -112,6 +112,6 @@ def test_clustered_intervals_cover() -> None:
 
 
 def test_large_numbers_stay_finite() -> None:
-    """Ten million texts: limits are numbers, and near the share."""
+    """For ten million texts, the limits are finite and near the share."""
     low, high = exact_interval(123_456, 10_000_000)
     assert math.isfinite(low + high) and 0.01227 < low < 0.0123456 < high < 0.01242

@@ -22,7 +22,7 @@ LITE = "lite-ngram/3929d2d2"
 
 
 def one(**changed: object) -> ThresholdSet:
-    """A set with everything in it."""
+    """A set with all fields."""
     plain = ThresholdSet(
         name="mine",
         detector=FALCON,
@@ -35,7 +35,7 @@ def one(**changed: object) -> ThresholdSet:
 
 
 def test_the_published_thresholds_are_the_authors() -> None:
-    """Both numbers to the last digit; strictly below is llm; the tag is the name alone."""
+    """Both numbers equal the authors' to the last digit; strictly below is llm; the tag is the name alone."""
     low, accuracy = load_thresholds("low-fpr", FALCON), load_thresholds("accuracy", FALCON)
     assert (low.threshold, accuracy.threshold) == (0.8536432310785527, 0.9015310749276843)
     assert low.flag(math.nextafter(low.threshold, 0)) and not low.flag(low.threshold)
@@ -64,7 +64,7 @@ def test_nothing_is_published_for_another_detector(base: str) -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.floats(-1e6, 1e6), st.booleans())
 def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_curve: bool) -> None:
-    """For any finite numbers, decoding the encoding is the same set with the same tag."""
+    """For any finite numbers, a set reads back unchanged, with the same tag."""
     made = one(threshold=threshold, llm_below=below, curve=Curve(slope=slope, offset=0.0) if with_curve else None)
     again = msgspec.json.decode(msgspec.json.encode(made), type=ThresholdSet)
     assert again == made and again.tag == made.tag
@@ -146,7 +146,7 @@ def test_a_set_of_another_detector_is_refused_with_both_names(tmp_path: Path) ->
 
 
 def test_the_tag_tells_every_change() -> None:
-    """Threshold, curve, side and site test are in the digest: flags of two sets are never taken for each other's."""
+    """Threshold, curve, side and site test are in the digest, so that flags of two sets are never confused."""
     changes: list[dict[str, object]] = [
         {},
         {"threshold": math.nextafter(0.9, 1)},
@@ -162,7 +162,7 @@ def test_the_tag_tells_every_change() -> None:
 
 
 def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
-    """Its own threshold is p0.95; a calibrated one changes flags and identity, and neither score nor p_llm."""
+    """lite-ngram's own threshold is p0.95; a calibrated one changes flags and identity, but not score or p_llm."""
     own = LiteNgram.load()
     base = own.identity.rpartition("/")[0]
     assert own.identity == f"{base}/p0.95" and own.thresholds.number == "p_llm"

@@ -1,4 +1,4 @@
-"""The figures of the detector's card were measured with the shipped weights."""
+"""The figures of the detector's card belong to the shipped weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.tools.renew_card import BEGIN, CARD, END, PAGE_SETS, renewed
 
 @pytest.fixture(scope="module")
 def shipped() -> TrainingReport:
-    """The numbers beside the weights that ship."""
+    """The numbers of the shipped weights."""
     data = resources.files("scoring.data").joinpath("lite-ngram.json").read_bytes()
     return msgspec.json.decode(data, type=TrainingReport)
 
@@ -45,7 +45,7 @@ def evaluation(rows: list[PageRow]) -> DetectorEvaluation:
 
 
 def pages(share: float, recent: float = 0.1) -> list[PageRow]:
-    """Two sets of pages and both together, and recent ones; at every length the same share is flagged."""
+    """Two sets of pages, their sum, and recent pages; at every length the same share is flagged."""
 
     def row(name: str, flagged: float, is_recent: bool = False) -> PageRow:
         return PageRow(name, is_recent, [PageCell(words, 9, flagged) for words in (60, 100, 150, 300, 500)])
@@ -86,7 +86,7 @@ def test_a_table_without_rows_has_no_lines(shipped: TrainingReport) -> None:
 
 
 def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
-    """It has the shares of all sets together, of the worst one, and of recent pages, at the judged lengths only."""
+    """The warning has the shares of all sets, of the worst set, and of recent pages, at the judged lengths only."""
     rows = pages(0.02, recent=0.15)
     rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(60, 9, 0.5), PageCell(150, 9, 0.01)])
     said = warning(evaluation(rows))
@@ -95,7 +95,7 @@ def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
 
 
 def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingReport) -> None:
-    """A detector's warning follows from the tables beside its weights."""
+    """A detector's warning follows from the tables of its weights."""
     assert shipped.warning == warning(shipped.evaluation)
     assert "up to 6.8% of one" in shipped.warning and "17.5% of recent pages" in shipped.warning
 

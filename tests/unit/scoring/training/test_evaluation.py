@@ -39,7 +39,7 @@ MODEL = model_for("delve")
 
 
 def test_what_is_new_is_told_apart() -> None:
-    """Generators and human sources of the training files are not new; the figures for new ones leave them out."""
+    """Generators and human sources of the training files are not new; figures for new ones leave them out."""
     seen = [sample("a", llm=True, origin="old"), sample("b", llm=False, origin="press")]
     texts = [
         sample("delve", llm=True, origin="novel"),
@@ -81,7 +81,7 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
 
 
 def gold(folder: Path, *rows: Mapping[str, object]) -> Path:
-    """A gold.jsonl in a folder of its own."""
+    """A gold.jsonl in a separate folder."""
     path = folder / "mine" / "gold.jsonl"
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps({"id": "0", **row}) + "\n" for row in rows))
@@ -105,7 +105,7 @@ def test_pages_that_count(tmp_path: Path) -> None:
 
 
 def test_pages_of_the_assistants_time_are_a_set_of_their_own(tmp_path: Path) -> None:
-    """Dated files: before December 2022 surely human; later pages, and undated ones beside them, are not."""
+    """Pages before December 2022 are human; later pages, and undated ones among dated files, are a separate set."""
     dates = ("2022-11-30", "2022-12-01", None, "2019")
     path = gold(tmp_path, *({"articleBody": f"page {date}", "publish_date": date} for date in dates))
     early, late = read_pages(path).sets

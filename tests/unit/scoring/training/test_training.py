@@ -65,7 +65,7 @@ def line(rng: random.Random, label: str, domain: str, source: str, number: int, 
 
 
 def corpus(seed: int, each: int, unfair: bool = False) -> list[dict[str, Any]]:
-    """Human texts of two web sources and an essay source, LLM texts of two generators in essay and chat."""
+    """Human texts of two web sources and an essay source, LLM texts of two generators in essays and chats."""
     rng = random.Random(seed)
     rows = []
     for number in range(each):
@@ -78,17 +78,17 @@ def corpus(seed: int, each: int, unfair: bool = False) -> list[dict[str, Any]]:
 
 
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write JSON lines, compressed where the name says so."""
+    """Write JSON lines, compressed if the name says so."""
     data = "".join(json.dumps(row) + "\n" for row in rows).encode()
     path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
     return path
 
 
-Trained = tuple[Path, list[str], TrainingReport]  # folder, what was said, report
+Trained = tuple[Path, list[str], TrainingReport]  # folder, output, report
 
 
 def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
-    """A small corpus in `folder`, and where to write."""
+    """A small corpus in `folder`, and the output path."""
     train = write(folder / "train.jsonl.zst", corpus(1, 40, unfair))
     return train, write(folder / "dev.jsonl", corpus(2, 20, unfair)), folder / "out"
 
@@ -115,7 +115,7 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
 
 
 def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
-    """With --json stdout is the object of the file beside the weights, and the tables go to stderr."""
+    """With --json, stdout has the same object as the weights' JSON file, and the tables go to stderr."""
     train, dev, out = files(tmp_path)
     ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
     assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
@@ -124,7 +124,7 @@ def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runn
 
 
 def test_every_table_is_printed(trained: Trained) -> None:
-    """A training prints its counts and every table, with the gate beside each human source."""
+    """A training prints its counts and every table, with the limit for each human source."""
     said = "\n".join(trained[1])
     left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
     assert all(words in said for words in ("200 read", *left_out, "By length"))
@@ -146,7 +146,7 @@ def assert_same_bytes(one: Path, other: Path) -> None:
 
 
 def test_another_processor_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
-    """BLAS made to run its code for a processor of 2004 sums in another order: weights and numbers are equal.
+    """With BLAS set to code for a processor of 2004, which sums in another order, weights and numbers are equal.
 
     This holds for few texts, whose fit goes the same way. Rounding makes a difference improbable, not impossible.
     """
@@ -197,7 +197,7 @@ def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
 
 
 def test_filters_drop_and_count(tmp_path: Path) -> None:
-    """Short, non-ASCII, duplicate and over-cap texts are dropped and counted; a text known from elsewhere too."""
+    """Short, non-ASCII, duplicate, over-cap and already known texts are dropped and counted."""
     rng = random.Random(4)
     row = line(rng, "human", "essay", "s", 0, HUMAN)
     rows = [
@@ -216,7 +216,7 @@ def test_filters_drop_and_count(tmp_path: Path) -> None:
 
 
 def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
-    """Training crops have 150-500 words, calibration crops 60-700, both a stretch of the text, of varying place."""
+    """Training crops have 150-500 words, calibration crops 60-700, from varying places of the text."""
     words = [str(number) for number in range(1000)]
     rng = random.Random(0)
     for crop, low, high in ((training_crop, 150, 500), (calibration_crop, 60, 700)):
@@ -257,11 +257,11 @@ def test_rare_buckets_are_made_cheap() -> None:
     flat = np.concatenate(columns)
     scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(16, BUCKETS)))
     assert np.isclose(scale[1], 2 * scale[0]) and scale[2] > scale[1] and np.isfinite(scale).all()
-    assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # the penalty as a whole stays what C says
+    assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # so that C keeps its meaning for the whole penalty
 
 
 def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
-    """Pages given to a training are in its tables and its warning, and leave the weights as they are."""
+    """Pages given to a training are in its tables and its warning, and do not change the weights."""
     rng = random.Random(4)
     pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
     said: list[str] = []

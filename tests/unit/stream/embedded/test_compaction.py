@@ -1,4 +1,4 @@
-"""Compaction of the embedded log, against a dict, and when it is put off."""
+"""Compaction of the embedded log, compared with a dict, and the conditions that delay it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ writes = st.lists(
 @given(st.lists(st.tuples(writes, st.integers(0, 2 * DAY_MS)), max_size=5))
 @settings(max_examples=25)
 def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[bytes, bytes | None]], int]]) -> None:
-    """After any rounds of writing, waiting and compaction, reading the topic gives the same dict, one record a key."""
+    """After any writes, waits and compactions, reading the topic gives the same dict, one record per key."""
     now = [0]
     with closing(MemoryLog(clock=lambda: now[0])) as log:
         log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
@@ -36,7 +36,7 @@ def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[byt
 
 
 def test_a_large_partition_is_compacted_when_enough_is_new() -> None:
-    """With more than 10,000 records kept, a few new ones wait; once they are a tenth, all are compacted."""
+    """With more than 10,000 records, compaction waits until new records are a tenth of them."""
     with closing(MemoryLog()) as log:
         log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
         log.append([Output("t", 0, b"%d" % n, b"1") for n in range(10_100)])

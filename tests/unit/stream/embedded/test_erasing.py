@@ -1,4 +1,4 @@
-"""Erasing leaves no bytes in segments and database, also of records that were removed before, and spares all others."""
+"""Erasing removes the bytes from segments and database, also of already removed records, and no others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def output(host: str, topic: str, size: int, mark: str = "") -> Output:
 
 
 def files_with(folder: Path, word: bytes) -> list[str]:
-    """The files whose bytes have a word."""
+    """The files whose bytes contain a word."""
     return [path.name for path in sorted(folder.rglob("*")) if path.is_file() and word in path.read_bytes()]
 
 
@@ -32,7 +32,7 @@ def make(folder: Path, clock: TestClock) -> EmbeddedLog:
 
 
 def test_bytes_of_removed_records_go_too(tmp_path: Path) -> None:
-    """What retention, compaction and changes of state left in segments, free pages and the WAL is overwritten."""
+    """Bytes that retention, compaction and state changes left in segments, free pages and the WAL are overwritten."""
     clock = TestClock()
     with closing(make(tmp_path, clock)) as log:
         for size in (20, 5000):
@@ -57,7 +57,7 @@ def test_bytes_of_removed_records_go_too(tmp_path: Path) -> None:
 
 
 def test_values_of_a_commit_under_way_are_spared(tmp_path: Path) -> None:
-    """Another process may have written a value that its transaction has not named yet."""
+    """A value of an open transaction in another process is kept, even before that process has committed it."""
     clock = TestClock()
     with closing(make(tmp_path, clock)) as log, closing(EmbeddedLog(tmp_path, clock=clock)) as other:
         log.append([output(OTHER, "in", 5000)])
@@ -66,13 +66,13 @@ def test_values_of_a_commit_under_way_are_spared(tmp_path: Path) -> None:
             file.write(b"of a commit under way")
         other.erase([HOST])
         assert segment.read_bytes().endswith(b"of a commit under way")
-    with closing(EmbeddedLog(tmp_path, clock=clock)) as log:  # its writer is gone: nobody will name it
+    with closing(EmbeddedLog(tmp_path, clock=clock)) as log:  # its writer is dead, so no commit will name it
         log.erase([HOST])
         assert not segment.read_bytes().strip(b"\0").endswith(b"way")
 
 
 def test_a_member_reads_on_without_a_gap(tmp_path: Path) -> None:
-    """Erased records that a group has not read come as tombstones: nothing is reported as expired unread."""
+    """Erased records that a group has not read are read as tombstones: none is reported as expired."""
     with closing(make(tmp_path, TestClock())) as log:
         for _ in range(3):
             log.append([output(HOST, "in", 3000), output(OTHER, "in", 3000)])

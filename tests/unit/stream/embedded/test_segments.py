@@ -1,4 +1,4 @@
-"""Segment files: appending, failing, reading in runs, removing."""
+"""Segment files: appends, failed appends, reads in runs, removal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _segment(folder: Path) -> Segment:
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], data: st.DataObject) -> None:
-    """Whatever was appended in groups reads back, any selection of it, in order."""
+    """Any selection of appended values reads back in order, for any grouping of the appends."""
     segment = _segment(tmp_path)
     written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
     segment.sync()
@@ -39,7 +39,7 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
 
 
 def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write cut short by the disk does not count: the next append replaces it."""
+    """An incomplete write does not count: the next append replaces it."""
     segment = _segment(tmp_path)
     segment.append([b"first"])
     write = os.pwrite
@@ -60,7 +60,7 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the system writes only a part, the rest follows."""
+    """If the system writes only a part, the rest is written next."""
     segment = _segment(tmp_path)
     write = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda fd, value, position: write(fd, value[:4], position))
@@ -90,7 +90,7 @@ def test_an_empty_segment_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None:
-    """The file exists and is locked before its name is registered; if that fails, it is removed."""
+    """A segment file is created and locked before its name is registered; if registering fails, it is removed."""
     seen = []
 
     def enter(file: str) -> int:
@@ -106,7 +106,7 @@ def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None
 def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bad sector, the end of the file or an impossible place shortens the values it concerns, and no other one."""
+    """A bad sector, the end of the file or an impossible place shortens only the affected values."""
     (tmp_path / "x.segment").write_bytes(b"0123456789")
     read = os.pread
 

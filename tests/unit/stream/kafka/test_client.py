@@ -1,4 +1,4 @@
-"""The clients of kafka-python: private parts on which the Kafka log relies, names, and a reader that cannot begin."""
+"""The clients of kafka-python: private parts that the Kafka log uses, names, and a reader that cannot begin."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ NAMES = [(kind, name) for kind, names in PARTS for name in names]
 
 @pytest.mark.parametrize(("kind", "name"), NAMES)
 def test_a_private_part_is_there(kind: type, name: str) -> None:
-    """A kafka-python without it fails here, by its name."""
+    """This test fails by name if a kafka-python lacks a private part."""
     assert hasattr(kind, name) or f"self.{name}" in inspect.getsource(kind)
 
 
 def test_private_parts_are_used_in_one_module() -> None:
-    """The client module uses those of the list, and its own; the other modules use none."""
+    """The client module uses the listed private parts and its own; other modules use none."""
     texts = {path.stem: path.read_text() for path in Path(stream.kafka.__path__[0]).glob("*.py")}
     client = texts.pop("client")
     used = set(re.findall(r"\.(_[a-z]\w*)", client))
@@ -55,7 +55,7 @@ def test_private_parts_are_used_in_one_module() -> None:
 
 
 class _Consumer:
-    """A client that can do everything but fetch the metadata of topics."""
+    """A client that can do everything except fetch the metadata of topics."""
 
     closed = 0
 
@@ -63,10 +63,10 @@ class _Consumer:
         self.options = options
 
     def assign(self, partitions: Any) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def seek(self, partition: Any, offset: int) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def learn_topics(self) -> None:
         raise kafka.errors.KafkaTimeoutError("no answer")
@@ -94,5 +94,5 @@ def test_a_name_reads_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["x_fffffff_", "x_110000_", "_ffffffffffffffffffff_", "_d800_", "__", "a_b", "_xyz_"])
 def test_a_name_that_is_not_ours_stays_as_it_is(name: str) -> None:
-    """Anybody may join a group: no name of a member is an error, and none is unprintable."""
+    """Any client may join a group: no member name is an error, and all are printable."""
     assert name_of(name) == name

@@ -1,4 +1,4 @@
-"""Checks of a broker by its version, settings and topics."""
+"""Checks of a broker: its version, settings and topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Admin:
 
 
 def test_the_version_is_found_without_the_right_to_describe_settings() -> None:
-    """The refusal is a finding beside the version, which needs no right."""
+    """Without the right to describe settings, the refusal is a finding, and the version is still reported."""
     site: Any = SimpleNamespace(admin=_Admin(), settings=KafkaSettings(), bootstrap="broker:9092")
     assert check_broker(cast("KafkaSite", site), []) == [
         ("crc32c", True, "in C"),

@@ -1,4 +1,4 @@
-"""The assignor alone: after any arrivals and departures a group has a fair cover in which partitions go together."""
+"""The assignor alone: after any joins and leaves, a group has a fair cover that keeps partition numbers together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Member:
         return SimpleNamespace(member_id=self.name, group_instance_id=self.name, metadata=sent)
 
     def receive(self, assignment: Any, generation: int) -> bool:
-        """Take the assignment over; True when something was revoked."""
+        """Take the new assignment; True if a partition was revoked."""
         received = type(assignment).decode(assignment.encode())
         before = self.held
         self.held = {topic: set(partitions) for topic, partitions in received.assigned_partitions}
@@ -41,7 +41,7 @@ class _Member:
 
 class _Cluster:
     def partitions_for_topic(self, topic: str) -> None:
-        return None  # metadata that has not come in yet: the assignor must not need it
+        return None  # stale metadata, which the assignor must not need
 
 
 def rebalance(members: list[_Member], generation: int) -> int:
@@ -61,7 +61,7 @@ def rebalance(members: list[_Member], generation: int) -> int:
 @settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=6), st.data())
 def test_every_group_comes_to_a_fair_cover_that_goes_together(history: list[set[int]], data: st.DataObject) -> None:
-    """After any arrivals and departures each partition has one owner, of all topics; shares differ by one at most."""
+    """After any joins and leaves, each partition number has one owner for all topics; shares differ by one at most."""
     topics = data.draw(st.lists(st.sampled_from(sorted(COUNTS)), min_size=1, max_size=4, unique=True))
     most = max(COUNTS[topic] for topic in topics)
     members: dict[int, _Member] = {}
@@ -80,7 +80,7 @@ def test_every_group_comes_to_a_fair_cover_that_goes_together(history: list[set[
 
 
 def test_only_what_must_move_moves() -> None:
-    """A member that joins takes its share, and the others keep all the rest."""
+    """A joining member takes its share, and the others keep the rest."""
     members = [_Member("m1", ["lead", "other"]), _Member("m2", ["lead", "other"])]
     generation = rebalance(members, 0)
     before = [set(member.held["lead"]) for member in members]
@@ -90,7 +90,7 @@ def test_only_what_must_move_moves() -> None:
 
 
 def test_a_claim_of_an_older_generation_does_not_count() -> None:
-    """A member that missed a rebalance and still claims its partitions does not get them from their new owner."""
+    """A member that missed a rebalance and still claims its old partitions does not get them from their new owner."""
     old, new = _Member("old", ["lead"]), _Member("new", ["lead"])
     rebalance([old], 0)
     rebalance([new], 5)
@@ -103,7 +103,7 @@ def test_a_claim_of_an_older_generation_does_not_count() -> None:
 
 
 def test_a_member_that_forgets_claims_nothing() -> None:
-    """After its membership was lost a member joins with empty hands."""
+    """A member that lost its membership joins without claims."""
     member = _Member("m", ["lead"])
     rebalance([member], 0)
     assert member.joining().metadata.owned_partitions

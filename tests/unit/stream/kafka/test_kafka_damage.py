@@ -31,7 +31,7 @@ def batch(base: int, *names: str) -> bytearray:
 
 
 def sealed(made: bytearray) -> bytearray:
-    """The batch with a right CRC, as a writer that wrote it so would have given it."""
+    """The batch with a valid CRC, as its writer would have set it."""
     struct.pack_into(">I", made, CRC_AT, calc_crc32c(memoryview(made)[DefaultRecordBatch.ATTRIBUTES_OFFSET :]))
     return made
 
@@ -43,9 +43,9 @@ def read(*batches: bytearray) -> list[Any]:
 
 
 def test_a_record_that_cannot_be_parsed_is_damage() -> None:
-    """A header name that is no UTF-8.
+    """A header name that is not UTF-8 makes its record damaged.
 
-    That record and the later ones of its batch are damage, and the next batch is read.
+    That record and later ones of its batch are damaged, and the next batch is read.
     """
     bad = sealed(bytearray(bytes(batch(0, "xx", "yy", "zz")).replace(b"yy", b"\xff\xff")))
     found = read(bad, batch(3, "xx"))
@@ -60,14 +60,14 @@ def test_a_record_that_cannot_be_parsed_is_damage() -> None:
 
 @pytest.mark.parametrize(("at", "form", "value"), [(23, ">i", -1), (23, ">i", 1 << 30), (COUNT_AT, ">i", 1 << 30)])
 def test_impossible_numbers_of_records_are_bounded(at: int, form: str, value: int) -> None:
-    """Where a batch's own count is the damage, its offsets are damage, and no others."""
+    """If a batch's record count is damaged, its offsets are damaged, and no others."""
     bad = batch(0, "xx", "yy", "zz")
     struct.pack_into(form, bad, at, value)
     assert [(record.offset, bool(damage_of(record))) for record in read(bad)] == [(0, True), (1, True), (2, True)]
 
 
 def test_what_cannot_be_a_batch_is_an_error() -> None:
-    """Damage of what the CRC does not cover, such as a first offset that was passed: kafka-python's error stays."""
+    """Damage outside the CRC, such as a first offset below the position, raises kafka-python's error."""
     bad = batch(0, "xx")
     bad[-1] ^= 1
     partition = CheckedRecords(0, AT, MemoryRecords(bytes(batch(5, "xx") + bad)))
@@ -82,7 +82,7 @@ DELTA_AT = 23
 @pytest.mark.parametrize("at", [DELTA_AT, COUNT_AT])
 @pytest.mark.parametrize("value", [0, 1, 40, 1000])
 def test_the_following_batch_bounds_a_damaged_one(at: int, value: int) -> None:
-    """One of the two counts of a batch is the damage: each offset up to the next batch is damage, and that is read."""
+    """If either count of a batch is damaged, all offsets up to the next batch are damaged; that batch is read."""
     bad = batch(3, "xx", "yy", "zz")
     struct.pack_into(">i", bad, at, value)
     found = read(batch(0, "xx", "yy", "zz"), bad, batch(6, "xx"))
@@ -93,11 +93,11 @@ def test_the_following_batch_bounds_a_damaged_one(at: int, value: int) -> None:
 @pytest.mark.parametrize("at", [DELTA_AT, COUNT_AT])
 @pytest.mark.parametrize("value", [0, 1, 40])
 def test_a_damaged_batch_at_the_end_costs_its_own_offsets(at: int, value: int) -> None:
-    """Fetched again from where it was left, each of its offsets comes once, and none that was never written."""
+    """A damaged last batch, fetched again at the next position, gives each of its offsets once, and no others."""
     bad = batch(0, "xx", "yy", "zz")
     struct.pack_into(">i", bad, at, value)
     position, found = 0, []
-    while position < 3:  # behind its last offset a broker no longer returns this batch
+    while position < 3:  # after its last offset a broker no longer returns this batch
         taken = CheckedRecords(position, AT, MemoryRecords(bytes(bad))).take()
         assert taken
         found += [record.offset for record in taken]
@@ -106,7 +106,7 @@ def test_a_damaged_batch_at_the_end_costs_its_own_offsets(at: int, value: int) -
 
 
 def test_a_compacted_batch_keeps_its_last_offset() -> None:
-    """Fewer records than offsets are no damage of a count: the offsets up to the last one are damage."""
+    """Fewer records than offsets is not damage of a count: the offsets up to the last one are damaged."""
     bad = batch(0, "xx", "yy")
     struct.pack_into(">i", bad, DELTA_AT, 5)
     found = read(bad, batch(9, "xx"))

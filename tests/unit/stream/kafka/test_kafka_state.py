@@ -24,7 +24,7 @@ def opened(path: Path, now_ms: int = 0, changelog: str = "id") -> LocalState:
 
 @given(CHANGES)
 def test_a_change_is_read_back_from_its_changelog_record(change: StateChange) -> None:
-    """Value and due time; a deletion has none."""
+    """A change has its value and due time; a deletion has none."""
     due_at = change.due_at if change.value is not None else None
     assert decode_change(change.key, encode_change(change)) == StateChange(change.key, change.value, due_at)
 
@@ -35,7 +35,7 @@ def test_a_change_is_read_back_from_its_changelog_record(change: StateChange) ->
 def test_an_old_file_or_one_of_another_changelog_starts_anew(
     tmp_path: Path, now_ms: int, changelog: str, kept: bool
 ) -> None:
-    """An old local file is not used: tombstones may be gone, or the topic was created again."""
+    """An old local file is not used: it may lack tombstones, or the topic may have been created again."""
     path = tmp_path / "state.sqlite"
     state = opened(path)
     state.apply([StateChange(b"k", b"v")], 7, 0)
@@ -46,7 +46,7 @@ def test_an_old_file_or_one_of_another_changelog_starts_anew(
 
 
 def test_two_processes_on_one_file_do_not_mix(tmp_path: Path) -> None:
-    """The member that is behind is fenced, and its write is not visible."""
+    """Of two members on one file, the one that is behind is fenced, and its write is not visible."""
     first, second = opened(tmp_path / "state.sqlite"), opened(tmp_path / "state.sqlite")
     second.apply([StateChange(b"k", b"second")], 5, 0)
     with pytest.raises(Fenced):
@@ -75,7 +75,7 @@ SIZES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20)), max_size=20)
 def test_the_buffer_gives_all_in_order_within_the_limits(
     sizes: list[tuple[int, int]], flowing: set[int], max_records: int, max_bytes: int
 ) -> None:
-    """Takes respect both limits except for a first record, hold partitions back, and lose or reorder no record."""
+    """Takes respect both limits except for a first record, respect paused partitions, and lose or reorder no record."""
     buffer = FetchBuffer()
     added = [message(partition, offset, size) for offset, (partition, size) in enumerate(sizes)]
     buffer.add(added)

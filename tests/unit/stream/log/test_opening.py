@@ -23,7 +23,7 @@ def test_a_folder_opens(tmp_path: Path) -> None:
 
 
 def test_prefixes_keep_logs_apart(tmp_path: Path) -> None:
-    """Topics, groups and stores of two prefixes in one folder do not meet; removal under one leaves the other alone."""
+    """Two prefixes in one folder share no topic, group or store; removing one leaves the other."""
     one, two = (open_log(f"sqlite:{tmp_path}", prefix=prefix) for prefix in ("", "b."))
     one.create([Topic("t", 1)])
     assert (dict(one.topics()), dict(two.topics())) == ({"t": 1}, {})
@@ -47,6 +47,6 @@ def test_prefixes_keep_logs_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["", "memory:", "sqlite:", "kafka:", "kafka:host", "redis:host:1", "/a/path"])
 def test_other_urls_are_refused_with_the_forms(url: str) -> None:
-    """A URL of no log raises StreamError with the valid forms."""
+    """An unknown URL raises StreamError with the valid forms."""
     with pytest.raises(StreamError, match=r"sqlite:DIR"):
         open_log(url)

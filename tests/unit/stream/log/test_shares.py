@@ -11,7 +11,7 @@ members = st.sets(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1)
 
 
 def run_by_news(live: list[str], owners: dict[int, str], partitions: int, first: int) -> None:
-    """Let a member step only when another has moved since its last look, as the embedded log does."""
+    """Let a member step only if another has moved since its last look, as the embedded log does."""
     news = set(live)
     for turn in range(first, first + 100):
         member = live[turn % len(live)]
@@ -44,7 +44,7 @@ def run(live: list[str], owners: dict[int, str], partitions: int, order: list[in
 
 @given(members, st.dictionaries(st.integers(0, 9), st.sampled_from(["a", "b", "c", "d", "e"])), st.integers(0, 4))
 def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[int, str], first: int) -> None:
-    """From any ownership, members that step only at news still end in a fair cover."""
+    """From any ownership, members that step only on changes end in a fair cover."""
     owners = {partition: owner for partition, owner in owned.items() if owner in live}
     run_by_news(sorted(live), owners, 10, first)
     counts = [sum(owner == member for owner in owners.values()) for member in live]
@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[in
 
 @given(members, members, st.integers(0, 24), st.lists(st.integers(0, 9), min_size=1, max_size=9))
 def test_steps_end_in_a_fair_cover(before: set[str], after: set[str], partitions: int, order: list[int]) -> None:
-    """In any order of arrivals, departures and steps: all is owned, counts differ by one at most, few move."""
+    """After any joins, leaves and steps, all partitions are owned, shares differ by one at most, and few move."""
     owners: dict[int, str] = {}
     run(sorted(before), owners, partitions, order)
     kept = {partition: owner for partition, owner in owners.items() if owner in after}
@@ -69,12 +69,12 @@ def test_steps_end_in_a_fair_cover(before: set[str], after: set[str], partitions
 
 
 def test_the_share_of_a_shrunken_topic_is_given_up() -> None:
-    """Partitions beyond the number of the topics have no owner."""
+    """Partitions beyond the topics' partition count have no owner."""
     assert next_step("a", ["a"], {0: "a", 5: "a"}, 2) == ([5], [1])
 
 
 def test_a_part_of_a_budget_is_never_nothing() -> None:
-    """Parts of 10 for 4 turns, taken one after the other, sum to 10; an empty budget still allows one."""
+    """Consecutive parts of 10 in 4 turns sum to 10; an empty budget still allows one."""
     left, parts = 10, []
     for turns in (4, 3, 2, 1):
         parts.append(fair_part(left, turns))

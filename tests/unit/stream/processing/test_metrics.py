@@ -8,7 +8,7 @@ from stream.processing.metrics import Metrics
 
 
 class _Disturbed(str):
-    """A name during whose comparisons another thread has its turn, which comes with a new label set each time."""
+    """A name whose comparison lets another thread add a new label set."""
 
     __slots__ = ("metrics", "turns")
     metrics: Metrics
@@ -30,7 +30,7 @@ class _Disturbed(str):
 
 
 def test_a_gauge_is_cleared_while_others_count() -> None:
-    """New label sets of other metrics may come meanwhile: none is lost, and the gauge's are gone."""
+    """While a gauge is cleared, new label sets of other metrics are kept."""
     metrics = Metrics()
     name = _Disturbed("live_run_info")
     name.metrics, name.turns = metrics, 0

@@ -35,7 +35,7 @@ BAD = [3, 4, 5, 6]
 
 
 def test_bad_records_are_reported_and_the_others_read() -> None:
-    """Heartbeats and tombstones are left out; invalid UTF-8, damage and an empty value are each reported once."""
+    """Heartbeats and tombstones are skipped; invalid UTF-8, damage and an empty value are each reported once."""
     bad: list[tuple[int, str]] = []
     read = records_of(Decision, MIXED, lambda found, error: bad.append((found.offset, str(error))))
     assert [(found.offset, record.site) for found, record in read] == [(0, "a.example"), (7, "a.example")]
@@ -44,7 +44,7 @@ def test_bad_records_are_reported_and_the_others_read() -> None:
 
 
 def test_tombstones_are_rows_without_a_record() -> None:
-    """A tombstone is a row of None; a damaged record never is one."""
+    """A tombstone is a row with None; a damaged record is not a row."""
     rows = rows_of(Decision, MIXED, lambda *_: None)
     assert [(found.offset, record is None) for found, record in rows] == [(0, False), (2, True), (7, False)]
 
@@ -75,7 +75,7 @@ def test_by_default_each_bad_record_is_a_warning() -> None:
 
 
 def test_a_command_counts_what_is_read_within_it() -> None:
-    """Within `reporting_to` nothing is logged; a record read twice counts once, with one line a topic."""
+    """Within `reporting_to` nothing is logged; a record read twice counts once, with one line per topic."""
     found = UnreadableCounter()
     with capture_logs() as logged, reporting_to(found):
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Keyed state: a batch reads it like one dict, and its changes are those committed."""
+"""Keyed state: a batch reads it like one dict, and commits exactly its changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ many = st.lists(changes, max_size=15)
 
 
 def stage(state: KeyedState, model: Model, staged: list[StateChange]) -> None:
-    """Do the same to the state and to the model."""
+    """Apply the same changes to the state and the model."""
     for change in staged:
         if change.value is None:
             state.delete(change.key)
@@ -43,7 +43,7 @@ def due_of(model: Model, now_ms: int) -> list[tuple[bytes, bytes, int]]:
 
 
 def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes, after: bytes | None) -> None:
-    """Every way of reading agrees with the model."""
+    """Check that every way of reading agrees with the model."""
     for key in (b"", b"a", b"ab", b"b", b"\xff"):
         assert state.get(key) == model.get(key, (None, None))[0]
     rows = [(k, model[k][0]) for k in sorted(model) if k.startswith(prefix) and (after is None or k > after)]
@@ -66,9 +66,9 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
     most: list[StateChange],
     read: Read,
 ) -> None:
-    """Every way of reading committed and staged rows gives what one dict would; next_due is never late.
+    """Every way of reading committed and staged rows gives the result of one dict; next_due is never late.
 
-    After `undo` the state reads, and carries, what it did at the mark; marks within marks likewise.
+    After `undo` the state reads, and commits, as it did at the mark, including nested marks.
     """
     base, model = committed(below)
     state = KeyedState(base)
@@ -87,7 +87,7 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
 
 @given(many, many, reads)
 def test_changes_carry_what_was_staged(below: list[StateChange], above: list[StateChange], read: Read) -> None:
-    """Applying changes() to the committed rows gives the rows of the staged state, with one change a key."""
+    """Applying changes() to the committed rows gives the rows of the staged state, with one change per key."""
     base, model = committed(below)
     state = KeyedState(base)
     stage(state, model, above)
@@ -104,7 +104,7 @@ VALUES = st.one_of(st.none(), st.binary(max_size=8), st.just(bytes(2000)))
 
 @given(st.lists(st.one_of(NUMBERED, st.lists(st.tuples(NUMBERED, VALUES), max_size=400)), max_size=30))
 def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[bytes, bytes | None]]]) -> None:
-    """Whatever is read and committed in whichever order, large values and more keys than there is room for included."""
+    """A look-up gives the committed value for any order of reads and commits, with large values and a full cache."""
     committed, memory = MemoryState(), StateMemory()
     rows: dict[bytes, bytes | None] = {}
     for step in steps:

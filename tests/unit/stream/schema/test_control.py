@@ -1,4 +1,4 @@
-"""Rows of `control` that are refused, and its requests to the log."""
+"""Rows of `control` that are refused, and the requests that it makes to the log."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROWS = [(b"run/a", RUN), (b"alias/live", Alias(run="a")), (b"cutover/00000001", 
 
 
 class _Log(MemoryLog):
-    """Counts the questions for topics, reads and ends."""
+    """Counts requests for topics, reads and ends."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
-        self.answers = True  # to commits that move the alias
-        self.keeps = True  # what they write
+        self.answers = True  # for commits that move the alias
+        self.keeps = True  # the rows of such commits
         self.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
 
     def topics(self) -> dict[str, int]:
@@ -60,13 +60,13 @@ def log() -> _Log:
 
 
 def append(log: MemoryLog, key: bytes, value: bytes) -> None:
-    """A row, as any process may write it."""
+    """Append a row, as any process may write it."""
     log.append([Output(CONTROL, 0, key, value)])
 
 
 @pytest.mark.parametrize(("key", "row"), ROWS)
 def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Alias | Cutover) -> None:
-    """A row of a later schema raises SchemaTooNew naming both versions, when it is read first and when it comes."""
+    """A row of a later schema raises SchemaTooNew with both versions, at the first read and later."""
     control = Control(log)
     append(log, key, msgspec.msgpack.encode(msgspec.structs.replace(row, v=LAYOUT + 1)))
     with pytest.raises(SchemaTooNew, match=rf"schema {LAYOUT + 1}.*up to {LAYOUT}"):
@@ -86,7 +86,7 @@ def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Al
 
 
 def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
-    """A row that cannot be read and was replaced since is no error; a refresh raises until it is replaced."""
+    """An unreadable row that was replaced since is not an error; until then each refresh raises."""
     append(log, b"run/a", b"\xc1")
     append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
     append(log, b"run/a", msgspec.msgpack.encode(RUN))
@@ -105,7 +105,7 @@ def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
 def test_damage_of_rows_that_say_nothing_of_runs_is_passed_over(
     log: _Log, monkeypatch: pytest.MonkeyPatch, key: bytes
 ) -> None:
-    """Damaged rows of SCORE's detectors, of a search or a writer are skipped; any other damaged row is an error."""
+    """Damaged rows of SCORE's detectors, a search or a writer are skipped; any other damaged row is an error."""
     append(log, b"run/a", msgspec.msgpack.encode(RUN))
     append(log, key, b"")
     read = MemoryLog.read
@@ -122,13 +122,13 @@ def test_damage_of_rows_that_say_nothing_of_runs_is_passed_over(
 
 
 def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:
-    """A row of this schema with a further field is read without it."""
+    """A row of this schema with an additional field is read without it."""
     append(log, b"alias/live", msgspec.msgpack.encode({"v": 1, "run": "a", "mood": "good"}))
     assert Control(log).alias == Alias(run="a")
 
 
 def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
-    """Live stages refresh every second: without new rows, one request for the end and no read."""
+    """Without new rows, the refresh that live stages make each second is one request for the end and no read."""
     control = Control(log)
     log.asked.clear()
     assert not control.refresh()
@@ -137,13 +137,13 @@ def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
 
 @pytest.fixture
 def forgetful(log: _Log) -> _Log:
-    """Members lose the answers of commits that move the alias."""
+    """The answers of commits that move the alias are lost."""
     log.answers = False
     return log
 
 
 def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
-    """Where the rows are there the change was made, and the writer may write more."""
+    """If the commit's answer is lost but the rows are on the log, the change counts and the writer may continue."""
     with exclusive(forgetful, look_s=0.0) as writer:
         writer.put(Alias(run="a"))
         writer.put(RUN)
@@ -152,7 +152,7 @@ def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
 
 
 def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
-    """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
+    """If the rows are not on the log, the log's error is raised, and the writer is refused from then on."""
     forgetful.keeps = False
     with exclusive(forgetful, look_s=0.0) as writer:
         with pytest.raises(LogUnavailable, match="no answer"):
@@ -163,7 +163,7 @@ def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
 
 
 def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetful: _Log) -> None:
-    """The alias goes to a, to b, and back to a: the first row is no answer to the third change."""
+    """The alias goes to a, b and back to a: the first row does not confirm the third change."""
     with exclusive(forgetful, look_s=0.0) as writer:
         writer.put(Alias(run="a"))
         writer.put(Alias(run="b"))
@@ -174,7 +174,7 @@ def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetf
 
 
 def test_who_is_fenced_without_an_answer_is_reported(forgetful: _Log) -> None:
-    """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
+    """If another writer began meanwhile, a change without an answer was fenced, even if both wrote the same."""
     forgetful.keeps = False
     with exclusive(forgetful, look_s=0.0) as writer:
         append(forgetful, b"writer", b"another")

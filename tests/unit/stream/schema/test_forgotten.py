@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from stream.log.contract import CleanupPolicy, Output, Topic
-from stream.log.errors import BadRecord, SchemaTooNew
+from stream.log.contract import CleanupPolicy, Message, Output, Topic
+from stream.log.errors import BadRecord, LogUnavailable, SchemaTooNew
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
@@ -45,6 +45,33 @@ def test_a_host_is_known_by_its_digest_alone(log: MemoryLog) -> None:
     keys = [{row.key for row in log_.read(CONTROL, 0)} - {b"forgotten/secret"} for log_ in (log, other)]
     assert keys[0] != keys[1]
     other.close()
+
+
+class _Flaky(MemoryLog):
+    """A log that is away after the row of a host, once `breaks` is set."""
+
+    breaks = False
+
+    def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        for message in super().read(topic, partition, start, stop):
+            yield message
+            if self.breaks and message.key != b"forgotten/secret":
+                raise LogUnavailable("away")
+
+
+def test_a_host_read_before_an_error_is_new_at_the_next_look() -> None:
+    """Until then nobody follows its entry: a reader that was told nothing would show the host for ever."""
+    log = _Flaky()
+    log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+    ledger = Forgotten(log)
+    enter(log, HOST)
+    log.breaks = True
+    with pytest.raises(LogUnavailable):
+        ledger.refresh()
+    assert not ledger.covers(HOST)
+    log.breaks = False
+    assert ledger.refresh() and ledger.version == 1 and ledger.covers(HOST)
+    log.close()
 
 
 def test_a_finished_entry_is_no_new_host(log: MemoryLog) -> None:

@@ -1,4 +1,4 @@
-"""A projection stays in step with its record: its fields are read from their places, with any fields between them."""
+"""A projection matches its record: it reads its fields from their places and skips the fields between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Part(Record, frozen=True, kw_only=True):
 
 
 def test_fields_are_read_from_their_places() -> None:
-    """The declared fields, in any order, have the values of the whole record; those between are not decoded."""
+    """The declared fields, in any order, have the values of the whole record; fields between are not decoded."""
     part = decode(_Part, encode(VERDICT))
     assert (part.id, part.site, part.verdict, part.digest, part.failed) == (
         *("f1", "a.example", "dropped", "d1"),
@@ -46,21 +46,21 @@ def test_fields_are_read_from_their_places() -> None:
 
 
 def test_a_record_of_an_older_schema_has_the_defaults() -> None:
-    """Fields that an older record does not have get the record's default, or the declared one."""
+    """A field that an older record lacks has the record's default, or the declared one."""
     old = msgspec.msgpack.encode([1, "f1", "a.example", "p1", "u", "article"])
     part = decode(_Part, old)
     assert (part.verdict, part.failed, part.digest) == ("article", (), "")
 
 
 def test_a_newer_schema_is_refused_as_for_the_record() -> None:
-    """A projection reads the versions that its record reads."""
+    """A projection reads the same versions as its record."""
     newer = msgspec.msgpack.encode([Verdict.VERSION + 1, "f1", "a.example", "p1", "u", "article"])
     with pytest.raises(SchemaTooNew):
         decode(_Part, newer)
 
 
 def test_a_field_that_the_record_lost_is_refused() -> None:
-    """A projection of a field that the record does not have fails at import."""
+    """A projection of a field that its record lacks fails at import."""
 
     class Gone(Record, frozen=True, kw_only=True):
         colour: str

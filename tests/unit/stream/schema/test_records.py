@@ -10,7 +10,7 @@ from stream.schema.records import Decision, Hit, decode, encode
 
 
 def test_an_older_record_reads_with_defaults() -> None:
-    """A record with fewer fields than today's gets the defaults of the fields that it lacks."""
+    """An older record with fewer fields gets the defaults of the missing fields."""
     old = msgspec.msgpack.encode([1, "id", "site.example", "https://site.example/"])
     hit = decode(Hit, old)
     assert (hit.id, hit.site, hit.url) == ("id", "site.example", "https://site.example/")
@@ -29,6 +29,6 @@ def test_a_newer_record_is_refused_naming_both_versions() -> None:
     "value", [b"", b"\xc1", b"text", msgspec.msgpack.encode({"v": 1}), msgspec.msgpack.encode([1])]
 )
 def test_what_is_no_record_is_refused(value: bytes) -> None:
-    """Bytes that are no record raise BadRecord naming the type."""
+    """Other bytes raise BadRecord, which names the type."""
     with pytest.raises(BadRecord, match="Hit"):
         decode(Hit, value)

@@ -21,7 +21,7 @@ def run(name: str, **more: object) -> Run:
 
 
 def test_the_first_run_has_the_plain_names() -> None:
-    """The run `live` has the topics of a log without runs, so the first run moves no record."""
+    """The run `live` uses the topics of a log without runs, so that the first run moves no record."""
     live = names_of(LIVE)
     assert live == (
         "features",
@@ -40,7 +40,7 @@ def test_the_first_run_has_the_plain_names() -> None:
 
 @given(names, names)
 def test_runs_share_nothing_that_they_write(one: str, other: str) -> None:
-    """Two runs have topics, stores and groups of their own, none of them the live ones; all are names Kafka takes."""
+    """Two runs have separate topics, stores and groups, none of them live, all with names that Kafka accepts."""
     topics = {topic.name for topic in all_topics(DEFAULT_PARTITIONS, "e")}
 
     def written(name: str) -> set[str]:
@@ -56,7 +56,7 @@ def test_runs_share_nothing_that_they_write(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "A", "a.b", "a_b", "a/b", "a b", "a\n", "ä", "a" * 41])
 def test_names_that_are_no_part_of_a_topic_are_refused(name: str) -> None:
-    """Empty, long, upper case, separators and control characters: none is the name of a run."""
+    """Empty and long names, upper case, separators and control characters are refused as names of runs."""
     assert RUN_NAME.fullmatch(name) is None
 
 
@@ -73,7 +73,7 @@ def test_a_run_that_judges_others_features_has_their_measure_group() -> None:
 
 
 def test_only_the_live_run_asks_for_scores_first() -> None:
-    """A run asks on the topic of replays until it is live; the first run asks on the live one always."""
+    """A run requests scores on the topic of replays until it is live; the first run always uses the live one."""
     assert run("tight").names().requests == "score.requests.replay"
     assert run("tight").names(is_live=True).requests == "score.requests"
     assert run(LIVE).names().requests == "score.requests"

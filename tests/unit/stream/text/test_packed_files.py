@@ -1,4 +1,4 @@
-"""Files of lines, packed or not."""
+"""Text files, plain or compressed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = [b"one\n", b"two\n", b"three"]
 
 
 def packed(name: str, data: bytes) -> bytes:
-    """Data as a file of that name holds it."""
+    """The content of a file with that name."""
     if name.endswith(".gz"):
         return gzip.compress(data)
     return zstandard.ZstdCompressor(write_checksum=True).compress(data) if name.lower().endswith(".zst") else data
@@ -25,7 +25,7 @@ def packed(name: str, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.jsonl.gz", "a.csv.gz"])
 def test_a_file_is_inflated_by_its_name(tmp_path: Path, name: str) -> None:
-    """Plain, zstd and gzip give the same lines; several members are one file, as `cat` makes them."""
+    """Plain, zstd and gzip files give the same lines; several members are one file, as `cat` makes them."""
     file = tmp_path / name
     file.write_bytes(packed(name, b"one\ntw") + packed(name, b"o\nthree"))
     with open_packed(file) as stream:
@@ -39,7 +39,7 @@ def test_a_file_is_inflated_by_its_name(tmp_path: Path, name: str) -> None:
     ids=["cut", "not gzip", "wrong checksum"],
 )
 def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes) -> None:
-    """Its end, its beginning or its checksum is wrong: an error with the file's name, and no lines that look whole."""
+    """A wrong end, beginning or checksum is an error with the file's name, and gives no lines that look whole."""
     file = tmp_path / "hits.csv.gz"
     file.write_bytes(data)
     with (
@@ -51,7 +51,7 @@ def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes
 
 @pytest.mark.parametrize("cut", [1, 5, 9_000, 20_000])
 def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path, cut: int) -> None:
-    """zstandard's reader takes a missing end for the end of the file: half a URL would look like a hit."""
+    """A cut zstd file is refused before its first line: zstandard's reader would return half a URL as a line."""
     skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     file = tmp_path / "HITS.ZST"
     whole = packed(file.name, random.Random(1).randbytes(300_000))
@@ -68,7 +68,7 @@ def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["hits.gz", "hits.zst"])
 def test_no_line_of_a_damaged_file_is_given(tmp_path: Path, name: str) -> None:
-    """One wrong bit makes another URL of the same length: the checksum is looked at before the first line."""
+    """A wrong bit may give another URL of the same length: the checksum is checked before the first line."""
     lines = b"".join(b"https://s%d.example/\n" % number for number in range(20_000))
     whole = bytearray(packed(name, lines))
     file, refused = tmp_path / name, 0
@@ -83,14 +83,14 @@ def test_no_line_of_a_damaged_file_is_given(tmp_path: Path, name: str) -> None:
 
 
 def test_long_lines_are_cut() -> None:
-    """Of a line above the cap only the beginning is returned, and the next line whole; one at the cap is whole."""
+    """Of a line above the cap only the beginning is returned; the next line, or one at the cap, is whole."""
     stream = io.BytesIO(b"1234\n" + b"x" * 50 + b"\n123456\n" + b"y" * 9)
     assert list(bounded_lines(stream, 5)) == [b"1234\n", b"xxxxxx", b"123456", b"yyyyyy"]
 
 
 @pytest.mark.parametrize("name", ["bomb.gz", "bomb.zst"])
 def test_a_bomb_is_bounded_by_the_line(tmp_path: Path, name: str) -> None:
-    """A small file that inflates to a line of 100 MB is read in little memory, in either packing."""
+    """A small file that inflates to a line of 100 MB is read in little memory, with either compression."""
     file = tmp_path / name
     file.write_bytes(packed(name, b"x" * 100_000_000))
     tracemalloc.start()

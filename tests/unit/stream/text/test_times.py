@@ -1,4 +1,4 @@
-"""Times that users write: the forms, the range, and everything else refused."""
+"""Times that users write: accepted forms, the range, and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOMENTS = st.datetimes(BEGIN, NOW.replace(tzinfo=None)).map(
 
 
 def milliseconds(at: datetime) -> int:
-    """Since 1970, of a time with a zone."""
+    """Milliseconds since 1970 of a time with a zone."""
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
@@ -46,7 +46,7 @@ def milliseconds(at: datetime) -> int:
     ],
 )
 def test_every_form_is_read(value: object, said: str) -> None:
-    """ISO 8601, extended and basic, comes before seconds and milliseconds; eight digits are a day."""
+    """ISO 8601, extended or basic, takes precedence over seconds and milliseconds; eight digits are a day."""
     assert read_time(value, NOW_MS) == milliseconds(datetime.fromisoformat(said).replace(tzinfo=UTC))
 
 
@@ -71,14 +71,14 @@ def test_every_form_is_read(value: object, said: str) -> None:
     ],
 )
 def test_everything_else_is_no_time(value: Any) -> None:
-    """Booleans, underscores, digits that are not ASCII, bare years and loose numbers are refused, with the forms."""
+    """Booleans, underscores, non-ASCII digits, bare years and loose numbers are refused, with the accepted forms."""
     with pytest.raises(ValueError, match="not a time: write 2026-11-22, 2026-11-22T10:00:00Z, or seconds"):
         read_time(value, NOW_MS)
 
 
 @pytest.mark.parametrize("value", ["0001-01-01", "1994-12-31", "2026-11-24", "2100-01-01", "9999-12-31", "788918399"])
 def test_a_time_out_of_range_is_refused(value: str) -> None:
-    """One range for all: 1995 to a day from now; the error names both ends."""
+    """The range is 1995 to a day from now; the error names both ends."""
     with pytest.raises(ValueError, match="out of range: times from 1995-01-01T00:00:00Z to 2026-11-23T10:00:00Z are"):
         read_time(value, NOW_MS)
 
@@ -91,7 +91,7 @@ def test_a_time_to_come_is_read_where_one_is_meant() -> None:
 
 
 def test_a_day_is_read_as_a_day() -> None:
-    """Both forms of a day; a time of a day is none."""
+    """A day is read in both forms; a time of day is refused."""
     assert read_day("20261122", NOW_MS) == read_day("2026-11-22", NOW_MS) == date(2026, 11, 22)
     assert is_day("2026-11-22") and not is_day("2026-11-22T10:00")
     with pytest.raises(ValueError, match="not a day: write it as 2026-11-22"):
@@ -100,7 +100,7 @@ def test_a_day_is_read_as_a_day() -> None:
 
 @given(MOMENTS, OFFSETS, st.sampled_from(["", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y%m%dT%H%M%S.%f%z"]))
 def test_iso_forms_make_the_round_trip(at: datetime, offset: timezone, form: str) -> None:
-    """A moment written in any form and zone is read as that moment, to the millisecond."""
+    """A moment in any form and zone reads back as that moment, to the millisecond."""
     there = at.replace(tzinfo=UTC).astimezone(offset)
     assert read_time(there.strftime(form) if form else there.isoformat(), NOW_MS) == milliseconds(there)
     assert read_time(at.isoformat(), NOW_MS) == milliseconds(there)
@@ -108,7 +108,7 @@ def test_iso_forms_make_the_round_trip(at: datetime, offset: timezone, form: str
 
 @given(st.integers(EARLIEST_MS, NOW_MS + AHEAD_MS))
 def test_milliseconds_and_seconds_are_told_apart(at_ms: int) -> None:
-    """Within the range the number of digits distinguishes seconds from milliseconds, as a number and as text."""
+    """Within the range, the number of digits distinguishes seconds from milliseconds, as a number and as text."""
     assert read_time(at_ms, NOW_MS) == read_time(str(at_ms), NOW_MS) == at_ms
     assert read_time(at_ms // 1000, NOW_MS) == at_ms // 1000 * 1000
 
