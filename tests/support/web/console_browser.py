@@ -39,13 +39,15 @@ class Browser:
 
     async def open(self, token: str = TOKEN) -> Answer:
         """Follow the address with the token; the cookie is kept."""
-        return await self.get("/", token=token)
+        return await self.get("/", {"token": token})
 
-    async def get(self, path: str, headers: Mapping[str, str] | None = None, **query: str) -> Answer:
+    async def get(
+        self, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         async with self._client.get(path, params=query, headers=headers, allow_redirects=False) as got:
             return await _answer(got)
 
-    async def post(self, path: str, headers: Mapping[str, str] | None = None, **form: str) -> Answer:
+    async def post(self, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:
         """Send a form, by default from a page of the console."""
         sent = {"Origin": f"http://{self.host}"} if headers is None else headers
         async with self._client.post(path, data=form, headers=sent, allow_redirects=False) as got:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from farmwatch.console.access import kept_token
-from tests.support.web.console_browser import Answer, Browser, browse
+from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
 
 PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/runs", "/health")
 
@@ -16,7 +16,7 @@ def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
     """Without the cookie each page is a form for the token and each JSON twin an error; a wrong token opens nothing."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        wrong = [await browser.open("guess"), await browser.post("/token", token="guess")]
+        wrong = [await browser.open("guess"), await browser.post("/token", {"token": "guess"})]
         return [*wrong, *[await browser.get(path + end) for path in PAGES for end in ("", ".json")]]
 
     answers = browse(finished, tmp_path, visit)
@@ -28,7 +28,8 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(finished: str, tmp_pa
     """The address with the token leads to the same page without it; scripts and other sites never see the cookie."""
 
     async def visit(browser: Browser) -> tuple[Answer, Answer]:
-        return await browser.get("/sites", token="a token for tests", verdict="llm"), await browser.get("/sites")
+        query = {"token": TOKEN, "verdict": "llm"}
+        return await browser.get("/sites", query), await browser.get("/sites")
 
     let_in, page = browse(finished, tmp_path, visit)
     assert (let_in.status, let_in.headers["Location"]) == (303, "/sites?verdict=llm")
@@ -51,7 +52,7 @@ def test_unknown_hosts_are_refused(finished: str, tmp_path: Path, headers: dict[
 
     async def visit(browser: Browser) -> Answer:
         await browser.open()
-        return await browser.get("/sites", headers)
+        return await browser.get("/sites", headers=headers)
 
     assert browse(finished, tmp_path, visit, hosts=["console.example"]).status == status
 
@@ -63,7 +64,8 @@ def test_a_page_of_another_origin_can_do_nothing(finished: str, tmp_path: Path, 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
         headers = {} if origin is None else {"Origin": origin}
-        return [await browser.post("/crawl", headers, order="pause"), await browser.post("/crawl", order="pause")]
+        form = {"order": "pause"}
+        return [await browser.post("/crawl", form, headers), await browser.post("/crawl", form)]
 
     assert [answer.status for answer in browse(finished, tmp_path, visit)] == [403, 403]
 

@@ -28,7 +28,7 @@ def visited(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
-        return [await browser.get(path, **query) for path in paths]
+        return [await browser.get(path, query) for path in paths]
 
     answers: list[Answer] = browse(log, folder, visit)
     return answers
@@ -90,7 +90,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
             screens: list[dict[str, Any]] = []
             after = ""
             while True:
-                got = (await browser.get("/sites.json", **query, after=after)).json
+                got = (await browser.get("/sites.json", {**query, "after": after})).json
                 screens += got["sites"]
                 if not (after := got["next"]):
                     break
@@ -162,9 +162,11 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
         await browser.open()
         page = (await browser.get("/flow")).text
         field = page.partition('name="form_token" value="')[2].partition('"')[0]
-        form = {"form_token": field, "why": HOSTILE}
-        done = [await browser.post("/crawl", order="pause", **form) for _ in range(2)]
-        return [*done, await browser.get("/flow", already="1"), await browser.post("/crawl", order="resume", **form)]
+        pause = {"form_token": field, "why": HOSTILE, "order": "pause"}
+        done = [await browser.post("/crawl", pause) for _ in range(2)]
+        said = await browser.get("/flow", {"already": "1"})
+        resumed = await browser.post("/crawl", {**pause, "order": "resume"})
+        return [*done, said, resumed]
 
     first, second, page, resumed = browse(finished, tmp_path, visit)
     assert (first.headers["Location"], second.headers["Location"]) == ("/flow", "/flow?already=1")
