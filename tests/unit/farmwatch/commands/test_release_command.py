@@ -15,7 +15,7 @@ import pytest
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output, partition_of
 from stream.schema.records import SiteState, encode
-from stream.schema.topics import SITES
+from stream.schema.topics import SITES, VERDICTS
 from stream.text.checksums import SUMS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
@@ -82,6 +82,14 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     assert "[rules." in (bundle / "ruleset.toml").read_text()
     everything = "".join(file.read_text() for file in bundle.iterdir())
     assert str(tmp_path) not in everything
+
+
+def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """Also where a partition has none left."""
+    world.log.truncate(VERDICTS, [*world.log.end(VERDICTS)[:1], *[0] * (PARTITIONS - 1)])
+    ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    assert ran.code == Exit.OK, ran.err
+    assert f"those from before {time.gmtime().tm_year}-" in (tmp_path / "bundle" / "README.md").read_text()
 
 
 def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
