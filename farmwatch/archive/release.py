@@ -144,6 +144,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "ruleset_digest": run.digest,
         "detector": run.detector,
         "feature_epoch": run.epoch,
+        "earlier_epochs": run.earlier_epochs,
         "epoch_settings": run.measured_by,
         "site_method": msgspec.json.decode(run.site_method) if run.site_method else None,
     }
