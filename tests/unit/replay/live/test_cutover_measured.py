@@ -149,9 +149,11 @@ def test_an_upgrade_waits_until_measure_has_ended(world: CutoverWorld) -> None:
     first = world.begin_live()
     with world.live(Role.MEASURE):
         wait_until(lambda: world.log.members("measure") != [], "MEASURE to join")
+        before = world.log.topics()
         other = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
         with pytest.raises(StreamError, match="measure"):
             change_epoch(world.log, other, 0)
+        assert world.log.topics() == before
     live = world.control().live
     assert live is not None
     assert live.epoch == first.epoch
