@@ -253,6 +253,7 @@ ROWS = (
 
 ANNOTATIONS = (  # name, colour, query; the series' label is the text
     ("Cutover", "purple", _new("run", "farmwatch_live_run_info")),
+    ("Feature epoch", "yellow", _new("epoch", "farmwatch_live_run_info")),
     ("Restart", "orange", 'max by (role) (changes(process_start_time_seconds{job="farmwatch"}[@rate])) > 0'),
     ("Deployment", "blue", _new("version", "farmwatch_build_info")),
 )

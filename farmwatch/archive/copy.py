@@ -24,8 +24,7 @@ Advance = Callable[[int], None]
 _BATCH_RECORDS, _BATCH_BYTES = 1000, 4 * 1024 * 1024  # per transaction
 _STATE = "state."
 _NAMING_OFFSETS = (CONTROL, DEAD_LETTERS)  # copied last, because their records have offsets of others
-_RULES = {topic.name: topic for topic in all_topics(1, "")}
-_FAMILIES = frozenset(name.partition(".")[0] for name in _RULES)
+_FAMILIES = frozenset(topic.name.partition(".")[0] for topic in all_topics(1, ""))
 
 
 @dataclass(slots=True)
@@ -97,8 +96,8 @@ def _rules_of(topic: str, partitions: int) -> Topic:
     """The definition of a topic; those of runs are like those of the live run."""
     if topic.startswith(_STATE):
         return Topic(topic, partitions, CleanupPolicy.COMPACT)
-    like = _RULES.get(topic) or _RULES[topic.partition(".")[0]]
-    return replace(like, name=topic, partitions=partitions)
+    rules = {rule.name: rule for rule in all_topics(partitions, "")}  # a limit by size is that of all partitions
+    return replace(rules.get(topic) or rules[topic.partition(".")[0]], name=topic, partitions=partitions)
 
 
 def _groups_of(log: Log, topics: Iterable[str]) -> dict[str, dict[str, list[int | None]]]:

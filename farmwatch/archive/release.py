@@ -87,7 +87,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     _write_json(folder / "numbers.json", numbers)
     _write_json(folder / "rate.json", [{**msgspec.to_builtins(line), "run": shown_run(line.run)} for line in lines])
     _write_json(folder / "versions.json", _versions(of, now_ms))
-    missing = incomplete_before(log, "verdicts", ExportWindow(), run)
+    missing = incomplete_before(log, "verdicts", ExportWindow(), run, now_ms)
     (folder / "README.md").write_text(readme(numbers, lines, of, sites, config, now_ms, missing), encoding="utf-8")
     (folder / "CITATION.cff").write_text(citation(numbers, now_ms), encoding="utf-8")
     write_sums(folder, {file.name: digest_of(file) for file in folder.iterdir()})
@@ -148,6 +148,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "ruleset_digest": run.digest,
         "detector": run.detector,
         "feature_epoch": run.epoch,
+        "earlier_epochs": run.earlier_epochs,
         "epoch_settings": run.measured_by,
         "site_method": msgspec.json.decode(run.site_method) if run.site_method else None,
     }

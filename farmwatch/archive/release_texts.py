@@ -9,6 +9,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import program_version
+from replay.live.epoch_change import seams
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.schema.records import SiteState
@@ -21,7 +22,7 @@ _README = """\
 Share of LLM sites: {text}
 
 {sites:,} sites that search engines returned were measured under ruleset {ruleset} `{digest}` and detector
-`{detector}`.{rate}
+`{detector}`.{rate}{seams}
 
 | file | content |
 |---|---|
@@ -30,7 +31,7 @@ Share of LLM sites: {text}
 | `rates.jsonl` | the share as it was over time |
 | `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
 | `scores.jsonl` | the score of each article that a row counts, by the digest of its text |
-| `verdicts.jsonl` | the ruleset's verdict on each page{missing} |
+| `verdicts.jsonl` | the ruleset's verdict on each page, once for each feature epoch{missing} |
 | `ruleset.toml` | the ruleset |
 | `versions.json` | farmwatch, libraries, ruleset, detector, feature epoch, site method |
 | `SHA256SUMS` | checksums: `sha256sum -c SHA256SUMS` |
@@ -72,6 +73,7 @@ def readme(
         digest=run.digest,
         detector=run.detector,
         rate="".join(f" `farmwatch rate` said: {line.text}." for line in lines if line.text != numbers.text),
+        seams="".join(f" {seam[0].upper()}{seam[1:]}." for seam in seams(run)),
         missing=f"; those from before {moment(missing_ms)} were no longer kept" if missing_ms else "",
         confidence="" if level == 0.95 else f" --confidence {level}",
     )

@@ -108,15 +108,15 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
     return ([_value(record, column, config) for column in columns] for record in records)
 
 
-def incomplete_before(log: Log, what: What, window: ExportWindow, run: str) -> int:
+def incomplete_before(log: Log, what: What, window: ExportWindow, run: str, now_ms: int) -> int:
     """Time (ms) before which retention has removed records of the window; 0 = none."""
     topic = topic_of(log, what, run)
     found = 0
     for partition, first in enumerate(log.beginning(topic) if topic else ()):
         if first:
             oldest = next(iter(log.read(topic, partition, first)), None)
-            found = max(found, window.end_ms if oldest is None else oldest.timestamp_ms)
-    return found if found > window.begin_ms else 0
+            found = max(found, now_ms if oldest is None else oldest.timestamp_ms)
+    return min(found, window.end_ms) if found > window.begin_ms else 0
 
 
 def topic_of(log: Log, what: What, run: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import reads_of_live
+from replay.runs.topology import inputs_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
@@ -51,8 +51,8 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
     existing = log.topics()
     made_by = (f"state.{FRONTIER_STORE}", names.features, names.verdicts, SCORES, names.sites)
     stores = {Role.CRAWL: (FRONTIER_STORE, PAGES), Role.TALLY: (names.tally_store, names.sites)}
-    for role, made, (group, topics) in zip(Role, made_by, reads_of_live(names).items(), strict=True):
-        there = [topic for topic in (*topics, RETRIES) if topic in existing]
+    for role, made, (group, topics) in zip(Role, made_by, inputs_of_live(names).items(), strict=True):
+        there = [topic for topic in topics if topic in existing]
         if role not in roles or not there:
             continue
         duplicates = role not in stores

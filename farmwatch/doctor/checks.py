@@ -172,7 +172,7 @@ def _rewrite_once(log: EmbeddedLog) -> None:
     try:
         log.rewrite(say)
     except LogUnavailable as error:
-        message(f"warning: {error}; the next `farmwatch up` tries again")
+        message(f"warning: {error}; freed space does not return to the disk; the next `farmwatch up` tries again")
 
 
 def _warn_missing(created: Collection[str]) -> None:

@@ -19,7 +19,7 @@ from farmwatch.doctor.check_result import CheckState, Results, Subject
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import processed_by
 from replay.runs.site_table import read_rows
-from replay.runs.topology import reads_of_live
+from replay.runs.topology import inputs_of_live
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
@@ -146,7 +146,7 @@ class StatusReader:
         }
 
     def _reads(self) -> dict[str, tuple[str, ...]]:
-        return dict(reads_of_live(names_of_live(Control(self._log))))
+        return dict(inputs_of_live(names_of_live(Control(self._log))))
 
     def _crawl(self, partitions: int) -> CrawlState:
         found = frontier_left(self._log, partitions)

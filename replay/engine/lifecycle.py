@@ -38,20 +38,20 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """
 
     def make_update(control: Control) -> ControlUpdate:
-        name = plan.run.name
+        name, existing = plan.run.name, log.definitions()
         if control.alias.run == name:
             raise RunRefused(f"the run {name} has become live: the daemon continues it")
         if plan.is_new:
             if name in control.runs:
                 raise RunAlreadyBegun(f"another process has just begun the run {name}: repeat the command to join it")
-            log.create(topics_of(plan.run, log.topics()[FEATURES]))
+            log.create(topics_of(plan.run, existing[FEATURES].partitions, existing))
             for phase in phases_of(plan.run):
                 for topic in set(phase.topics) & plan.run.start.keys():
                     log.reset(phase.group, topic, plan.run.start[topic])
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
-        log.create(topics_of(run, log.topics()[FEATURES]))  # an older farmwatch created fewer topics
+        log.create(topics_of(run, existing[FEATURES].partitions, existing))  # older versions made fewer
         run = with_later_end(log, run, plan.later_window)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(

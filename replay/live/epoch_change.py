@@ -46,8 +46,8 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
     run = control.alias.run
     names = control.runs[run].names(is_live=True)
     begin = log.beginning(PAGES)
-    log.create([Topic(f"state.{memory_store(names.features, after)}", len(begin), CleanupPolicy.COMPACT)])
     log.reset(names.measure_group, PAGES, begin)
+    log.create([Topic(f"state.{memory_store(names.features, after)}", len(begin), CleanupPolicy.COMPACT)])
     log.remove(stores=[memory_store(names.features, control.runs[run].epoch)])
 
     def moved(_: Control, row: Run) -> Run:

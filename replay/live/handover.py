@@ -154,4 +154,4 @@ class _Watch:
 
 def _show(live: RunRules, metrics: Metrics) -> None:
     metrics.clear("live_run_info")
-    metrics.set("live_run_info", 1, run=live.run.name)
+    metrics.set("live_run_info", 1, run=live.run.name, epoch=live.run.epoch)

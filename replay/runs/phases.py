@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from filters.judge_stage import requested_store
 from replay.runs.offsets import between, is_at_stops, processed_by
@@ -109,10 +110,10 @@ def groups_of(run: Run) -> list[str]:
     return [phase.group for phase in (*phases_of(run), request_phase(run))]
 
 
-def topics_of(run: Run, partitions: int) -> list[Topic]:
-    """The topics that belong to a run, with the changelogs of its stores; retention as for the live run."""
+def topics_of(run: Run, partitions: int, existing: Mapping[str, Topic] = MappingProxyType({})) -> list[Topic]:
+    """The topics that belong to a run, with the changelogs of its stores; retention as for the existing topics."""
     names = run.names()
-    like = {topic.name: topic for topic in all_topics(partitions, run.epoch)}
+    like = {topic.name: topic for topic in all_topics(partitions, run.epoch)} | dict(existing)
     made = [(VERDICTS, names.verdicts), (SITES, names.sites), (SITE_TERMS, names.terms)]
     if run.remeasures:
         made.append((FEATURES, names.features))

@@ -19,7 +19,7 @@ from replay.runs.offsets import is_record, lag_on, unread_of
 from stream.log.contract import At, Log, Message
 from stream.schema.control import Control
 from stream.schema.runs import LIVE, Run, RunNames, names_of
-from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 
 Reads = Mapping[str, tuple[str, ...]]  # group -> topics
 MAX_LAG = 1000  # largest lag that a cutover accepts: seconds of work for the live stages
@@ -40,6 +40,11 @@ def reads_of_live(names: RunNames) -> Reads:
     measure, judge, tally = reads_of_run(names).items()
     score = ("score", (SCORE_REQUESTS, REPLAY_REQUESTS))
     return dict((("crawl", (HITS, DECISIONS)), measure, judge, score, tally))
+
+
+def inputs_of_live(names: RunNames) -> Reads:
+    """As `reads_of_live`, with the retries of dead letters, which every live group reads."""
+    return {group: (*topics, RETRIES) for group, topics in reads_of_live(names).items()}
 
 
 READS: Reads = reads_of_live(names_of(LIVE, is_live=True))  # of the first run
@@ -64,7 +69,7 @@ class TopicState:
 def topic_states(log: Log) -> list[TopicState]:
     """Every topic of the log, by name, with the lag of the groups of the live run."""
     states = []
-    reads = reads_of_live(names_of_live(Control(log)))
+    reads = inputs_of_live(names_of_live(Control(log)))
     for name, partitions in sorted(log.topics().items()):
         lag = {group: lag_on(log, group, name) for group, topics in reads.items() if name in topics}
         states.append(TopicState(name, partitions, log.beginning(name), log.end(name), lag))

@@ -27,11 +27,6 @@ class Cut:
     since: date | None = None
     until: date | None = None
 
-    def __post_init__(self) -> None:
-        """Raises UsageError for days in reverse order, which no site could meet."""
-        if self.since and self.until and self.since > self.until:
-            raise UsageError(f"--from {self.since} is after --to {self.until}")
-
     def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
         """The sites that meet it; canaries pass, because they have no search result, and are left out later."""
         group_of = query_groups(settings.groups)
@@ -80,11 +75,14 @@ def read_ranks(text: str) -> tuple[int, int] | None:
 
 
 def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
-    """The days of --from and --to; None for "". Raises UsageError.
+    """The days of --from and --to; None for "". Raises UsageError, also for days that run backwards.
 
     A cut may end on a future day, but not begin on one.
     """
-    return _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
+    first, last = _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
+    if first and last and first > last:
+        raise UsageError(f"--from {first} is after --to {last}")
+    return first, last
 
 
 def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:

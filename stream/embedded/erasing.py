@@ -11,23 +11,23 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from stream.embedded.database import SEGMENTS, connect, content_checksum, row_checksum, translated_errors
+from stream.embedded.database import SEGMENTS, content_checksum, row_checksum, translated_errors
 from stream.embedded.retention import forget_records
 from stream.embedded.segments import lock
 from stream.embedded.topics import row_id
+from stream.embedded.vacuum import rewrite
 from stream.embedded.writer import Writer
 from stream.log.errors import LogUnavailable
 
 _ROWS = 500  # per transaction
 _PIECE_BYTES = 1024 * 1024
-_CHECKPOINT_S = 60.0  # longest wait for readers of old pages
+_WAIT_S = 60.0  # longest wait for a writer, and for readers of old pages
 _NONE = b"\0"
 
 
@@ -143,32 +143,10 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
 def rebuild(folder: Path, lock_timeout_s: float) -> None:
     """Rebuild the database file and empty the WAL; readers and writers of other processes wait.
 
-    Raises LogUnavailable if that is not possible, for example on a full disk: a copy of the file goes to the temporary
-    folder, another one to the WAL.
+    Raises LogUnavailable if that is not possible, for example for want of disk.
     """
-    with translated_errors(folder), contextlib.closing(connect(folder, lock_timeout_s)) as database:
-        database.execute("PRAGMA temp_store = FILE")
-        give_up_at = time.monotonic() + _CHECKPOINT_S
-        _retry(lambda: database.execute("VACUUM") is not None, give_up_at)
-        emptied = _retry(
-            lambda: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, give_up_at + _CHECKPOINT_S
-        )
-    if not emptied:
+    if not rewrite(folder, lock_timeout_s, _WAIT_S):
         raise LogUnavailable(f"{folder}: a process reads old pages of the database all the time: stop it, and repeat")
-
-
-def _retry(step: Callable[[], bool], give_up_at: float) -> bool:
-    """Repeat a step that is busy."""
-    while True:
-        try:
-            if step():
-                return True
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
-                raise
-        if time.monotonic() > give_up_at:
-            return False
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager

@@ -308,7 +308,7 @@ class EmbeddedLog:
             size_bytes = needs_rewrite(reader.database)
         if size_bytes:
             on_start(size_bytes)
-            rewrite(self._folder, size_bytes, self._lock_timeout_s)
+            rewrite(self._folder, self._lock_timeout_s)
 
     def missing_segments(self) -> dict[Path, int]:
         """Missing segment files, with the number of records that refer to each."""

@@ -2,7 +2,8 @@
 
 `give_back` moves pages from the end of the file into free pages and cuts the file, a few at a time, so that others
 write in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one or by
-rewriting it. Databases of farmwatch up to 0.1.0 lack it: `rewrite` sets it once.
+rewriting it. Databases of farmwatch up to 0.1.0 lack it: `rewrite` sets it once. Erasing
+rewrites, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 from stream.embedded.database import DATABASE, connect, translated_errors
 from stream.embedded.writer import Writer
@@ -50,33 +51,53 @@ def _cut(database: sqlite3.Connection, _: object) -> None:
 
 def needs_rewrite(database: sqlite3.Connection) -> int:
     """Bytes of content of a database that `rewrite` has to copy; 0 if `give_back` works already."""
-    free, pages = _pages(database)  # reads the header, which the next line does not
+    content_bytes = _content_bytes(database)  # reads the header, which the next line does not
     (mode,) = database.execute("PRAGMA auto_vacuum").fetchone()
-    return 0 if mode == _INCREMENTAL else (pages - free) * _page_size(database)
+    return 0 if mode == _INCREMENTAL else content_bytes
 
 
-def rewrite(folder: Path, size_bytes: int, lock_timeout_s: float) -> None:
-    """Rewrite the database of `size_bytes` of content without free pages; a crash leaves the old one.
+def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
+    """Rewrite the database without free pages, and empty the WAL; a crash leaves the old one.
 
-    Others cannot write meanwhile. Raises LogUnavailable if another process writes, or if the disk has no room.
+    Others cannot write meanwhile. Returns False if a process reads old pages for longer than `wait_s`, so that the WAL
+    stays. Raises LogUnavailable if another process writes for so long, or if the disk has no room.
     """
-    free = shutil.disk_usage(folder).free
-    if free < size_bytes * _ROOM:
-        raise LogUnavailable(
-            f"{folder / DATABASE} is not rewritten: that needs {size_bytes * _ROOM / 1e9:.1f} GB, {free / 1e9:.1f} GB"
-            " are free; until then, space that retention frees is used again but does not return to the disk"
-        )
     with translated_errors(folder), closing(connect(folder, lock_timeout_s)) as database:
-        # a copy in memory might not fit, and the system's temporary folder may be on another disk
+        needed, free = _content_bytes(database) * _ROOM, shutil.disk_usage(folder).free
+        if free < needed:
+            raise LogUnavailable(
+                f"{folder / DATABASE} is not rewritten: that needs {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
+            )
+        # a copy in memory might not fit, and the system's temporary folder may be small or in memory
         database.execute("PRAGMA temp_store = FILE")
         place = str(folder).replace("'", "''")
         database.execute(f"PRAGMA temp_store_directory = '{place}'")
         database.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         try:
-            database.execute("VACUUM")
+            _retry(lambda: database.execute("VACUUM") is not None, wait_s)
         finally:
             database.execute("PRAGMA temp_store_directory = ''")
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return _retry(lambda: database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0, wait_s)
+
+
+def _retry(step: Callable[[], bool], wait_s: float) -> bool:
+    """Repeat a step that is busy."""
+    give_up_at = monotonic() + wait_s
+    while True:
+        try:
+            if step():
+                return True
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > give_up_at:
+                raise
+        if monotonic() > give_up_at:
+            return False
+        sleep(0.05)
+
+
+def _content_bytes(database: sqlite3.Connection) -> int:
+    free, pages = _pages(database)
+    return (pages - free) * _page_size(database)
 
 
 def _pages(database: sqlite3.Connection) -> tuple[int, int]:

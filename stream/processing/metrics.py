@@ -41,7 +41,7 @@ _SCORES = (
 SPECS: tuple[Spec, ...] = (
     Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
     Spec("gauge", "ruleset_info", "Ruleset in use; always 1.", ("ruleset", "digest")),
-    Spec("gauge", "live_run_info", "The run that this process carries on; always 1.", ("run",)),
+    Spec("gauge", "live_run_info", "The run that this process carries on; always 1.", ("run", "epoch")),
     Spec("counter", "role_restarts", "Times that `farmwatch up` has started this role again, since it began itself."),
     Spec("counter", "cutovers", "Times that this process has gone over to another run."),
     Spec("counter", "search_results", "Search results that CRAWL read, by outcome.", ("source", "outcome")),

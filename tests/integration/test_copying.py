@@ -13,7 +13,7 @@ import pytest
 from farmwatch.archive.copy import copy_log
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import open_configured
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_topics, limits_of
 from replay.runs.site_table import read_sites
 from replay.runs.topology import READS, records_behind
 from stream.log.contract import At, CleanupPolicy, Commit, Log, StateChange, Topic
@@ -23,6 +23,7 @@ from stream.opening import open_log
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost
+from stream.schema.retention import ON_KAFKA
 from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.embedded_worker import segments
@@ -78,6 +79,16 @@ def test_records_and_state_are_the_same(worlds: tuple[World, World]) -> None:
         )
     member = target.owner(3, HITS, store="frontier")
     assert member.state(1).due(10, 10) == [(b"k", b"v" * 3000, -1), (b"k\x00", b"", 7)]
+
+
+def test_a_topic_has_the_usual_limits_however_many_partitions_it_has(worlds: tuple[World, World]) -> None:
+    """A limit by size is that of all partitions together."""
+    source, target = worlds
+    source.topics(PAGES, partitions=3)
+    copy_log(source.log, target.log)
+    found, usual = limits_of(target.log.definitions()[PAGES]), ON_KAFKA["pages"]
+    assert found.days == usual.days
+    assert found.size_bytes == pytest.approx(usual.size_bytes, abs=3)  # it is divided among the partitions
 
 
 def test_a_group_goes_on_where_it_was(worlds: tuple[World, World]) -> None:

@@ -42,7 +42,8 @@ def test_each_panel_is_a_question_with_an_answer(file: Path) -> None:
     board = json.loads(file.read_text())
     panels = [panel for panel in board["panels"] if panel["type"] != "row"]
     assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "run", "source"]
-    assert [note["name"] for note in board["annotations"]["list"]] == ["Cutover", "Restart", "Deployment"]
+    notes = [note["name"] for note in board["annotations"]["list"]]
+    assert notes == ["Cutover", "Feature epoch", "Restart", "Deployment"]
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
     cells: set[tuple[int, int]] = set()
     for panel in panels:

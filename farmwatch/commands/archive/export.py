@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message
 from scoring.rates.cuts import read_days
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
 
@@ -24,29 +25,36 @@ def export(
     *,
     what: Annotated[What, Parameter(help="The table; `rate` is the series that is kept of the rate.")],
     format: Annotated[Format, Parameter(help="Format of the file; parquet needs the extra of that name.")] = "jsonl",
-    since: Annotated[str, Parameter(help="Only what was fetched on this day or later, such as 2026-05-01; UTC.")] = "",
-    until: Annotated[str, Parameter(help="Only what was fetched on this day or before.")] = "",
+    since: Annotated[
+        str, Parameter(name="--from", help="Only what was fetched on this day or later, such as 2026-05-01; UTC.")
+    ] = "",
+    until: Annotated[str, Parameter(name="--to", help="Only what was fetched on this day or before.")] = "",
     run: Annotated[str, Parameter(help="Verdicts, sites and rate of this run; default: the one that is live.")] = "",
     common: Common = DEFAULTS,
 ) -> int:
     """Write pages, verdicts, scores, sites or the kept rates of the log into a file.
 
-    A record of the window that retention has removed is missing; a message says before which time. Canary sites are
-    left out. The file appears when it is whole.
+    A record of the window that retention has removed is missing; a message says before which time. If it has removed
+    all of them, nothing is written. Canary sites are left out. The file appears when it is whole.
     """
     config = common.load().config
-    window = ExportWindow(*read_days(since, until, int(time.time() * 1000)))
+    now_ms = int(time.time() * 1000)
+    window = ExportWindow(*read_days(since, until, now_ms))
     if what == "sites" and window != ExportWindow():
-        raise UsageError("--since and --until: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
+        raise UsageError("--from and --to: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
     if run and what in ("pages", "scores"):
         raise UsageError(f"--run: {what} are those of all runs")
     file = out / f"{what}.{format}" if out.is_dir() else out
     with opened(config) as log:
-        missing_before = incomplete_before(log, what, window, run)
-        rows = write_table(file, format, COLUMNS[what], rows_of(log, what, window, run, config))
+        missing_before = incomplete_before(log, what, window, run, now_ms)
+        found = rows_of(log, what, window, run, config)
+        first = list(islice(found, 1))
+        removed = f"retention has removed {what} from before {moment(missing_before)}"
+        if missing_before and not first:
+            raise NotFound(f"{removed}, and nothing of the window is left: no file was written")
+        rows = write_table(file, format, COLUMNS[what], chain(first, found))
     if missing_before:
-        until_when = "of the whole window" if missing_before >= window.end_ms else f"before {moment(missing_before)}"
-        message(f"retention has removed {what} {until_when}: they are missing here")
+        message(f"{removed}: they are missing here")
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
     if what == "rate" and not rows:
         message(f"no point of the rate is kept for this: TALLY keeps one every {config.rate.series_s} s while it runs")

@@ -50,7 +50,7 @@ def upgrade(
     else:
         records = counted(change.records, "record")
         put(f"feature epoch: {change.before} -> {change.after}")
-        message(f"the next `farmwatch up` measures the {records} of `pages` again, before new ones")
+        message(f"the next `farmwatch up` measures `pages` again (about {records}), before new ones")
     return Exit.OK
 
 

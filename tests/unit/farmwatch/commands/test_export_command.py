@@ -99,9 +99,9 @@ def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path:
 
 
 def test_a_window_holds_both_its_days(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """--since and --until are days of fetched_at, both included; records without a time are left out."""
+    """--from and --to are days of fetched_at, both included; records without a time are left out."""
     put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
-    days = ["--since", "2024-10-05", "--until", "2024-10-06"]
+    days = ["--from", "2024-10-05", "--to", "2024-10-06"]
     ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *days, "--log", finished)
     assert [row["site"] for row in read(tmp_path / "verdicts.jsonl")] == ["b.example", "c.example"]
     assert "retention" not in ran.err
@@ -113,10 +113,24 @@ def test_what_retention_took_of_a_window_is_said(farmwatch: Runner, finished: st
     put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
     with closing(open_log(finished)) as log:
         log.truncate(VERDICTS, [2 + log.end(VERDICTS)[0] - 4, 0])
-    options = ["--since", since] if since else []
+    options = ["--from", since] if since else []
     ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *options, "--log", finished)
-    said = "retention has removed verdicts before 2024-10-06 00:00:00Z: they are missing here"
+    said = "retention has removed verdicts from before 2024-10-06 00:00:00Z: they are missing here"
     assert (ran.code, said in ran.err) == (Exit.OK, not is_whole)
+
+
+def test_a_window_that_retention_took_is_refused(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Nothing of it is left: no file is written. The rest of the log is exported; one partition is empty now."""
+    put_verdicts(finished, "a.example", "b.example")
+    days = ["--from", "2024-10-04", "--to", "2024-10-05"]
+    with closing(open_log(finished)) as log:
+        log.truncate(VERDICTS, [log.end(VERDICTS)[0], 0])
+    ran = farmwatch("export", "v.jsonl", "--what", "verdicts", *days, "--log", finished)
+    assert (ran.code, list(tmp_path.glob("v.jsonl*"))) == (Exit.PROBLEM, [])
+    assert "removed verdicts from before 2024-10-06 00:00:00Z, and nothing of the window is left" in ran.err
+    ran = farmwatch("export", "v.jsonl", "--what", "verdicts", "--log", finished)
+    assert (ran.code, (tmp_path / "v.jsonl").exists()) == (Exit.OK, True)
+    assert "retention has removed verdicts from before" in ran.err
 
 
 def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
@@ -129,7 +143,9 @@ def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--what", "sites", "--since", "2024-10-05"], "a site has one row, the newest"),
+        (["--what", "sites", "--from", "2024-10-05"], "a site has one row, the newest"),
+        (["--what", "pages", "--from", "2024-10-05", "--to", "2024-10-04"], "--from 2024-10-05 is after --to"),
+        (["--what", "pages", "--from", "2999-01-01"], "--from is '2999-01-01', out of range"),
         (["--what", "pages", "--run", "first"], "--run: pages are those of all runs"),
         (["--what", "sites", "--run", "unknown"], "this log has no runs yet"),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from replay.live.epoch_change import change_epoch, seams_of
 from replay.runs.lookup import find_run
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output, partition_of
@@ -94,6 +95,25 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     assert "[rules." in (bundle / "ruleset.toml").read_text()
     everything = "".join(file.read_text() for file in bundle.iterdir())
     assert str(tmp_path) not in everything
+
+
+def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """Also where a partition has none left."""
+    world.log.truncate(VERDICTS, [*world.log.end(VERDICTS)[:1], *[0] * (PARTITIONS - 1)])
+    ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    assert ran.code == Exit.OK, ran.err
+    assert f"those from before {time.gmtime().tm_year}-" in (tmp_path / "bundle" / "README.md").read_text()
+
+
+def test_a_change_of_the_feature_epoch_is_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """Both epochs and the time are in the README and in versions.json."""
+    change_epoch(world.log, msgspec.structs.replace(world.config.measure, max_elements=9999), 1_700_000_000_000)
+    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    (seam,) = seams_of(world.log)
+    assert seam[1:] in (tmp_path / "bundle" / "README.md").read_text()
+    versions = json.loads((tmp_path / "bundle" / "versions.json").read_text())
+    (earlier,) = versions["earlier_epochs"].items()
+    assert (earlier[0] != versions["feature_epoch"], earlier[1]) == (True, 1_700_000_000_000)
 
 
 def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from farmwatch.doctor.status import RoleState, StatusReader, Trouble
 from stream.log.contract import Message, Output
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
-from stream.schema.topics import FEATURES, PAGES
+from stream.schema.topics import FEATURES, PAGES, RETRIES
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.worlds import settle
@@ -41,9 +41,11 @@ def test_a_paused_crawl_is_wrong(farmwatch: Runner, finished: str) -> None:
 
 
 def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
-    """One object with the roles, the share's line of `rate`, and each finding with its remedy."""
+    """One object with the roles, the share's line of `rate`, and each finding with its remedy; retries are lag, too."""
+    with closing(open_log(finished)) as log:
+        log.append([Output(RETRIES, 0, b"k", b"v")])
     found = json.loads(farmwatch("status", "--log", finished, "--json").out)
-    assert [(role["role"], role["lag"]) for role in found["roles"]][2] == ("judge", 2)
+    assert [(role["role"], role["lag"]) for role in found["roles"]][2] == ("judge", 3)
     assert found["share"]["sites"] == 2 and found["free_bytes"] > 0
     assert {"state", "check", "found", "mend"} == found["wrong"][0].keys()
 

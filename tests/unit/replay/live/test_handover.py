@@ -20,10 +20,14 @@ from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.sites.stored_method import method_of_text, text_of_method
+from stream.log.contract import Message
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
+from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
+from stream.schema.topics import FEATURES
+from tests.support.front_door import PARTITIONS
 from tests.support.runs.cutover_world import DETECTOR, OTHER, CutoverWorld
 from tests.support.runs.replay_world import put_rows
 from tests.support.waiting import wait_until
@@ -40,12 +44,22 @@ def _topics_with_lag(metrics: Metrics) -> set[str]:
     return set(re.findall(r'^farmwatch_log_lag_\w+{.*?topic="([^"]+)"', _page(metrics), re.MULTILINE))
 
 
+def _features(world: CutoverWorld) -> list[Message]:
+    return [message for partition in range(PARTITIONS) for message in world.log.read(FEATURES, partition)]
+
+
+def _shows(metrics: Metrics, run: str) -> bool:
+    return re.search(rf'live_run_info{{epoch="\w*",run="{shown_run(run)}"}} 1.0', _page(metrics)) is not None
+
+
 def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
-    shown = f'live_run_info{{run="{shown_run(run)}"}} 1.0'
-    wait_until(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
+    wait_until(lambda: all(_shows(counted, run) for counted in metrics.values()), f"all go on as {run}")
 
 
-@pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
+ON_BOTH = pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
+
+
+@ON_BOTH
 def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
     """While features arrive, live switches to a replayed run and back.
 
@@ -203,6 +217,22 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
 
+@ON_BOTH
+def test_measure_stays_with_its_run_if_the_new_one_is_of_another_epoch(world: CutoverWorld) -> None:
+    """It would mix two epochs in one topic: it says so, names `upgrade`, and measures the next pages as before."""
+    first = world.begin_live()
+    with capture_logs() as said, world.live(Role.MEASURE) as metrics:
+        _goes_on_as(metrics, "live")
+        put_rows(world.log, world.begin("other", epoch="0" * 12), Alias(run="other", before="live", number=1))
+        wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        world.pages(5)
+        wait_until(lambda: world.at_end("measure", ["pages"]), "it goes on")
+        _goes_on_as(metrics, "live")
+    (told,) = [s for s in said if s["event"] == "cannot_go_over"]
+    assert "`farmwatch upgrade --check` shows what differs" in told["error"]
+    assert {decode(Features, message.value or b"").epoch for message in _features(world)} == {first.epoch}
+
+
 def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +253,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
         cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         checks.await_more()
-        assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
+        assert _shows(metrics[Role.TALLY], "r1")
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]
     assert told["goes_on_with"] == "r1"
     assert "`farmwatch cutover --back` goes back to the run r1" in told["error"]

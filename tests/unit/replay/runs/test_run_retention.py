@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farmwatch.config.topic_limits import limits_of
 from farmwatch.daemon.maintenance import Maintenance
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
@@ -17,7 +18,7 @@ from stream.log.contract import wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
-from tests.support.runs.cutover_world import CutoverWorld, cutover_world
+from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
 
 DAY_MS = 86_400_000
 
@@ -51,6 +52,16 @@ def test_which_runs_hold_records() -> None:
     cancelled = [_run("before", state=RunStatus.CANCELLED)]
     assert _holding(cancelled, alias, were, 6 * DAY_MS) == ["before"]
     assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
+
+
+def test_topics_of_a_replay_have_the_limits_of_the_live_ones(world: CutoverWorld) -> None:
+    """From the start, by time and by size: else they could outgrow the disk until the next start of `up`."""
+    world.pages(3)
+    world.config = config_of(world.config.log.url, "measure.max_elements=9999")
+    world.plan_run("anew")
+    found = world.log.definitions()
+    for topic in (FEATURES, VERDICTS):
+        assert limits_of(found[f"{topic}.anew"]) == limits_of(found[topic])
 
 
 def test_the_lowest_unread_offset_is_kept() -> None:

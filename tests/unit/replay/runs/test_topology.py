@@ -20,7 +20,7 @@ from stream.processing.heartbeat import HEADER, KEY
 from stream.schema.control import Control
 from stream.schema.records import ScoreRequest
 from stream.schema.runs import LIVE, Alias, Run, RunNames, features_of, names_of
-from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
+from stream.schema.topics import FEATURES, HITS, RETRIES, SCORES, all_topics
 from tests.support.runs.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
@@ -49,15 +49,19 @@ def test_the_table_matches_the_stages(names: RunNames) -> None:
 
 
 def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
-    """After a cutover the groups of the new run have a lag on its topics; those of the old run are gone."""
+    """After a cutover the groups of the new run have a lag on its topics; those of the old run are gone.
+
+    Every live group reads the retries of dead letters.
+    """
     log = MemoryLog()
     run = Run(name="r1", ruleset="default", digest="d", detector="x/1", epoch="e")
     log.create([*all_topics(2, "e"), Topic(run.names().verdicts, 2)])
-    log.append([Output(topic, 1, b"k", b"v") for topic in (FEATURES, "verdicts.r1", "verdicts")])
+    log.append([Output(topic, 1, b"k", b"v") for topic in (FEATURES, "verdicts.r1", "verdicts", RETRIES)])
     assert {state.name: state.lag for state in topic_states(log)}["verdicts.r1"] == {}
     put_rows(log, run, Alias(run="r1", before=LIVE, number=1))
     lags = {state.name: state.lag for state in topic_states(log)}
     assert (lags[FEATURES], lags["verdicts.r1"], lags["verdicts"]) == ({"judge.r1": 1}, {"tally.r1": 1}, {})
+    assert lags[RETRIES] == dict.fromkeys(["crawl", "measure", "judge.r1", "score", "tally.r1"], 1)
 
 
 def test_lag_counts_uncommitted_records() -> None:

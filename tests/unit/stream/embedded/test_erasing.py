@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Message, Output, StateChange, Topic, partition_of
+from stream.log.errors import LogUnavailable
 from tests.support.worlds import TestClock
 
 HOST, OTHER = "gone.example", "kept.example"
@@ -88,3 +92,15 @@ def test_a_member_reads_on_without_a_gap(tmp_path: Path) -> None:
         assert not any(member.lag().values())
         member.close()
         assert log.erase([HOST]).records == 0
+
+
+def test_erasing_needs_room_for_a_copy_of_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk it is refused before the copy fills it for all others; the next call completes it."""
+    with closing(make(tmp_path, TestClock())) as log:
+        log.append([output(HOST, "in", 20)])
+        with monkeypatch.context() as full:
+            full.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+            with pytest.raises(LogUnavailable, match=r"needs 0\.\d GB, 0\.0 GB are free"):
+                log.erase([HOST])
+        log.erase([HOST])
+        assert files_with(tmp_path, HOST.encode()) == []

@@ -34,10 +34,10 @@ def test_a_gauge_is_cleared_while_others_count() -> None:
     metrics = Metrics()
     name = _Disturbed("live_run_info")
     name.metrics, name.turns = metrics, 0
-    metrics.set("live_run_info", 1, run="a")
+    metrics.set("live_run_info", 1, run="a", epoch="e")
     metrics.count("log_records", topic="t", direction="in")
     metrics.clear(name)
-    metrics.set("live_run_info", 1, run="b")
+    metrics.set("live_run_info", 1, run="b", epoch="e")
     page = generate_latest(metrics.registry).decode()
-    assert 'farmwatch_live_run_info{run="b"} 1.0' in page and 'run="a"' not in page
+    assert 'farmwatch_live_run_info{epoch="e",run="b"} 1.0' in page and 'run="a"' not in page
     assert name.turns and all(f'topic="t{turn + 1}"}} 1.0' in page for turn in range(name.turns))
