@@ -81,17 +81,18 @@ def _moved(answer: web.HTTPException) -> dict[str, str]:
     return {"Location": answer.headers["Location"]} if "Location" in answer.headers else {}
 
 
-def _ask_for_token(request: web.Request) -> web.Response:
+def _ask_for_token(request: web.Request, *, wrong: bool = False) -> web.Response:
     if request.path.endswith(".json"):
         return web.json_response({"error": "no token: open the address that `farmwatch console` prints"}, status=401)
-    html = _page("token.html", _environment(None), {}, request)
+    html = _page("token.html", _environment(None), {"wrong": wrong}, request)
     return web.Response(status=401, text=html, content_type="text/html")
 
 
 async def _take_token(access: Access, request: web.Request) -> web.Response:
     form = await request.post()
     token = form.get("token", "")
-    return access.let_in() if isinstance(token, str) and access.opens(token.strip()) else _ask_for_token(request)
+    right = isinstance(token, str) and access.opens(token.strip())
+    return access.let_in() if right else _ask_for_token(request, wrong=True)
 
 
 async def _order_crawl(console: Console, access: Access, request: web.Request) -> web.Response:

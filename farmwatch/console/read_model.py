@@ -25,6 +25,7 @@ from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
+INDEX = "console.sqlite"  # the file, in the folder of the log
 _VERSION = 1  # of the tables; another one is rebuilt
 _BATCH, _BATCH_BYTES = 1_000, 8_000_000  # records of a transaction, at most
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
@@ -102,14 +103,17 @@ class ReadModel:
             self._remove()
             self._prepare()
 
-    def follow(self, log: Log, forgotten: Forgotten, on_batch: Callable[[int], bool] = lambda _: True) -> None:
-        """Read new records of the live run. `on_batch` gets the records of each transaction; False ends it."""
-        names = names_to_read(log)
+    def follow(self, log: Log, forgotten: Forgotten, on_batch: Callable[[int], bool] = lambda _: True) -> bool:
+        """Read new records of the live run; True if there were any.
+
+        `on_batch` gets the number of records of each transaction; if it returns False, reading ends.
+        """
+        names, found = names_to_read(log), False
         with closing(self._connect()) as db:
             if self._about(db, "run") != "\n".join(names):
                 self._empty(db, names)
-            if forgotten.refresh() or self._about(db, "forgotten") != str(forgotten.version):
-                self._forget(db, forgotten)
+            forgotten.refresh()
+            self._forget(db, forgotten)
             existing = log.topics()
             for topic, take in _readers(names).items():
                 if topic not in existing:
@@ -121,10 +125,17 @@ class ReadModel:
                         with db:
                             take(db, (message for message in batch if not forgotten.covers(_site_of(message))))
                             self._move(db, topic, partition, batch[-1].offset + 1)
+                        found = True
                         if not on_batch(len(batch)):
-                            return
+                            return True
                     with db:
                         self._move(db, topic, partition, end)  # a transaction marker may follow the last record
+        return found
+
+    def forget(self, forgotten: Forgotten) -> None:
+        """Remove the forgotten hosts."""
+        with closing(self._connect()) as db:
+            self._forget(db, forgotten)
 
     def behind(self, log: Log) -> int:
         """Offsets of the live run that `follow` has still to read."""
@@ -258,6 +269,8 @@ class ReadModel:
         _log.info("console_rebuilds", verdicts=names.verdicts)
 
     def _forget(self, db: sqlite3.Connection, forgotten: Forgotten) -> None:
+        if self._about(db, "forgotten") == str(forgotten.version):
+            return
         with db:
             for table in _OF_A_SITE:
                 sites = [site for (site,) in db.execute(f"SELECT DISTINCT site FROM {table}")]

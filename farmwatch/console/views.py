@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+import structlog
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
@@ -33,8 +35,9 @@ from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
-from stream.text.user_errors import NotFound, UsageError
+from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
+_log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
 SPLITS = ("source", "rank", "query-group", "week")
@@ -62,12 +65,16 @@ class Console:
         self._likely_s = float("-inf")
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
-        """Keep the read model at the end of the log until `stop`. Raises LogUnavailable."""
+        """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
+        is_stale = True
         while not stop.is_set():
-            self._model.follow(self._log, self._forgotten, lambda _: not stop.is_set())
-            if time.monotonic() - self._likely_s > _LIKELY_S:
-                self._likely = llm_probabilities(read_sites(self._log), self._config.rate, self._clock())
-                self._likely_s = time.monotonic()
+            try:
+                is_stale |= self._model.follow(self._log, self._forgotten, lambda _: not stop.is_set())
+                if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
+                    self._likely = llm_probabilities(read_sites(self._log), self._config.rate, self._clock())
+                    self._likely_s, is_stale = time.monotonic(), False
+            except (FarmwatchError, sqlite3.Error) as error:
+                _log.warning("console_cannot_follow", error=str(error))
             stop.wait(every_s)
 
     def answer(self, query: Query) -> Data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sqlite3
 import threading
 
 from aiohttp import web
@@ -14,15 +15,14 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
 from farmwatch.console.access import Access, kept_token
 from farmwatch.console.app import application
-from farmwatch.console.read_model import ReadModel
+from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.console.views import Console
 from farmwatch.daemon.endpoints import address_refused
 from farmwatch.daemon.supervisor import stop_on_signals
 from farmwatch.terminal.messages import message, start_logging
 from stream.log.contract import Log
-from stream.text.user_errors import ConfigError, Exit
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError
 
-_INDEX = "console.sqlite"
 _POLL_S = 0.2
 _END_S = 5.0  # most time that the read model may delay the end
 
@@ -44,12 +44,15 @@ def console(*, common: Common = DEFAULTS) -> int:
 
 
 async def _serve(config: Config, log: Log, stop: threading.Event) -> None:
-    """Answer requests until `stop`. Raises ConfigError for an address that cannot be used."""
+    """Answer requests until `stop`. Raises ConfigError for an address that cannot be used, FarmwatchError."""
     folder, settings = names_folder(config), config.console
     listener = _listen(settings.host, settings.port)
     port = listener.getsockname()[1]
-    token = settings.token or kept_token(folder)
-    shown = Console(log, config, ReadModel(folder / _INDEX))
+    try:
+        token = settings.token or kept_token(folder)
+        shown = Console(log, config, ReadModel(folder / INDEX))
+    except (OSError, sqlite3.Error) as error:
+        raise FarmwatchError(f"{folder}: the console cannot write its index and its token: {error}") from error
     access = Access(token, settings.host, port, settings.hosts)
     runner = web.AppRunner(application(shown, access), access_log=None)
     following = threading.Thread(target=shown.follow, args=(stop,), name="follow", daemon=True)

@@ -8,10 +8,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import as_read, opened
 from farmwatch.config.topic_limits import create_topics
+from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.daemon.forgetting import Forgetting, known_hosts
 from farmwatch.terminal.messages import message, put_json
+from stream.schema.forgotten import Forgotten
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
@@ -50,6 +53,8 @@ def forget(
         if not yes:
             raise UsageError(one_line(f"this removes all of {', '.join(names)} for ever: add --yes"))
         report = Forgetting(log, as_read(log, config), folder, on_progress=message).run(names)
+        if (index := names_folder(config) / INDEX).exists():
+            ReadModel(index).forget(Forgotten(log))
     if json:
         put_json(
             {

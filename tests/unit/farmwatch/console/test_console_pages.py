@@ -173,3 +173,29 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
     assert "the crawl is paused" in page.text and "somebody else" in page.text and "<script" not in page.text
     assert resumed.headers["Location"] == "/flow"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
+
+
+def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """`farmwatch forget` clears the index of a console that does not run, too: its bytes have no name of the host."""
+    folder = Path(finished.partition(":")[2])
+    assert visited(finished, folder, "/site", site=SITE)[0].status == 200
+    assert SITE.encode() in (folder / "console.sqlite").read_bytes()
+    assert farmwatch("forget", SITE, "--yes", "--log", finished).code == 0
+    left = b"".join(path.read_bytes() for path in folder.glob("console.sqlite*"))
+    assert SITE.encode() not in left
+    assert [answer.status for answer in visited(finished, folder, "/site", "/sites", site=SITE)] == [404, 200]
+
+
+def test_the_index_follows_the_log(finished: str, tmp_path: Path) -> None:
+    """New rows show without a restart; a damaged index, or one of another run, is made anew."""
+    index = tmp_path / "console.sqlite"
+    (first,) = visited(finished, tmp_path, "/sites.json")
+    with closing(open_log(finished)) as log:
+        row = SiteState(id="new.example", site="new.example")
+        log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+    (second,) = visited(finished, tmp_path, "/sites.json")
+    names = [[row["site"] for row in answer.json["sites"]] for answer in (first, second)]
+    assert names == [["b.example", SITE], ["b.example", SITE, "new.example"]]
+    index.write_bytes(b"no database" * 1000)
+    (third,) = visited(finished, tmp_path, "/sites.json")
+    assert third.json == second.json
