@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from contextlib import closing
 
+import msgspec
 import pytest
 
-from stream.log.contract import Message
+from stream.log.contract import Message, Output
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Features, Hit, encode
-from stream.schema.topics import FEATURES, HITS, RETRIES
+from stream.schema.runs import LIVE, Run
+from stream.schema.topics import CONTROL, FEATURES, HITS, RETRIES
 from stream.text.user_errors import Exit
 from tests.support.front_door import SITE, Runner
 
@@ -75,6 +77,19 @@ def test_chosen_letters_are_retried_and_dropped(farmwatch: Runner, url: str) -> 
     assert (group["open"], group["waiting"], group["dropped"]) == (0, 1, 2)
     with closing(open_log(url)) as log:
         assert sum(log.end(RETRIES)) == 3
+
+
+def test_a_letter_of_another_feature_epoch_is_refused(farmwatch: Runner, url: str) -> None:
+    """After an upgrade its page has newer features: the old ones would replace them in the row of the site."""
+    run = Run(name=LIVE, ruleset="default", digest="d", detector="x/1", epoch="new")
+    old = Message(FEATURES, 0, 8, SITE.encode(), b"\xc1", {"feature_epoch": "old"}, 0)
+    with closing(open_log(url)) as log:
+        log.append([Output(CONTROL, 0, f"run/{LIVE}".encode(), msgspec.msgpack.encode(run))])
+        log.append([dead_letter(old, "judge", TypeError("no"), 2, LIVE)])
+    ran = farmwatch("dead", "retry", "--reason", "TypeError", "--log", url)
+    assert ran.code == Exit.PROBLEM
+    assert "refused 1 letter: of feature epoch old, while the run has new: its page was measured again" in ran.err
+    assert farmwatch("dead", "drop", "--reason", "TypeError", "--log", url).code == Exit.OK
 
 
 @pytest.mark.parametrize(
