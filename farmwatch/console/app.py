@@ -16,14 +16,15 @@ from aiohttp.typedefs import Middleware
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crawler.errors import UnusableUrl
+from farmwatch.config.config import Config
 from farmwatch.console.access import Access, Handler, secured
+from farmwatch.console.actions import ACTIONS, Action
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 from stream.text.wording import counted, lasting, size
 
 _log = structlog.get_logger()
 _STYLE = "console.css"
-_LONGEST_WHY = 200  # characters
 
 
 class View(NamedTuple):
@@ -44,7 +45,9 @@ def application(console: Console, access: Access) -> web.Application:
         View("/sites", "sites.html", console.sites),
         View("/site", "site.html", console.site),
         View("/page", "page.html", console.page),
+        View("/crawl", "crawl.html", console.crawl),
         View("/runs", "runs.html", console.runs),
+        View("/letters", "letters.html", console.letters),
         View("/health", "health.html", console.health),
     )
     app.router.add_get("/", _to_answer)
@@ -53,7 +56,8 @@ def application(console: Console, access: Access) -> web.Application:
         app.router.add_get(f"{view.path}.json", partial(_twin, view))
     app.router.add_get(f"/static/{_STYLE}", _style)
     app.router.add_post("/token", partial(_take_token, access))
-    app.router.add_post("/crawl", partial(_order_crawl, console, access))
+    for path, action in ACTIONS.items():
+        app.router.add_post(path, partial(_act, action, console.config, access))
     return app
 
 
@@ -95,16 +99,15 @@ async def _take_token(access: Access, request: web.Request) -> web.Response:
     return access.let_in() if right else _ask_for_token(request, wrong=True)
 
 
-async def _order_crawl(console: Console, access: Access, request: web.Request) -> web.Response:
-    """Pause the crawl, or let it go on; a second browser that asks for the same learns that it was so already."""
-    form = await request.post()
-    order, why, field = (str(form.get(name, "")) for name in ("order", "why", "form_token"))
-    if not access.is_own_form(field):
+async def _act(action: Action, config: Config, access: Access, request: web.Request) -> web.Response:
+    form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    if not access.is_own_form(form.get("form_token", "")):
         return web.Response(status=403, text="refused: a form of another page\n")
-    if order not in ("pause", "resume"):
-        return web.Response(status=400, text="order: pause or resume\n")
-    changed = await asyncio.to_thread(console.order_crawl, why[:_LONGEST_WHY], pause=order == "pause")
-    raise web.HTTPSeeOther("/flow" if changed else "/flow?already=1")
+    try:
+        where = await asyncio.to_thread(action, config, form)
+    except (UsageError, UnusableUrl) as error:
+        return web.Response(status=400, text=f"{error}\n")
+    raise web.HTTPSeeOther(where)
 
 
 async def _to_answer(_: web.Request) -> web.Response:

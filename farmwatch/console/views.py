@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 import structlog
 
+from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
+from farmwatch.console.actions import ALREADY
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
-from farmwatch.crawl.orders import order_pause, pause_in_words
+from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.current_rate import CurrentRate, current_rate
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -27,12 +29,14 @@ from filters.measure.page_measures import inflated
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
+from replay.runs.dead_letters import LetterState, letter_groups, read_letters
 from replay.runs.overview import run_states
 from replay.runs.site_table import read_sites
 from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
+from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
@@ -55,7 +59,8 @@ class Console:
 
     def __init__(self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms) -> None:
         """Reads nothing yet."""
-        self._log, self._config, self._model, self._clock = log, config, model, clock
+        self.config = config
+        self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._status = StatusReader(log, config)
         self._lock = threading.Lock()  # of what is below
@@ -71,7 +76,7 @@ class Console:
             try:
                 is_stale |= self._model.follow(self._log, self._forgotten, lambda _: not stop.is_set())
                 if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
-                    self._likely = llm_probabilities(read_sites(self._log), self._config.rate, self._clock())
+                    self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
                     self._likely_s, is_stale = time.monotonic(), False
             except (FarmwatchError, sqlite3.Error) as error:
                 _log.warning("console_cannot_follow", error=str(error))
@@ -81,7 +86,7 @@ class Console:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
         found = self._rate(by)
-        warnings = caveats(self._config, (line.detector for line in found.lines))
+        warnings = caveats(self.config, (line.detector for line in found.lines))
         lines = [
             {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
             for line in found.lines
@@ -95,21 +100,46 @@ class Console:
             "history": [] if by else self._history(),
         }
 
-    def order_crawl(self, why: str, *, pause: bool) -> bool:
-        """Pause the crawl or let it go on, as `farmwatch crawl pause` and `resume` do; False if it was so already."""
-        return order_pause(self._config, why, on=pause) is not None
-
-    def flow(self, query: Query) -> Data:
-        """What `farmwatch status` says, what became of the pages, and whether the crawl is paused."""
+    def flow(self, _: Query) -> Data:
+        """What `farmwatch status` says, and what became of the pages."""
         kinds: dict[str, list[Data]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
+        return {"status": msgspec.to_builtins(self._read_status()), "outcomes": kinds}
+
+    def crawl(self, query: Query) -> Data:
+        """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
+        orders = Orders(self._log).exclusions
+        exclusions = [
+            {"name": name, "covers": reach_of(name), **msgspec.structs.asdict(order.changes[-1])}
+            for name, order in sorted(orders.items())
+            if order.on
+        ]
+        found = self._read_status().crawl
         return {
-            "status": msgspec.to_builtins(self._read_status()),
-            "outcomes": kinds,
+            "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
-            "already": bool(query.get("already")),
+            "exclusions": exclusions,
+            "already": bool(query.get(ALREADY)),
         }
+
+    def letters(self, query: Query) -> Data:
+        """Dead letters by stage and reason, as `farmwatch dead list` says them."""
+        groups = [
+            {
+                "stage": group.stage,
+                "run": shown_run(group.run),
+                "reason": group.reason,
+                "open": group.states[LetterState.OPEN],
+                "settled": group.settled,
+                "newest": group.newest.id,
+                "at": group.newest.message.timestamp_ms,
+                "error": group.newest.letter.error,
+            }
+            for group in letter_groups(read_letters(self._log))
+        ]
+        done = {name: int(query[name]) for name in ("settled", "refused") if query.get(name, "").isdecimal()}
+        return {"letters": groups, "done": done}
 
     def sites(self, query: Query) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
@@ -134,7 +164,7 @@ class Console:
         if row is None:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         pages = [page._asdict() for page in self._model.pages(row.site, row.detector)]
-        caveat = caveats(self._config, [row.detector])[row.detector]
+        caveat = caveats(self.config, [row.detector])[row.detector]
         return {"site": self._site_fields(row), "pages": pages, "warning": caveat}
 
     def page(self, query: Query) -> Data:
@@ -142,23 +172,23 @@ class Console:
         url, ruleset = query.get("url", ""), query.get("ruleset", "")
         if ruleset:
             _one_of(query, "ruleset", tuple(shipped_rulesets()))
-        rules = find_rules(self._log, self._config)
-        records = IndexedRecords(self._model, self._log, rules.names, url, self._config.measure.pages_per_site)
+        rules = find_rules(self._log, self.config)
+        records = IndexedRecords(self._model, self._log, rules.names, url, self.config.measure.pages_per_site)
 
         def explained(name: str) -> PageExplanation:
             return explain_page(
                 records,
                 load_ruleset(name) if name else rules.ruleset,
-                self._config.measure,
+                self.config.measure,
                 live=not name,
-                detector_identity=lambda: rules.run.detector or tally_identity(self._config),
+                detector_identity=lambda: rules.run.detector or tally_identity(self.config),
             )
 
         found = explained("")
         fetched = records.page()
         html, cut = "", False
         if fetched is not None and fetched.body:
-            body = inflated(fetched.body, self._config.measure.max_html_bytes) or b""
+            body = inflated(fetched.body, self.config.measure.max_html_bytes) or b""
             html, cut = decode(body[:_HTML_CAP_BYTES], fetched.encoding), len(body) > _HTML_CAP_BYTES
         return {
             **as_json(found),
@@ -205,7 +235,7 @@ class Console:
         with self._lock:
             at, found = self._rates.get(by, (float("-inf"), None))
             if found is None or time.monotonic() - at > _RATE_S:
-                found = current_rate(self._log, self._config, self._clock(), by=by)
+                found = current_rate(self._log, self.config, self._clock(), by=by)
                 self._rates[by] = time.monotonic(), found
             return found
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from replay.runs.lookup import measuring_run, names_of_live
@@ -44,6 +45,36 @@ class StoredLetter:
     def reason(self) -> str:
         """The class of the error."""
         return self.letter.error.partition(":")[0]
+
+
+@dataclass(slots=True)
+class LetterGroup:
+    """The letters of a stage and run with the same reason."""
+
+    stage: str
+    run: str
+    reason: str
+    states: Counter[LetterState]
+    newest: StoredLetter
+
+    @property
+    def settled(self) -> str:
+        """The numbers of the letters that are not open."""
+        return ", ".join(
+            f"{count} {state}" for state, count in sorted(self.states.items()) if state != LetterState.OPEN
+        )
+
+
+def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
+    """Letters by stage, run and reason."""
+    groups: dict[tuple[str, str, str], LetterGroup] = {}
+    for stored in letters:
+        key = stored.letter.stage, stored.letter.run, stored.reason
+        group = groups.setdefault(key, LetterGroup(*key, Counter(), stored))
+        group.states[stored.state] += 1
+        if stored.message.timestamp_ms >= group.newest.message.timestamp_ms:
+            group.newest = stored
+    return list(groups.values())
 
 
 class Settlements:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,7 +11,7 @@ from cyclopts import App, Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
-from replay.runs.dead_letters import LetterState, StoredLetter, read_letter, read_letters
+from replay.runs.dead_letters import LetterState, StoredLetter, letter_groups, read_letter, read_letters
 from replay.runs.settle_letters import Settled, Wanted, settle
 from stream.log.contract import Log
 from stream.log.errors import BadRecord
@@ -35,24 +33,6 @@ DryRun = Annotated[bool, Parameter(negative="", help="Only print the outcome.")]
 dead = App(name="dead")
 
 
-@dataclass(slots=True)
-class _Group:
-    """The letters of a stage and run with the same reason."""
-
-    stage: str
-    run: str
-    reason: str
-    states: Counter[LetterState]
-    newest: StoredLetter
-
-    @property
-    def settled(self) -> str:
-        """The numbers of the letters that are not open."""
-        return ", ".join(
-            f"{count} {state}" for state, count in sorted(self.states.items()) if state != LetterState.OPEN
-        )
-
-
 @dead.command(name="list")
 def list_letters(
     *,
@@ -72,15 +52,9 @@ def list_letters(
         found = (stored for stored in read_letters(log) if _is_of(stored, stage, reason))
         if each:
             return _list_each(found, json)
-        groups: dict[tuple[str, str, str], _Group] = {}
-        for stored in found:
-            key = stored.letter.stage, stored.letter.run, stored.reason
-            group = groups.setdefault(key, _Group(*key, Counter(), stored))
-            group.states[stored.state] += 1
-            if stored.message.timestamp_ms >= group.newest.message.timestamp_ms:
-                group.newest = stored
+        groups = letter_groups(found)
     if json:
-        for group in groups.values():
+        for group in groups:
             states = {str(state): group.states[state] for state in LetterState}
             newest = _fields(group.newest)
             put_json({"stage": group.stage, "run": group.run, "reason": group.reason, **states, "newest": newest})
@@ -89,7 +63,7 @@ def list_letters(
         message("no dead letters" if stage is None and not reason else "no dead letters of this stage and reason")
         return Exit.OK
     put_columns(
-        groups.values(),
+        groups,
         {
             "stage": "stage",
             "run": lambda group: shown_run(group.run),

@@ -9,7 +9,7 @@ import pytest
 from farmwatch.console.access import kept_token
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
 
-PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/runs", "/health")
+PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/crawl", "/runs", "/letters", "/health")
 
 
 def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_page_of_another_origin_can_do_nothing(finished: str, tmp_path: Path, 
         await browser.open()
         headers = {} if origin is None else {"Origin": origin}
         form = {"order": "pause"}
-        return [await browser.post("/crawl", form, headers), await browser.post("/crawl", form)]
+        return [await browser.post("/crawl/pause", form, headers), await browser.post("/crawl/pause", form)]
 
     assert [answer.status for answer in browse(finished, tmp_path, visit)] == [403, 403]
 

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
-from stream.log.contract import Output, partition_of
+from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
+from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, SiteState, Verdict, encode
-from stream.schema.topics import PAGES, SITES, VERDICTS, all_topics
+from stream.schema.topics import HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner
 from tests.support.web.console_browser import Answer, Browser, browse
 
@@ -144,7 +145,7 @@ def test_no_crawled_string_becomes_markup(hostile_folder: Path, text: str) -> No
         *visited(url, folder, "/site", site=SITE),
         *visited(url, folder, "/sites", search=clean),
         *visited(url, folder, "/page", url=address),
-        *visited(url, folder, "/flow", "/answer", "/runs", "/health"),
+        *visited(url, folder, "/flow", "/answer", "/crawl", "/runs", "/letters", "/health"),
     ]
     for answer in answers:
         found = Tags()
@@ -155,24 +156,67 @@ def test_no_crawled_string_becomes_markup(hostile_folder: Path, text: str) -> No
         assert all(place.startswith("/") and not place.startswith("//") for place in places)
 
 
+async def form_of(browser: Browser, page: str, **fields: str) -> dict[str, str]:
+    """The fields of a form on a page, with the one that shows that it is the console's own."""
+    text = (await browser.get(page)).text
+    return {"form_token": text.partition('name="form_token" value="')[2].partition('"')[0], **fields}
+
+
 def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """The first form pauses it, as `farmwatch crawl pause` does; the second learns that it was paused already."""
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
-        page = (await browser.get("/flow")).text
-        field = page.partition('name="form_token" value="')[2].partition('"')[0]
-        pause = {"form_token": field, "why": HOSTILE, "order": "pause"}
-        done = [await browser.post("/crawl", pause) for _ in range(2)]
-        said = await browser.get("/flow", {"already": "1"})
-        resumed = await browser.post("/crawl", {**pause, "order": "resume"})
+        pause = await form_of(browser, "/crawl", why=HOSTILE, order="pause")
+        done = [await browser.post("/crawl/pause", pause) for _ in range(2)]
+        said = await browser.get("/crawl", {"already": "1"})
+        resumed = await browser.post("/crawl/pause", {**pause, "order": "resume"})
         return [*done, said, resumed]
 
     first, second, page, resumed = browse(finished, tmp_path, visit)
-    assert (first.headers["Location"], second.headers["Location"]) == ("/flow", "/flow?already=1")
+    assert (first.headers["Location"], second.headers["Location"]) == ("/crawl", "/crawl?already=1")
     assert "the crawl is paused" in page.text and "somebody else" in page.text and "<script" not in page.text
-    assert resumed.headers["Location"] == "/flow"
+    assert resumed.headers["Location"] == "/crawl"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
+
+
+def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """As `farmwatch exclude`; a pattern that reaches beyond one domain and a name that is none change nothing."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        form = await form_of(browser, "/crawl", order="exclude", why="owner")
+        names = ["WWW.Example.com", "b.example.com", "*.com", "a b"]
+        done = [await browser.post("/crawl/exclude", {**form, "name": name}) for name in names]
+        ended = await browser.post("/crawl/exclude", {**form, "name": "b.example.com", "order": "remove"})
+        return [*done, ended, await browser.get("/crawl.json")]
+
+    *answers, page = browse(finished, tmp_path, visit)
+    assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
+    assert "reaches beyond one domain" in answers[2].text
+    listed = [json.loads(line) for line in farmwatch("exclude", "--list", "--json", "--log", finished).out.splitlines()]
+    assert [one["name"] for one in listed if one["excluded"]] == ["www.example.com"]
+    assert [(one["name"], one["why"]) for one in page.json["exclusions"]] == [("www.example.com", "owner")]
+
+
+def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Of the chosen stage and reason only, as `farmwatch dead`; the page says how many, and no letter's bytes run."""
+    with closing(open_log(finished)) as log:
+        for offset, error in enumerate((KeyError("x"), KeyError(HOSTILE), ValueError("no"))):
+            log.append([dead_letter(Message(HITS, 0, offset, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        page = await browser.get("/letters")
+        drop = await form_of(browser, "/letters", order="drop", stage="crawl", reason="KeyError")
+        return [page, await browser.post("/letters", drop), await browser.get("/letters.json")]
+
+    page, dropped, after = browse(finished, tmp_path, visit)
+    assert "<script" not in page.text and "&lt;script" in page.text
+    assert dropped.headers["Location"] == "/letters?settled=2&refused=0"
+    assert {one["reason"]: one["open"] for one in after.json["letters"]} == {"KeyError": 0, "ValueError": 1}
+    lines = farmwatch("dead", "list", "--json", "--log", finished).out.splitlines()
+    assert {one["reason"]: one["dropped"] for one in map(json.loads, lines)} == {"KeyError": 2, "ValueError": 0}
 
 
 def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
