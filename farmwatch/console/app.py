@@ -20,8 +20,9 @@ from farmwatch.config.config import Config
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
+from farmwatch.explain.rules import plain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
-from stream.text.wording import counted, lasting, size
+from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
 _STYLE = "console.css"
@@ -155,7 +156,7 @@ def _environment(access: Access | None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "time": _time, "counted": counted, "size": size, "lasting": lasting}
+    environment.filters |= {"percent": _percent, "time": _time, "counted": counted, "plain": plain, "lasting": lasting}
     environment.globals |= {
         "splits": SPLITS,
         "verdicts": VERDICTS,
