@@ -2,7 +2,8 @@
 
 Every page with a URL is served on loopback under its own host name. The output has, per log: pages, time, CPU, the
 log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) all labelled pages are
-crawled, not every eighth, and the stored records are replayed under the same rules, from `features` and from `pages`: both must equal live.
+crawled, not every eighth, and the stored records are replayed under the same rules, from `features` and from `pages`:
+both must equal live.
 """
 
 from __future__ import annotations
