@@ -17,7 +17,7 @@ from pathlib import Path
 from aiohttp import web
 
 _COOKIE = "farmwatch-console"
-_KEPT = "console.token"  # the file
+KEPT = "console.token"  # the file
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -35,7 +35,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def kept_token(folder: Path) -> str:
     """The token of the folder, made at the first call and readable by its owner alone."""
-    file = folder / _KEPT
+    file = folder / KEPT
     folder.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sqlite3
+import sys
 import threading
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
-from farmwatch.console.access import Access, kept_token
+from farmwatch.console.access import KEPT, Access, kept_token
 from farmwatch.console.app import application
 from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.console.views import Console
@@ -30,7 +31,7 @@ _END_S = 5.0  # most time that the read model may delay the end
 def console(*, common: Common = DEFAULTS) -> int:
     """Serve the console until Ctrl-C: the share, its history, every site and page and why it counts as it does.
 
-    Prints the address with the token that lets a browser in. Every page has a JSON twin: /sites.json for /sites. The
+    Prints the address with the token that lets a browser in, where it prints to a terminal. Every page has a JSON twin: /sites.json for /sites. The
     console reads the log beside the running roles and changes nothing, but for what its forms say. What it remembers is
     rebuilt from the log.
     """
@@ -60,7 +61,13 @@ async def _serve(config: Config, log: Log, stop: threading.Event) -> None:
     try:
         await runner.setup()
         await web.SockSite(runner, listener).start()
-        message(f"console: http://{settings.host}:{port}/?token={token}")
+        address = f"http://{settings.host}:{port}/"
+        if sys.stderr.isatty():
+            message(f"console: {address}?token={token}")
+        else:  # a journal keeps what it is given
+            message(
+                f"console: {address}; the token is {f'in {folder / KEPT}' if not settings.token else 'console.token'}"
+            )
         while not stop.is_set():
             await asyncio.sleep(_POLL_S)
     finally:
