@@ -31,9 +31,9 @@ _END_S = 5.0  # most time that the read model may delay the end
 def console(*, common: Common = DEFAULTS) -> int:
     """Serve the console until Ctrl-C: the share, its history, every site and page and why it counts as it does.
 
-    Prints the address with the token that lets a browser in, where it prints to a terminal. Every page has a JSON twin: /sites.json for /sites. The
-    console reads the log beside the running roles and changes nothing, but for what its forms say. What it remembers is
-    rebuilt from the log.
+    Prints the address, on a terminal with the token that lets a browser in. Every page has a JSON twin: /sites.json for
+    /sites. The console reads the log beside the running roles and changes nothing, but for what its forms say. What it
+    remembers is rebuilt from the log.
     """
     config = common.load().config
     start_logging(role="console")
