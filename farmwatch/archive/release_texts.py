@@ -27,7 +27,7 @@ Share of LLM sites: {text}
 | file | content |
 |---|---|
 | `numbers.json` | the share by the sites of this bundle |
-| `rate.json` | the answer of `farmwatch rate --json`, with intervals wider for few domains or queries |
+| `rate.json` | as `farmwatch rate --json` without what only the crawl knows; wider for few domains or queries |
 | `rates.jsonl` | the share as it was over time |
 | `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
 | `scores.jsonl` | the score of each article that a row counts, by the digest of its text |

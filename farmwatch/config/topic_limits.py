@@ -23,14 +23,20 @@ def configured_topics(config: Config) -> list[Topic]:
     return all_topics(config.log.partitions, feature_epoch(config.measure), config.retention, defaults)
 
 
+def create_missing(log: Log, config: Config) -> None:
+    """Create missing topics; existing ones keep their limits. Raises as `create_topics`."""
+    refuse_unfinished(log)
+    log.create(configured_topics(config))
+
+
 def create_topics(log: Log, config: Config) -> None:
     """Create missing topics, and give existing ones the limits of [retention]; a changed limit is reported.
 
-    An unset limit is the default on the embedded log. On Kafka the topic keeps its own, which an operator may have set.
-    Raises TopicMismatch if log.partitions has changed, StreamError for an unfinished copy.
+    For the roles, which delete what is beyond the limits. An unset limit is the default on the embedded log. On Kafka
+    the topic keeps its own, which an operator may have set. Raises TopicMismatch if log.partitions has changed,
+    StreamError for an unfinished copy.
     """
-    refuse_unfinished(log)
-    log.create(configured_topics(config))
+    create_missing(log, config)
     if _is_broker(config) and not any(map(config.retention.is_set, SETTING_OF.values())):
         return
     changed = []

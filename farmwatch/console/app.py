@@ -14,12 +14,14 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from crawler.errors import UnusableUrl
 from farmwatch.config.config import Config
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
+from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 from stream.text.wording import counted, lasting
@@ -156,7 +158,15 @@ def _environment(access: Access | None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "time": _time, "counted": counted, "plain": plain, "lasting": lasting}
+    environment.filters |= {
+        "code": _code,
+        "counted": counted,
+        "flagged_above": flagged_above,
+        "lasting": lasting,
+        "percent": _percent,
+        "plain": plain,
+        "time": _time,
+    }
     environment.globals |= {
         "splits": SPLITS,
         "verdicts": VERDICTS,
@@ -167,6 +177,12 @@ def _environment(access: Access | None) -> Environment:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
+
+
+def _code(text: str) -> Markup:
+    """Text in which `commands` stand between backticks, as the messages of the command line have them."""
+    pieces = enumerate(text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in pieces)
 
 
 def _time(ms: int) -> str:

@@ -29,7 +29,8 @@ class IndexedRecords:
         at = max((at for at, visit in where.visits if visit.page_id == self.page_id), default=-1)
         features = next(self._read(Features, names.features, [at]), None)
         if features is None:
-            raise NotFound(f"{url}: {where.outcome or 'known'}, and it has no features in the log")
+            why = f" ({where.reason.replace('_', ' ')})" if where.reason else ""
+            raise NotFound(f"{url}: {where.outcome or 'known'}{why}: the log has no measures of it")
         before = compared_with(where.visits, features, at, pages_per_site)
         self.found = FoundPage(features, where.partition, at, before, names.features)
 

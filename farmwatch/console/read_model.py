@@ -87,6 +87,7 @@ class Located(NamedTuple):
     partition: int
     page_at: int | None  # offset of the record with its HTML
     outcome: str
+    reason: str  # of a fetch that was refused or failed
     visits: list[tuple[int, FeaturesHead]]  # features of the site's pages by offset
     judged: list[int]  # offsets of the page's verdicts
 
@@ -193,18 +194,18 @@ class ReadModel:
         """Where the records of a page are, by its id."""
         with self.reading() as db:
             found = db.execute(
-                "SELECT site, partition, page_at, outcome FROM page WHERE page_id = ?", [page]
+                "SELECT site, partition, page_at, outcome, reason FROM page WHERE page_id = ?", [page]
             ).fetchone()
             if found is None:
                 return None
-            site, partition, page_at, outcome = found
+            site, partition, page_at, outcome, reason = found
             visits = db.execute("SELECT at, page_id, epoch, error FROM visit WHERE site = ? ORDER BY at", [site])
             heads = [
                 (at, FeaturesHead(id="", site=site, page_id=page_id, url="", epoch=epoch, extract_error=error))
                 for at, page_id, epoch, error in visits
             ]
             judged = [at for (at,) in db.execute("SELECT at FROM judged WHERE page_id = ? ORDER BY at", [page])]
-        return Located(site, partition, page_at, outcome, heads, judged)
+        return Located(site, partition, page_at, outcome, reason, heads, judged)
 
     def scores_at(self, site: str, text_digests: Collection[str]) -> list[int]:
         """Offsets of the newest scores of these texts on the site, in log order."""
@@ -242,6 +243,7 @@ class ReadModel:
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch(0o600)  # as the log's own files
         db = sqlite3.connect(self._path, timeout=10)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")  # it is rebuilt from the log

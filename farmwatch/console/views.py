@@ -33,6 +33,7 @@ from replay.runs.dead_letters import LetterState, letter_groups, read_letters
 from replay.runs.overview import run_states
 from replay.runs.site_table import read_sites
 from scoring.rates.split_rates import llm_probabilities
+from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
@@ -229,7 +230,8 @@ class Console:
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
         fields = msgspec.to_builtins(msgspec.structs.asdict(row))
-        return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site)}
+        too_old = is_too_old(counted_at(row, self._clock()))
+        return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site), "too_old": too_old}
 
     def _rate(self, by: str) -> CurrentRate:
         with self._lock:

@@ -13,7 +13,7 @@ from crawler.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_missing
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message
 from stream.log.contract import Log, partition_of
@@ -52,7 +52,7 @@ def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, 
         with input_lines(file):
             pass
     with opened(config, create=True) as log:
-        create_topics(log, config)
+        create_missing(log, config)
         known = KnownHits(log)
         for file in files:
             with input_lines(file) as lines:

@@ -9,11 +9,12 @@ from crawler.orders import in_words
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_missing
 from farmwatch.terminal.messages import message
 from replay.runs.control_update import operator
 from stream.log.contract import Log, wall_ms
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
+from stream.schema.topics import CONTROL
 
 
 def order_pause(config: Config, why: str, *, on: bool) -> Order | None:
@@ -45,7 +46,8 @@ def _written(config: Config, *, create: bool) -> Iterator[Log]:
     """The log for writing. A new one is said: in the wrong folder it would hold orders that no crawl reads."""
     is_new = create and not log_exists(config)
     with opened(config, write=True, create=create) as log:
-        create_topics(log, config)
+        if CONTROL not in log.topics():
+            create_missing(log, config)
         yield log
     if is_new:
         message(f"{config.log.url} is a new log")

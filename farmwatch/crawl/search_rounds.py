@@ -26,7 +26,7 @@ from crawler.sources.source import Query, Source
 from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_missing
 from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon.endpoints import Endpoints, Exposition
@@ -65,7 +65,7 @@ def run_search(
     queries, bad = queries_of(file)
     start_logging("info" if every_s is not None else "warning")
     with opened(config, create=True) as log, ExitStack() as held:
-        create_topics(log, config)
+        create_missing(log, config)
         locks = locks_folder(config)
         runner = SearchRunner(config, log, locks, file, every_s, pages, as_json=as_json)
         if every_s is None:

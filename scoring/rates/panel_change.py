@@ -32,6 +32,8 @@ class PanelChange(msgspec.Struct, frozen=True, kw_only=True):
     llm_now: int
     turned: int  # to llm
     turned_back: int
+    turned_sites: list[str]
+    turned_back_sites: list[str]
     change: float | None = None  # of the share of llm verdicts among pairs; None without a pair
     low: float | None = None
     high: float | None = None
@@ -49,7 +51,7 @@ def panel_change(
     """The change of a panel of `sites` since the time at which it was made, by the rows of a run."""
     sites = sorted(sites)
     rows, of_terms = {row.site: row for row in newest}, earlier_rows(earlier)
-    pairs: list[tuple[bool, bool]] = []
+    by_site: dict[str, tuple[bool, bool]] = {}
     not_yet = unclassified = too_old = other = 0
     for site in sites:
         row = rows.get(site)
@@ -67,9 +69,11 @@ def panel_change(
         elif UNCLASSIFIABLE in (before.verdict, now.verdict):
             unclassified += 1
         else:
-            pairs.append((before.verdict == LLM, now.verdict == LLM))
+            by_site[site] = before.verdict == LLM, now.verdict == LLM
+    pairs = list(by_site.values())
     change, low, high = _interval(pairs, confidence)
-    turned, back = pairs.count((False, True)), pairs.count((True, False))
+    to_llm = [site for site, pair in by_site.items() if pair == (False, True)]
+    to_human = [site for site, pair in by_site.items() if pair == (True, False)]
     return PanelChange(
         sites=len(sites),
         pairs=len(pairs),
@@ -79,12 +83,14 @@ def panel_change(
         other_versions=other,
         llm_before=sum(before for before, _ in pairs),
         llm_now=sum(now for _, now in pairs),
-        turned=turned,
-        turned_back=back,
+        turned=len(to_llm),
+        turned_back=len(to_human),
+        turned_sites=to_llm,
+        turned_back_sites=to_human,
         change=change,
         low=low,
         high=high,
-        p=_mcnemar(turned, back),
+        p=_mcnemar(len(to_llm), len(to_human)),
     )
 
 

@@ -15,6 +15,7 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message
 from scoring.rates.cuts import read_days
+from stream.processing.topic_reader import UnreadableCounter, reporting_to
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
@@ -36,6 +37,8 @@ def export(
 
     A record of the window that retention has removed is missing; a message says before which time. If it has removed
     all of them, nothing is written. Canary sites are left out. The file appears when it is whole.
+
+    Exit code 1 if records could not be read: they are missing.
     """
     config = common.load().config
     now_ms = int(time.time() * 1000)
@@ -45,7 +48,8 @@ def export(
     if run and what in ("pages", "scores"):
         raise UsageError(f"--run: {what} are those of all runs")
     file = out / f"{what}.{format}" if out.is_dir() else out
-    with opened(config) as log:
+    unreadable = UnreadableCounter()
+    with opened(config) as log, reporting_to(unreadable):
         missing_before = incomplete_before(log, what, window, run, now_ms)
         found = rows_of(log, what, window, run, config)
         first = list(islice(found, 1))
@@ -58,4 +62,6 @@ def export(
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
     if what == "rate" and not rows:
         message(f"no point of the rate is kept for this: TALLY keeps one every {config.rate.series_s} s while it runs")
-    return Exit.OK
+    for line in unreadable.lines():
+        message(one_line(line))
+    return Exit.PROBLEM if unreadable.lines() else Exit.OK

@@ -10,11 +10,12 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import as_read, opened
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_missing
 from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.daemon.forgetting import Forgetting, known_hosts
 from farmwatch.terminal.messages import message, put_json
 from stream.schema.forgotten import Forgotten
+from stream.schema.topics import CONTROL
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
@@ -35,15 +36,16 @@ def forget(
     log.sqlite, and the stages wait meanwhile. On Kafka nothing reads the host any more at once, compacted topics get
     tombstones, and the command says when the broker has removed the rest.
 
-    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host of which log and
-    archive have nothing.
+    If the command is interrupted, run it again: it completes the removal. Exit code 1 for a host that was never
+    forgotten and of which log and archive have nothing.
     """
     if not hosts:
         raise UsageError("name a host")
     names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
     with opened(config, write=True, is_masked=False) as log:
-        create_topics(log, config)
+        if CONTROL not in log.topics():
+            create_missing(log, config)
         folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
         if unknown := sorted(set(names) - known_hosts(log, names, folder)):
             raise NotFound(

@@ -16,7 +16,7 @@ from crawler.hit_records import KnownHits
 from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import opened
-from farmwatch.config.topic_limits import create_topics
+from farmwatch.config.topic_limits import create_missing
 from farmwatch.crawl.archive_import import ImportSummary, MeasuredStream, import_pages, imports_lock
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import counting, message, put, put_json
@@ -56,7 +56,7 @@ def import_archives(
     total = ImportSummary()
     size_bytes = sum(file.stat().st_size for file in files if file.is_file())
     with opened(config, create=True) as log, counting(size_bytes, "of the input") as advance:
-        create_topics(log, config)
+        create_missing(log, config)
         imports = KnownHits(log, imports_lock(config))
         with imports.hold():
             pass  # known pages are skipped before they are parsed

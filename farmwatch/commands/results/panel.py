@@ -29,6 +29,7 @@ from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted
 
 panel = App(name="panel")
+_NAMED = 20  # sites that turned
 
 
 @panel.command
@@ -138,4 +139,11 @@ def _texts(found: PanelChange, confidence: float) -> list[str]:
         "judged by another ruleset, detector or method then": found.other_versions,
     }
     why = [f"{sites} {reason}" for reason, sites in left.items() if sites]
+    moved = {"turned to llm": found.turned_sites, "turned back": found.turned_back_sites}
+    said += [f"{how}: {_some(sites)}" for how, sites in moved.items() if sites]
     return [*said, *([f"not compared: {', '.join(why)}"] if why else [])]
+
+
+def _some(sites: list[str]) -> str:
+    more = f", and {len(sites) - _NAMED} more (--json)" if len(sites) > _NAMED else ""
+    return f"{', '.join(sites[:_NAMED])}{more}"

@@ -17,6 +17,7 @@ from replay.runs.site_table import legend, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
 from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
+from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import HUMAN, LLM
@@ -40,7 +41,8 @@ def sites(
     `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
     too few articles for a verdict has one too. The verdict is stricter: it bounds how often a human site is called llm,
     so a site may be `undecided` beside a p_llm of 1.00. `label` is what people called it in the review in force
-    (`rate.review`). A row is of one ruleset: the one that judged the site last.
+    (`rate.review`). A row is of one ruleset: the one that judged the site last. A verdict that is too old counts in no
+    share: its term has ended, and the site was not measured again.
 
     JSON: one object a line.
     """
@@ -52,6 +54,7 @@ def sites(
     with opened(config) as log:
         everything = read_sites(log, run)
     likely = llm_probabilities(everything, config.rate, now_ms)
+    too_old = {row.site for row in everything if is_too_old(counted_at(row, now_ms))}
     rows = [row for row in everything if canaries or not is_canary(row.site)]
     found = [row for row in rows if verdict is None or row.verdict == verdict]
     shown = found[: limit or None]
@@ -60,14 +63,18 @@ def sites(
         for row in shown:
             names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
             fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
-            put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site), "label": labels.get(row.site)})
+            put_json(
+                fields
+                | {"run": shown_run(row.run), "p_llm": likely.get(row.site)}
+                | {"label": labels.get(row.site), "too_old": row.site in too_old}
+            )
         print_caveats(warnings, short=True)
         return Exit.OK
     headings = put_columns(
         shown,
         {
             "site": "site",
-            "verdict": "verdict",
+            "verdict": lambda row: f"{row.verdict} (too old)" if row.site in too_old else row.verdict,
             "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
             **({"label": lambda row: labels.get(row.site, "")} if labels else {}),
             "mixed": lambda row: "mixed" if row.mixed else "",

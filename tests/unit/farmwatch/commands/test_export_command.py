@@ -133,6 +133,15 @@ def test_a_window_that_retention_took_is_refused(farmwatch: Runner, finished: st
     assert "retention has removed verdicts from before" in ran.err
 
 
+def test_unreadable_records_show_in_the_exit_code(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """The other rows are written; the message counts the missing ones."""
+    with closing(open_log(finished)) as log:
+        log.append([Output(VERDICTS, 0, b"a.example", b"no record")])
+    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
+    assert (ran.code, len(read(tmp_path / "verdicts.jsonl"))) == (Exit.PROBLEM, 2)
+    assert "1 record of verdicts could not be read" in ran.err
+
+
 def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """Canaries are in no exported table, because they are no sites of the web."""
     put_verdicts(finished, CanaryName("notes", "0" * 16, 10, 7, "llm").site)

@@ -10,8 +10,9 @@ import pytest
 
 from stream.opening import open_log
 from stream.schema.orders import Orders
+from stream.schema.topics import all_topics
 from stream.text.user_errors import Exit
-from tests.support.front_door import Runner
+from tests.support.front_door import PARTITIONS, Runner
 
 
 @pytest.fixture
@@ -109,3 +110,15 @@ def test_no_log_is_made_to_take_an_order_back(farmwatch: Runner, url: str, argum
     """Where there is no log there is no order: the folder is the wrong one."""
     assert farmwatch(*arguments, "--log", url).code == Exit.UNAVAILABLE
     assert not Path(url.removeprefix("sqlite:")).exists()
+
+
+def test_orders_leave_an_existing_log_as_it_is(farmwatch: Runner, finished: str) -> None:
+    """With another configuration than the daemon's, an order changes no retention limit and needs no partitions."""
+    with closing(open_log(finished)) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        before = log.definitions()
+    other = ["--set", "retention.pages_days=0.5", "--set", "log.partitions=7", "--log", finished]
+    for command in (["exclude", "a.example"], ["crawl", "pause"], ["crawl", "resume"]):
+        assert farmwatch(*command, *other).code == Exit.OK
+    with closing(open_log(finished)) as log:
+        assert log.definitions() == before

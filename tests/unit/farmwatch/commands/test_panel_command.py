@@ -64,6 +64,7 @@ def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: s
     assert [line["sites"] for line in found["new_sites"]] == [1]
     text = farmwatch("panel", "show", "--log", url).out
     assert "+20.0 points (95% interval +" in text and "12 turned to llm, 0 back" in text
+    assert f"turned to llm: {', '.join(sites[:12])}" in " ".join(text.split())
     assert "new since then: 1 site" in text
     again = json.loads(farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).out)
     same = json.loads(farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).out)

@@ -17,7 +17,7 @@ from stream.opening import open_log
 from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
 from stream.text.user_errors import Exit
-from tests.support.front_door import DETECTOR, Runner, StandInDetector
+from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -218,3 +218,12 @@ def test_the_evidence_of_a_verdict_fits_80_columns(
     heading = told.out.splitlines()[0].split()
     assert heading == ["site", "verdict", "p_llm", "flagged", "used", "llr"]
     assert "used: scored pages" in told.err and "stricter" in told.err and "most dropped by:" not in told.err
+
+
+def test_a_verdict_that_is_too_old_is_marked(farmwatch: Runner, finished: str) -> None:
+    """`sites` shows the verdict and that it counts in no share any more."""
+    put(finished, row("old.example", "llm", term_start=1, term_end=2))
+    lines = [line.split("\t")[:2] for line in farmwatch("sites", "--log", finished).out.splitlines()]
+    assert ["old.example", "llm (too old)"] in lines and [SITE, "llm"] in lines
+    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    assert {found["site"]: found["too_old"] for found in rows} == {"old.example": True, SITE: False, "b.example": False}

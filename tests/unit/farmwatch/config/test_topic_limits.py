@@ -7,7 +7,7 @@ import pytest
 
 from farmwatch.config.config import Config
 from farmwatch.config.settings import LogSettings
-from farmwatch.config.topic_limits import create_topics, limits_of
+from farmwatch.config.topic_limits import create_missing, create_topics, limits_of
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.retention import RetentionSettings
@@ -54,3 +54,11 @@ def test_topics_of_replays_follow_those_of_the_first_run() -> None:
     assert limits_of(found["features.mine"]) == (180, 0)
     assert found["hits.mine"] == Topic("hits.mine", 2)
     assert limits_of(found[DEAD_LETTERS]).days == 30
+
+
+def test_commands_beside_the_roles_leave_limits_alone() -> None:
+    """A command creates missing topics only: its configuration may not be that of the daemon."""
+    log = MemoryLog()
+    create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(pages_days=365)))
+    create_missing(log, CONFIG)
+    assert limits_of(log.definitions()[PAGES]).days == 365

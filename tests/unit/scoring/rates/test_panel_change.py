@@ -27,6 +27,7 @@ def test_twelve_of_sixty_sites_turn() -> None:
     found = panel_change([row.site for row in newest], MADE_AT, [*newest, entrant], earlier, NOW)
     assert (found.sites, found.pairs, found.llm_before, found.llm_now) == (60, 60, 8, 20)
     assert (found.turned, found.turned_back) == (12, 0)
+    assert (found.turned_sites, found.turned_back_sites) == (sorted(f"t{n}.test" for n in range(12)), [])
     assert found.change == pytest.approx(0.2)
     assert found.low is not None and found.high is not None
     assert 0.08 < found.low < 0.13 and 0.27 < found.high < 0.33
