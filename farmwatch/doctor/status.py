@@ -30,6 +30,7 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
 _SAMPLE_S = 1.0  # over which the first rates are measured
+_MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("disk", machine_checks.disk),
@@ -111,6 +112,7 @@ class StatusReader:
         if time.monotonic() - self._checked_s > _CHECK_EVERY_S:
             self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
         absent = [state.role for state in roles if not state.members]
+        share = self._share(control, now_ms)
         down = Trouble(
             "WARN", "roles", f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them"
         )
@@ -121,10 +123,10 @@ class StatusReader:
             run=shown_run(control.alias.run),
             roles=roles,
             crawl=None if log.forgets_offsets or HITS not in existing else self._crawl(existing[HITS]),
-            share=self._share(control, now_ms),
+            share=share,
             log_bytes=sum(size.bytes for size in log.sizes(list(existing)).values()),
             free_bytes=_free_bytes(config),
-            wrong=[*([down] if absent else []), *self._wrong],
+            wrong=[*([down] if absent else []), *_old_verdicts(share), *self._wrong],
         )
 
     def _roles(self) -> Iterator[RoleState]:
@@ -175,6 +177,14 @@ class StatusReader:
                         yield Trouble(found.state.value, name, one_line(found.found), one_line(found.mend))
             except FarmwatchError as error:
                 yield Trouble(CheckState.FAIL.value, name, one_line(str(error)), "")
+
+
+def _old_verdicts(share: RateLine | None) -> list[Trouble]:
+    """A finding where many verdicts count no longer because their sites were not measured again."""
+    if share is None or share.expired <= _MOST_EXPIRED * share.sites:
+        return []
+    found = f"{share.expired} of {share.sites} verdicts are too old to count"
+    return [Trouble("WARN", "verdicts", found, "`farmwatch frontier` shows why the sites are not measured again")]
 
 
 def _free_bytes(config: Config) -> int:

@@ -111,7 +111,7 @@ def _figures(config: Config, half_width: float) -> tuple[SiteFigures, int | None
 
 def _lines(sized: Sizing, config: Config) -> Iterator[str]:
     figures = sized.figures
-    yield f"For a half width of {sized.half_width:.1%} (confidence {sized.confidence:.0%}):"
+    yield f"For a half width of {sized.half_width:.1%} (confidence {sized.confidence:.0%}) of the judged share:"
     if sized.sites is None or sized.queries is None or sized.requests is None or sized.disk_bytes is None:
         yield "no number of sites would do: the errors of the verdicts are known too badly; add canaries or a review"
         return

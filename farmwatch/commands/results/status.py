@@ -96,7 +96,8 @@ def _facts(found: DaemonStatus) -> Iterator[str]:
 def _share(line: RateLine) -> Iterator[str]:
     interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
     share = line.method if line.share is None else f"{line.share:.1%}"
-    yield f"share  {share}{interval} of {line.scored_sites:,} sites with scored articles"
+    of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
+    yield f"share  {of if line.scored_sites else line.text}"
     yield (
         f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
         f" {line.unclassifiable:,} unclassifiable"

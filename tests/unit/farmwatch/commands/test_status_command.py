@@ -10,12 +10,13 @@ import msgspec
 from farmwatch.commands.results.status import screen
 from farmwatch.config.config import load
 from farmwatch.doctor.status import RoleState, StatusReader, Trouble
-from stream.log.contract import Message, Output
+from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
-from stream.schema.topics import FEATURES, PAGES, RETRIES
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import FEATURES, PAGES, RETRIES, SITES
 from stream.text.user_errors import Exit
-from tests.support.front_door import PARTITIONS, Runner
+from tests.support.front_door import PARTITIONS, SITE, Runner
 from tests.support.worlds import settle
 
 
@@ -38,6 +39,19 @@ def test_a_paused_crawl_is_wrong(farmwatch: Runner, finished: str) -> None:
     farmwatch("crawl", "pause", "--why", "owner asked", "--log", finished)
     out = farmwatch("status", "--log", finished).out
     assert any(line.startswith("WARN  orders: the crawl is paused by ") for line in out.splitlines())
+
+
+def test_verdicts_that_are_too_old_are_wrong(farmwatch: Runner, finished: str) -> None:
+    """Where their sites were not measured again, no share is left, and the screen says where to look."""
+    with closing(open_log(finished)) as log:
+        for site in (SITE, "b.example"):
+            row = SiteState(
+                id=site, site=site, verdict="llm", scored=9, flagged=9, articles=9, term_start=1, term_end=2
+            )
+            log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
+    ran = farmwatch("status", "--log", finished)
+    assert "share  no share yet: no site has a scored article" in ran.out
+    assert "WARN  verdicts: 2 of 2 verdicts are too old to count" in ran.out
 
 
 def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
