@@ -314,7 +314,7 @@ def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> No
         if existing.get(topic.name, topic.partitions) != topic.partitions:
             raise TopicMismatch(
                 f"topic {topic.name!r} has {existing[topic.name]} partitions, {topic.partitions} are configured: "
-                "restore the old number, or start a new topic prefix"
+                "set log.partitions to the old number, or another log.prefix"
             )
 
 
