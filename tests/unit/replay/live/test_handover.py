@@ -250,7 +250,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
         _goes_on_as(metrics, "r1")
         world.features(20)
         wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
-        cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
+        cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000, partial=True))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         checks.await_more()
         assert _shows(metrics[Role.TALLY], "r1")
