@@ -40,8 +40,8 @@ class View(NamedTuple):
 
 def application(console: Console, access: Access) -> web.Application:
     """The application; every answer passes `access`."""
-    app = web.Application(middlewares=[_guard(access)], client_max_size=64 * 1024)
     templates = _environment(access)
+    app = web.Application(middlewares=[_guard(access, templates)], client_max_size=64 * 1024)
     views = (
         View("/answer", "answer.html", console.answer),
         View("/flow", "flow.html", console.flow),
@@ -58,13 +58,13 @@ def application(console: Console, access: Access) -> web.Application:
         app.router.add_get(view.path, partial(_html, view, templates))
         app.router.add_get(f"{view.path}.json", partial(_twin, view))
     app.router.add_get(f"/static/{_STYLE}", _style)
-    app.router.add_post("/token", partial(_take_token, access))
+    app.router.add_post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
         app.router.add_post(path, partial(_act, action, console.config, access))
     return app
 
 
-def _guard(access: Access) -> Middleware:
+def _guard(access: Access, templates: Environment) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if why := access.refusal(request):
@@ -73,7 +73,7 @@ def _guard(access: Access) -> Middleware:
             return secured(access.let_in(str(request.rel_url.without_query_params("token"))))
         is_open = request.path in ("/token", f"/static/{_STYLE}")
         if not is_open and not access.is_known(request):
-            return secured(_ask_for_token(request))
+            return secured(_ask_for_token(templates, request))
         try:
             return secured(await handler(request))
         except web.HTTPException as answer:
@@ -88,18 +88,18 @@ def _moved(answer: web.HTTPException) -> dict[str, str]:
     return {"Location": answer.headers["Location"]} if "Location" in answer.headers else {}
 
 
-def _ask_for_token(request: web.Request, *, wrong: bool = False) -> web.Response:
+def _ask_for_token(templates: Environment, request: web.Request, *, wrong: bool = False) -> web.Response:
     if request.path.endswith(".json"):
         return web.json_response({"error": "no token: open the address that `farmwatch console` prints"}, status=401)
-    html = _page("token.html", _environment(None), {"wrong": wrong}, request)
+    html = _page("token.html", templates, {"wrong": wrong}, request)
     return web.Response(status=401, text=html, content_type="text/html")
 
 
-async def _take_token(access: Access, request: web.Request) -> web.Response:
+async def _take_token(access: Access, templates: Environment, request: web.Request) -> web.Response:
     form = await request.post()
     token = form.get("token", "")
     right = isinstance(token, str) and access.opens(token.strip())
-    return access.let_in() if right else _ask_for_token(request, wrong=True)
+    return access.let_in() if right else _ask_for_token(templates, request, wrong=True)
 
 
 async def _act(action: Action, config: Config, access: Access, request: web.Request) -> web.Response:
@@ -150,7 +150,7 @@ async def _style(_: web.Request) -> web.Response:
     return web.Response(text=text, content_type="text/css")
 
 
-def _environment(access: Access | None) -> Environment:
+def _environment(access: Access) -> Environment:
     environment = Environment(
         loader=PackageLoader("farmwatch.console"),
         autoescape=True,
@@ -170,7 +170,7 @@ def _environment(access: Access | None) -> Environment:
     environment.globals |= {
         "splits": SPLITS,
         "verdicts": VERDICTS,
-        "form_token": "" if access is None else access.form_token,
+        "form_token": access.form_token,
     }
     return environment
 

@@ -15,7 +15,6 @@ import structlog
 
 from farmwatch.explain.page_records import FeaturesHead
 from replay.runs.lookup import names_to_read
-from scoring.rates.canary import is_canary
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of, rows_of
 from stream.schema.forgotten import Forgotten
@@ -104,33 +103,25 @@ class ReadModel:
             self._remove()
             self._prepare()
 
-    def follow(self, log: Log, forgotten: Forgotten, on_batch: Callable[[int], bool] = lambda _: True) -> bool:
-        """Read new records of the live run; True if there were any.
-
-        `on_batch` gets the number of records of each transaction; if it returns False, reading ends.
-        """
+    def follow(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool] = lambda: True) -> bool:
+        """Read new records of the live run; True if there were any. Ends early when `goes_on` is false."""
         names, found = names_to_read(log), False
+        take = _readers(names)
         with closing(self._connect()) as db:
             if self._about(db, "run") != "\n".join(names):
                 self._empty(db, names)
             forgotten.refresh()
             self._forget(db, forgotten)
-            existing = log.topics()
-            for topic, take in _readers(names).items():
-                if topic not in existing:
-                    continue
-                spans = zip(log.beginning(topic), log.end(topic), strict=True)
-                for partition, (first, end) in enumerate(spans):
-                    start = max(first, self._position(db, topic, partition))
-                    for batch in _batches(log.read(topic, partition, start, end)) if start < end else ():
-                        with db:
-                            take(db, (message for message in batch if not forgotten.covers(_site_of(message))))
-                            self._move(db, topic, partition, batch[-1].offset + 1)
-                        found = True
-                        if not on_batch(len(batch)):
-                            return True
+            for topic, partition, start, end in self._unread(db, log, names):
+                for batch in _batches(log.read(topic, partition, start, end)):
                     with db:
-                        self._move(db, topic, partition, end)  # a transaction marker may follow the last record
+                        take[topic](db, (message for message in batch if not forgotten.covers(_site_of(message))))
+                        self._move(db, topic, partition, batch[-1].offset + 1)
+                    found = True
+                    if not goes_on():
+                        return True
+                with db:
+                    self._move(db, topic, partition, end)  # a transaction marker may follow the last record
         return found
 
     def forget(self, forgotten: Forgotten) -> None:
@@ -140,23 +131,18 @@ class ReadModel:
 
     def behind(self, log: Log) -> int:
         """Offsets of the live run that `follow` has still to read."""
-        existing, names = log.topics(), names_to_read(log)
+        names = names_to_read(log)
         with self.reading() as db:
             if self._about(db, "run") != "\n".join(names):
                 return 1
-            return sum(
-                max(0, end - max(first, self._position(db, topic, partition)))
-                for topic in _readers(names)
-                if topic in existing
-                for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
-            )
+            return sum(end - start for _, _, start, end in self._unread(db, log, names))
 
     def sites(
         self, *, search: str = "", verdict: str = "", sort: str = "site", after: str = "", limit: int = 50
     ) -> list[SiteState]:
         """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
         column, down = SORTS[sort], sort != "site"
-        where, values = ["substr(site, -8) <> '.invalid'"], []
+        where, values = ["substr(site, -8) <> '.invalid'"], []  # canary sites have names that no real site can have
         if search:
             where.append("instr(site, ?) > 0")
             values.append(search.lower())
@@ -169,8 +155,7 @@ class ReadModel:
         order = f"{column} DESC, site DESC" if down else "site"
         query = f"SELECT row FROM site WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
         with self.reading() as db:
-            rows = [decode(SiteState, row) for (row,) in db.execute(query, [*values, limit])]
-        return [row for row in rows if not is_canary(row.site)]
+            return [decode(SiteState, row) for (row,) in db.execute(query, [*values, limit])]
 
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
@@ -259,6 +244,16 @@ class ReadModel:
     def _position(self, db: sqlite3.Connection, topic: str, partition: int) -> int:
         found = db.execute("SELECT next FROM position WHERE topic = ? AND partition = ?", [topic, partition]).fetchone()
         return 0 if found is None else int(found[0])
+
+    def _unread(self, db: sqlite3.Connection, log: Log, names: RunNames) -> Iterator[tuple[str, int, int, int]]:
+        """Topic, partition, first and last offset + 1 of what is not read yet."""
+        existing = log.topics()
+        for topic in _readers(names):
+            if topic in existing:
+                for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
+                    start = max(first, self._position(db, topic, partition))
+                    if start < end:
+                        yield topic, partition, start, end
 
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])

@@ -75,7 +75,7 @@ class Console:
         is_stale = True
         while not stop.is_set():
             try:
-                is_stale |= self._model.follow(self._log, self._forgotten, lambda _: not stop.is_set())
+                is_stale |= self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
                     self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
                     self._likely_s, is_stale = time.monotonic(), False

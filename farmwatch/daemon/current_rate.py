@@ -32,7 +32,7 @@ _LOOKED_UP = 2_000  # sites in the frontier: about a second
 
 
 class CurrentRate(NamedTuple):
-    """The lines of `farmwatch rate`, and what it says beside them."""
+    """The lines of `farmwatch rate`, with the counts and the remarks that it prints after them."""
 
     lines: list[RateLine]
     counts: Counts  # of the rows that the lines are of

@@ -65,9 +65,8 @@ async def _serve(config: Config, log: Log, stop: threading.Event) -> None:
         if sys.stderr.isatty():
             message(f"console: {address}?token={token}")
         else:  # a journal keeps what it is given
-            message(
-                f"console: {address}; the token is {f'in {folder / KEPT}' if not settings.token else 'console.token'}"
-            )
+            kept = "the setting console.token" if settings.token else f"in {folder / KEPT}"
+            message(f"console: {address}; the token is {kept}")
         while not stop.is_set():
             await asyncio.sleep(_POLL_S)
     finally:
