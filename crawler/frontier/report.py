@@ -191,6 +191,23 @@ class FrontierReader:
             self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
 
 
+def read_frontier(
+    log: Log,
+    settings: CrawlSettings,
+    now_ms: int,
+    limit: int | None,
+    domain_of: Callable[[str], str],
+    on_partition: Callable[[], None] = lambda: None,
+) -> FrontierReport:
+    """Report on the whole frontier, lists of at most `limit` lines. Raises as `Log.read_state`."""
+    reader = FrontierReader(settings, now_ms, limit, domain_of)
+    for partition in range(log.topics().get(f"state.{FRONTIER_STORE}", 0)):
+        with log.read_state(FRONTIER_STORE, partition) as state:
+            reader.add(state)
+        on_partition()
+    return reader.report()
+
+
 class Shortlist(Generic[T]):
     """The first lines in some order, in bounded memory."""
 

@@ -23,6 +23,9 @@ from msgspec.structs import replace
 
 from crawler.warc.erasing import archives_of, erase_hosts, names_host
 from crawler.web.exclusions import is_domain
+from farmwatch.config.config import Config
+from farmwatch.config.opening import as_read, opened
+from farmwatch.config.topic_limits import create_missing
 from filters.judge_stage import requested_store
 from replay.runs.control_update import operator
 from stream.log.contract import Log, Message, Output, partition_of, wall_ms
@@ -34,7 +37,8 @@ from stream.schema.orders import Orders, exclusion, key_of
 from stream.schema.panel import panel_key, read_panels, write_panel
 from stream.schema.runs import memory_store
 from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES, TALLY_STORE
-from stream.text.wording import counted
+from stream.text.user_errors import NotFound, UsageError
+from stream.text.wording import counted, one_line
 
 _STATE = "state."
 _NOT_OF_SITES = (CONTROL, RATES)
@@ -78,6 +82,26 @@ def known_hosts(log: Log, hosts: Sequence[str], warc_folder: Path | None = None)
         known |= {site_of_key(message.key) for message in records_of_hosts(log, rest)}
     archives = archives_of(warc_folder) if warc_folder is not None else []
     return known | {host for host in hosts if host not in known and any(names_host(path, host) for path in archives)}
+
+
+def forget_hosts(config: Config, hosts: Sequence[str], on_progress: Progress, *, sure: bool) -> ForgetReport:
+    """Forget these hosts of the configured log and archive.
+
+    Raises NotFound if log and archive have nothing of one, UsageError if the operator is not `sure`, and as
+    `Forgetting.run`.
+    """
+    folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
+    with opened(config, write=True, is_masked=False) as log:
+        if CONTROL not in log.topics():
+            create_missing(log, config)
+        if unknown := sorted(set(hosts) - known_hosts(log, hosts, folder)):
+            raise NotFound(
+                f"there is nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
+                " away from a host"
+            )
+        if not sure:
+            raise UsageError(one_line(f"this removes all of {', '.join(hosts)} for ever: add --yes"))
+        return Forgetting(log, as_read(log, config), folder, on_progress).run(hosts)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from filters.rules.catalogue import RULES
 from filters.rules.ruleset import Ruleset, rule_fields
 
 
@@ -31,6 +32,30 @@ def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
         else:
             found.append(Difference(name, "rule", ours.get(name), theirs.get(name)))
     return [*found, *_order("", "order", ours, theirs)]
+
+
+def shown(difference: Difference) -> tuple[str, str, str, str]:
+    """Rule, field, and both values as text: a threshold as the condition that passes, - for none."""
+    a, b = _cell(difference, difference.a), _cell(difference, difference.b)
+    return difference.rule or "(ruleset)", difference.field, a, b
+
+
+def _cell(difference: Difference, value: Any) -> str:
+    if difference.field == "rule":
+        return "-" if value is None else _condition(difference.rule, value["threshold"])
+    if difference.field == "threshold":
+        return _condition(difference.rule, value)
+    return "-" if value is None else _text(value)
+
+
+def _condition(rule: str, threshold: Any) -> str:
+    return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _values(rule: str, prefix: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import as_read, opened
-from farmwatch.config.topic_limits import create_missing
+from farmwatch.config.opening import opened
 from farmwatch.console.read_model import INDEX, ReadModel
-from farmwatch.daemon.forgetting import Forgetting, known_hosts
+from farmwatch.daemon.forgetting import forget_hosts
 from farmwatch.terminal.messages import message, put_json
 from stream.schema.forgotten import Forgotten
-from stream.schema.topics import CONTROL
-from stream.text.user_errors import Exit, NotFound, UsageError
-from stream.text.wording import counted, moment, one_line
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, moment
 
 
 def forget(
@@ -43,19 +40,9 @@ def forget(
         raise UsageError("name a host")
     names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
-    with opened(config, write=True, is_masked=False) as log:
-        if CONTROL not in log.topics():
-            create_missing(log, config)
-        folder = Path(config.crawl.warc_folder) if config.crawl.warc_folder else None
-        if unknown := sorted(set(names) - known_hosts(log, names, folder)):
-            raise NotFound(
-                f"there is nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
-                " away from a host"
-            )
-        if not yes:
-            raise UsageError(one_line(f"this removes all of {', '.join(names)} for ever: add --yes"))
-        report = Forgetting(log, as_read(log, config), folder, on_progress=message).run(names)
-        if (index := names_folder(config) / INDEX).exists():
+    report = forget_hosts(config, names, message, sure=yes)
+    if (index := names_folder(config) / INDEX).exists():
+        with opened(config) as log:
             ReadModel(index).forget(Forgotten(log))
     if json:
         put_json(
@@ -66,7 +53,8 @@ def forget(
                 "gone_at": report.gone_at_ms,
             }
         )
-    archive = f", {counted(report.warc_records, 'WARC record')} in {folder}" if folder is not None else ""
+    folder = config.crawl.warc_folder
+    archive = f", {counted(report.warc_records, 'WARC record')} in {folder}" if folder else ""
     if report.gone_at_ms:
         message(
             f"forgotten: no reader sees {counted(report.records, 'record')} any more; the broker removes the last by"

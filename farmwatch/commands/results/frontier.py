@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from crawler.frontier.report import FrontierReader, FrontierReport, FrontierSiteLine, SiteReport, UrlLine, site_report
+from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine, read_frontier, site_report
 from crawler.reasons import in_words, meaning_of_reason
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
@@ -87,14 +87,8 @@ def frontier(
 
 
 def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierReport:
-    reader = FrontierReader(config.crawl, now_ms, limit, registrable_domain)
-    partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
-    with counting(partitions, "partitions read") as advance:
-        for partition in range(partitions):
-            with log.read_state(FRONTIER_STORE, partition) as state:
-                reader.add(state)
-            advance(1)
-    return reader.report()
+    with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
+        return read_frontier(log, config.crawl, now_ms, limit, registrable_domain, lambda: advance(1))
 
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:

@@ -10,7 +10,7 @@ from farmwatch.commands.options import AsJson
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from filters.errors import BadRuleset
 from filters.rules.catalogue import RULES
-from filters.rules.diff import Difference, differences
+from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, rule_fields, shipped_rulesets
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
@@ -93,7 +93,7 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
         rows = [{"rule": d.rule, "field": d.field, "a": d.a, "b": d.b} for d in found]
         put_json({"a": _summary(one), "b": _summary(other), "equal": not found, "differences": rows})
     elif found:
-        put_table(("rule", "field", a, b), (_shown(difference) for difference in found), below=2)
+        put_table(("rule", "field", a, b), (shown(difference) for difference in found), below=2)
     else:
         put(f"{a} and {b} are equal in meaning: digest {one.digest}")
     return Exit.PROBLEM if found else Exit.OK
@@ -131,27 +131,3 @@ def _put_idle(idle: dict[str, list[str]]) -> None:
         if names := idle[reason]:
             verb = "is" if len(names) == 1 else "are"
             put_wrapped(f"{counted(len(names), 'rule')} {verb} {words}: {', '.join(names)}")
-
-
-def _shown(difference: Difference) -> tuple[str, str, str, str]:
-    a, b = _cell(difference, difference.a), _cell(difference, difference.b)
-    return difference.rule or "(ruleset)", difference.field, a, b
-
-
-def _cell(difference: Difference, value: Any) -> str:
-    """A value as text: a threshold as the condition that passes, a list with commas, - for none."""
-    if difference.field == "rule":
-        return "-" if value is None else _condition(difference.rule, value["threshold"])
-    if difference.field == "threshold":
-        return _condition(difference.rule, value)
-    return "-" if value is None else _text(value)
-
-
-def _condition(rule: str, threshold: Any) -> str:
-    return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(value)
-    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -14,12 +13,10 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, program_version, put_json
-from filters.rules.ruleset import load_ruleset, shipped_rulesets
+from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
-from replay.compare.comparison import Comparison, Side
 from replay.compare.flips import MAX_SAMPLE
-from replay.compare.verdict_join import fetch_key
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
@@ -59,7 +56,7 @@ def compare(
         found = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if out is not None:
-        out.write_text(_label_lines(found, config.log.url), encoding="utf-8")
+        out.write_text(label_lines(found, config.log.url), encoding="utf-8")
         judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
         message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
@@ -74,45 +71,6 @@ def compare(
     show(found, by or "", texts=text)
     print_caveats(warnings)
     return Exit.OK
-
-
-def as_json(found: Comparison) -> dict[str, Any]:
-    """The fields of the comparison, with their sums, and the changes as text."""
-    answer: dict[str, Any] = msgspec.to_builtins(found)
-    answer["a"]["classifiable"], answer["b"]["classifiable"] = found.a.classifiable, found.b.classifiable
-    answer["pages"]["common"] = found.pages.common
-    answer["sites"]["llm_table"] = found.sites.llm_table
-    changes = [found.changes, *(group.changes for group in found.groups)]
-    for described, of in zip([answer, *answer["groups"]], changes, strict=True):
-        described["changes"] = [{**msgspec.to_builtins(change), "text": change.text} for change in of]
-    return answer
-
-
-def _label_lines(found: Comparison, log: str) -> str:
-    """The sample as JSON lines, in random order: an order by kind or rank would reveal the verdicts."""
-    sample = {"seed": found.seed, "size": found.sample_size}
-    rulesets = {"ruleset_a": _ruleset_argument(found.a), "ruleset_b": _ruleset_argument(found.b)}
-    strata = {(one.kind, one.rule): {"flips": one.flips, "sampled": one.sampled} for one in found.strata}
-    lines = (
-        {
-            **msgspec.to_builtins(flip),
-            "run_a": found.a.run,
-            "run_b": found.b.run,
-            **rulesets,
-            "log": log,
-            "sample": sample,
-            "stratum": strata[flip.kind, flip.rule],
-        }
-        for flip in sorted(found.sample, key=lambda flip: fetch_key(f"label {flip.fetch_id}", found.seed))
-    )
-    return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
-
-
-def _ruleset_argument(side: Side) -> str:
-    """The ruleset of a run as a command argument: the name of a shipped one, otherwise a file to be written."""
-    if side.ruleset in shipped_rulesets() and load_ruleset(side.ruleset).digest == side.digest:
-        return side.ruleset
-    return f"{side.run}.toml"
 
 
 def _require_range(option: str, value: int, least: int, most: int) -> None:
