@@ -273,8 +273,8 @@ class SiteTally(msgspec.Struct, array_like=True):
             return TermPages(self.pages, self.ruleset, self.digest, epoch=self.epoch)
         return self.earlier.get(term) or TermPages({}, "", "")
 
-    def evidence(self, detector: str, term: int) -> list[PageScore]:
-        """The detector's scores of a term's texts: each once, in the order of their first fetch."""
+    def evidence(self, detector: str, term: int) -> dict[str, PageScore]:
+        """The detector's scores of a term's texts by page: each text once, in the order of their first fetch."""
         said, of = self.scores.get(detector, {}), self.of_term(term)
         order = sorted(
             (page.evidence.fetched_at, name, page.evidence.text_digest)
@@ -282,11 +282,13 @@ class SiteTally(msgspec.Struct, array_like=True):
             if page.digest == of.digest and page.evidence is not None and page.evidence.digest == of.digest
         )
         found: dict[str, PageScore] = {}
-        for fetched_at, _, text in order:
+        seen: set[str] = set()
+        for fetched_at, name, text in order:
             scored = said.get(text)
-            if text not in found and scored is not None and scored != _ABSTAINED:
-                found[text] = PageScore(scored.flag, scored.score, fetched_at)
-        return list(found.values())
+            if text not in seen and scored is not None and scored != _ABSTAINED:
+                seen.add(text)
+                found[name] = PageScore(scored.flag, scored.score, fetched_at)
+        return found
 
     def row(
         self,

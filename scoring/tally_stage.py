@@ -235,7 +235,7 @@ class TallyStage(Stage):
     ) -> tuple[SiteVerdict, SiteState, bytes]:
         """The verdict of a term, its row and the row's digest; a row with another digest than `emitted` is emitted."""
         tally = site.tally
-        verdict = self._method.decide(tally.evidence(self._detector, term))
+        verdict = self._method.decide(list(tally.evidence(self._detector, term).values()))
         row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run, term, former)
         digest = xxhash.xxh3_128_digest(encode(row))
         if digest != emitted:

@@ -114,7 +114,7 @@ def check_row(
     detector = scope.run.detector or ("" if row is None else row.detector)
     tally = fold_records(evidence, detector, row, methods.config.tally.term_ms)
     term = tally.term if is_newest or row is None else row.term
-    pages = tally.evidence(detector, term)
+    pages = list(tally.evidence(detector, term).values())
     method = methods.of(detector, None if row is None else row.method_digest)
     verdict = _NO_EVIDENCE if method is None else method.decide(pages)
     if row is None:
@@ -122,7 +122,7 @@ def check_row(
         return RowCheck(found, "no row", is_proved=False)
     former = None
     if is_newest and method is not None and term - 1 in tally.earlier:
-        before = method.decide(tally.evidence(detector, term - 1))
+        before = method.decide(list(tally.evidence(detector, term - 1).values()))
         former = tally.row(site, detector, before, method.digest, scope.run.name, term - 1)
     found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former)
     found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))

@@ -3,38 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 from crawler.web.exclusions import exclusion_of, is_boundless
+from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
+from farmwatch.console.jobs import Jobs, Say
+from farmwatch.console.replays import Replays
+from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
+from farmwatch.daemon.forgetting import forget_hosts
+from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
+from replay.engine.plan import ReplayRequest, plan, refuse_unfit
+from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
+from replay.runs.configured import require_site_method
+from replay.runs.control_update import operator
 from replay.runs.dead_letters import LetterState, StoredLetter
+from replay.runs.lookup import find_run
+from replay.runs.overview import state_of
 from replay.runs.settle_letters import settle
+from stream.schema.control import Control
+from stream.schema.runs import RunStatus
 from stream.text.user_errors import UsageError
+from stream.text.wording import counted, one_line
+
+_LONGEST_WHY = 200  # characters
+_LONGEST_RULESET = 60_000
+ALREADY = "already=1"  # field of the next address: another browser or command was quicker
+
+
+class Desk(NamedTuple):
+    """What the forms work with."""
+
+    config: Config
+    jobs: Jobs
+    replays: Replays
+    runs: RunPages
+
 
 Form = Mapping[str, str]
-Action = Callable[[Config, Form], str]  # -> where the browser goes next
-_LONGEST_WHY = 200  # characters
-ALREADY = "already"  # field of the next address: another browser or command was quicker
+Action = Callable[[Desk, Form], str]  # -> where the browser goes next
 
 
-def pause_crawl(config: Config, form: Form) -> str:
+def pause_crawl(desk: Desk, form: Form) -> str:
     """As `farmwatch crawl pause` and `resume`."""
-    changed = order_pause(config, _why(form), on=_one_of(form, "order", "pause", "resume") == "pause")
-    return "/crawl" if changed is not None else f"/crawl?{ALREADY}=1"
+    changed = order_pause(desk.config, _why(form), on=_one_of(form, "order", "pause", "resume") == "pause")
+    return "/crawl" if changed is not None else f"/crawl?{ALREADY}"
 
 
-def exclude(config: Config, form: Form) -> str:
+def exclude(desk: Desk, form: Form) -> str:
     """As `farmwatch exclude`; a pattern beyond one domain is left to the command. Raises UnusableUrl, UsageError."""
     on = _one_of(form, "order", "exclude", "remove") == "exclude"
     name = exclusion_of(form.get("name", "")[:253])
     if on and is_boundless(name):
         raise UsageError(f"{name} reaches beyond one domain: `farmwatch exclude {name} --yes`, if you mean that")
-    changed = order_exclusions(config, [(name, _why(form))], on=on)
-    return "/crawl" if changed else f"/crawl?{ALREADY}=1"
+    changed = order_exclusions(desk.config, [(name, _why(form))], on=on)
+    return "/crawl" if changed else f"/crawl?{ALREADY}"
 
 
-def settle_letters(config: Config, form: Form) -> str:
+def forget(desk: Desk, form: Form) -> str:
+    """As `farmwatch forget`, of one host whose name was typed twice. Raises UnusableUrl, UsageError."""
+    host = site_of(f"http://{form.get('host', '').strip()[:253]}/")
+    if form.get("again", "").strip().lower() != host:
+        raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
+
+    def work(say: Say) -> str:
+        report = forget_hosts(desk.config, [host], say, sure=True)
+        return f"forgotten: {counted(report.records, 'record')} removed"
+
+    begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)
+    return "/crawl" if begun else f"/crawl?{ALREADY}"
+
+
+def settle_letters(desk: Desk, form: Form) -> str:
     """As `farmwatch dead retry` and `drop` of the open letters of a stage and reason."""
     retry = _one_of(form, "order", "retry", "drop") == "retry"
     stage, reason = form.get("stage", ""), form.get("reason", "")
@@ -43,12 +89,75 @@ def settle_letters(config: Config, form: Form) -> str:
         is_open = stored.state is LetterState.OPEN and not (retry and stored.letter.expired)
         return is_open and (stored.letter.stage, stored.reason) == (stage, reason)
 
-    with opened(config, write=True) as log:
+    with opened(desk.config, write=True) as log:
         found = settle(log, wanted, retry=retry)
     return f"/letters?settled={found.count}&refused={found.refused.total()}"
 
 
-ACTIONS: Mapping[str, Action] = {"/crawl/pause": pause_crawl, "/crawl/exclude": exclude, "/letters": settle_letters}
+def replay(desk: Desk, form: Form) -> str:
+    """As `farmwatch replay` with a shipped ruleset or with the text of one, or with the name of a run that stopped.
+
+    Raises UsageError, NotFound, RunRefused, BadRuleset, and as `plan`.
+    """
+    name, text, why = form.get("run") or None, form.get("text", ""), one_line(_why(form))
+    if len(text) > _LONGEST_RULESET:
+        raise UsageError(f"a ruleset of more than {_LONGEST_RULESET} characters")
+    with opened(desk.config, write=True) as log, TemporaryDirectory() as folder:
+        control = Control(log)
+        if name and state_of(log, control, find_run(control, name)) == RunStatus.RUNNING:
+            return f"/runs?{ALREADY}"
+        ruleset = form.get("ruleset") or None
+        if ruleset and ("/" in ruleset or ruleset.endswith(".toml")):
+            raise UsageError("ruleset: the name of a shipped one, or its text")
+        if text:
+            file = Path(folder) / "ruleset.toml"
+            file.write_text(text.replace("\r\n", "\n"), encoding="utf-8")
+            ruleset = str(file)
+        while True:
+            planned = plan(log, Control(log), desk.config, ReplayRequest(ruleset, name=name, why=why))
+            refuse_unfit(log, desk.config, planned)
+            with suppress(RunAlreadyBegun):
+                run = begin(log, planned)
+                break
+    desk.replays.start(run.shown)
+    return "/runs"
+
+
+def cancel_replay(desk: Desk, form: Form) -> str:
+    """As `farmwatch runs cancel`. Raises NotFound, RunRefused."""
+    with opened(desk.config, write=True) as log:
+        cancel(log, find_run(Control(log), form.get("run", "")).name)
+    return "/runs"
+
+
+def make_live(desk: Desk, form: Form) -> str:
+    """As `farmwatch cutover`, from the live run that the page showed. Raises NotFound, CutoverRefused, OtherCutover."""
+    back = _one_of(form, "order", "live", "back") == "back"
+    request = CutoverRequest("" if back else form.get("run", "") or "live", operator(), one_line(_why(form)))
+    with opened(desk.config, write=True) as log:
+        if str(Control(log).alias.number) != form.get("number"):
+            raise OtherCutover("another run became live since this page was shown: look at the runs again")
+        cut_over(log, request, check_run=lambda run: require_site_method(desk.config, run))
+    return "/runs"
+
+
+def label(desk: Desk, form: Form) -> str:
+    """As a key of `farmwatch label`. Raises NotFound, UsageError, Working."""
+    changed = desk.runs.add_label(form)
+    sides = {side: form.get(side, "") for side in ("a", "b")}
+    return f"/label?{urlencode(sides)}" + ("" if changed else f"&{ALREADY}")
+
+
+ACTIONS: Mapping[str, Action] = {
+    "/crawl/pause": pause_crawl,
+    "/crawl/exclude": exclude,
+    "/crawl/forget": forget,
+    "/letters": settle_letters,
+    "/runs/replay": replay,
+    "/runs/cancel": cancel_replay,
+    "/runs/cutover": make_live,
+    "/label": label,
+}
 
 
 def _why(form: Form) -> str:

@@ -17,13 +17,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crawler.errors import UnusableUrl
-from farmwatch.config.config import Config
 from farmwatch.console.access import Access, Handler, secured
-from farmwatch.console.actions import ACTIONS, Action
+from farmwatch.console.actions import ACTIONS, Action, Desk
+from farmwatch.console.jobs import Working
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
-from stream.text.user_errors import FarmwatchError, NotFound, UsageError
+from replay.compare.comparison import points
+from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
@@ -49,7 +50,11 @@ def application(console: Console, access: Access) -> web.Application:
         View("/site", "site.html", console.site),
         View("/page", "page.html", console.page),
         View("/crawl", "crawl.html", console.crawl),
-        View("/runs", "runs.html", console.runs),
+        View("/frontier", "frontier.html", console.frontier),
+        View("/runs", "runs.html", console.runs.runs),
+        View("/compare", "compare.html", console.runs.compare),
+        View("/label", "label.html", console.runs.label),
+        View("/rulesets", "rulesets.html", console.runs.rulesets),
         View("/letters", "letters.html", console.letters),
         View("/health", "health.html", console.health),
     )
@@ -60,7 +65,7 @@ def application(console: Console, access: Access) -> web.Application:
     app.router.add_get(f"/static/{_STYLE}", _style)
     app.router.add_post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
-        app.router.add_post(path, partial(_act, action, console.config, access))
+        app.router.add_post(path, partial(_act, action, console.desk, access, templates))
     return app
 
 
@@ -102,14 +107,18 @@ async def _take_token(access: Access, templates: Environment, request: web.Reque
     return access.let_in() if right else _ask_for_token(templates, request, wrong=True)
 
 
-async def _act(action: Action, config: Config, access: Access, request: web.Request) -> web.Response:
+async def _act(
+    action: Action, desk: Desk, access: Access, templates: Environment, request: web.Request
+) -> web.Response:
     form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
     if not access.is_own_form(form.get("form_token", "")):
         return web.Response(status=403, text="refused: a form of another page\n")
     try:
-        where = await asyncio.to_thread(action, config, form)
-    except (UsageError, UnusableUrl) as error:
-        return web.Response(status=400, text=f"{error}\n")
+        where = await asyncio.to_thread(action, desk, form)
+    except (FarmwatchError, UnusableUrl, Working) as error:
+        status = _status_of(error)
+        html = _page("refused.html", templates, {"error": str(error), "is_form": True}, request)
+        return web.Response(status=status, text=html, content_type="text/html")
     raise web.HTTPSeeOther(where)
 
 
@@ -119,7 +128,7 @@ async def _to_answer(_: web.Request) -> web.Response:
 
 async def _html(view: View, templates: Environment, request: web.Request) -> web.Response:
     status, data = await _load(view, request)
-    name = view.template if status == 200 else "refused.html"
+    name = {200: view.template, 202: "working.html"}.get(status, "refused.html")
     return web.Response(status=status, text=_page(name, templates, data, request), content_type="text/html")
 
 
@@ -131,13 +140,22 @@ async def _twin(view: View, request: web.Request) -> web.Response:
 async def _load(view: View, request: web.Request) -> tuple[int, Data]:
     try:
         return 200, await asyncio.to_thread(view.load, request.query)
-    except (NotFound, UnusableUrl) as error:
-        return 404, {"error": str(error)}
-    except UsageError as error:
-        return 400, {"error": str(error)}
-    except FarmwatchError as error:
-        _log.warning("console_cannot_read", path=view.path, error=str(error))
-        return 503, {"error": str(error)}
+    except Working as work:
+        return 202, {"working": str(work)}
+    except (FarmwatchError, UnusableUrl) as error:
+        if (status := _status_of(error)) == 503:
+            _log.warning("console_cannot_read", path=view.path, error=str(error))
+        return status, {"error": str(error)}
+
+
+def _status_of(error: Exception) -> int:
+    """By whose fault it is: of the address or the form, of what the log has or another browser did, of the log."""
+    if isinstance(error, NotFound):
+        return 404
+    if isinstance(error, Working):
+        return 409
+    by_exit = {Exit.USAGE: 400, Exit.PROBLEM: 409}
+    return by_exit.get(error.exit, 503) if isinstance(error, FarmwatchError) else 400
 
 
 def _page(name: str, templates: Environment, data: Data, request: web.Request) -> str:
@@ -165,6 +183,7 @@ def _environment(access: Access) -> Environment:
         "lasting": lasting,
         "percent": _percent,
         "plain": plain,
+        "points": points,
         "time": _time,
     }
     environment.globals |= {

@@ -5,24 +5,33 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
+from crawler.frontier.report import FrontierReport, read_frontier
+from crawler.reasons import meaning_of_reason
 from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.console.actions import ALREADY
+from farmwatch.console.actions import Desk
+from farmwatch.console.jobs import Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
+from farmwatch.console.replays import Replays
+from farmwatch.console.run_pages import RunPages
+from farmwatch.console.site_walk import site_walk
 from farmwatch.crawl.orders import pause_in_words
+from farmwatch.daemon.canary_lines import SAID, read_canary_lines
+from farmwatch.daemon.change_since import change_since, in_points
 from farmwatch.daemon.current_rate import CurrentRate, current_rate
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
+from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from filters.extraction.extractor import decode
 from filters.measure.page_measures import inflated
@@ -30,27 +39,31 @@ from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, letter_groups, read_letters
-from replay.runs.overview import run_states
 from replay.runs.site_table import read_sites
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
-from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
+from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
 _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
+T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 SITES_SHOWN = 50
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _LIKELY_S = 60.0
+_FRONTIER_S = 30.0
+_SOON_S = 30.0
+_CHANGE_DAYS = 7
+_HOSTS_SHOWN = 100  # of a list of the frontier
 _HISTORY_DAYS = 30
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 
@@ -58,12 +71,17 @@ _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 class Console:
     """Answers the requests of the console from the log and the read model. All methods but `follow` may run at once."""
 
-    def __init__(self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms) -> None:
+    def __init__(
+        self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms, replays: Replays | None = None
+    ) -> None:
         """Reads nothing yet."""
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._status = StatusReader(log, config)
+        self._jobs = Jobs()
+        self.runs = RunPages(log, config, self._jobs, clock)
+        self.desk = Desk(config, self._jobs, replays or Replays(), self.runs)
         self._lock = threading.Lock()  # of what is below
         self._rates: dict[str, tuple[float, CurrentRate]] = {}
         self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)
@@ -99,6 +117,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": [] if by else self._history(),
+            "canaries": [] if by else self._soon(("canaries",), self._canaries),
+            "change": None if by else self._soon(("change",), self._change),
         }
 
     def flow(self, _: Query) -> Data:
@@ -121,7 +141,11 @@ class Console:
             "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
             "exclusions": exclusions,
-            "already": bool(query.get(ALREADY)),
+            "already": bool(query.get("already")),
+            "forgetting": [
+                {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
+                for job in self._jobs.said("forget")
+            ],
         }
 
     def letters(self, query: Query) -> Data:
@@ -164,7 +188,11 @@ class Console:
         row = self._model.site(name)
         if row is None:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
-        pages = [page._asdict() for page in self._model.pages(row.site, row.detector)]
+        walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
+        pages: list[Data] = [
+            {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
+            for page in self._model.pages(row.site, row.detector)
+        ]
         caveat = caveats(self.config, [row.detector])[row.detector]
         return {"site": self._site_fields(row), "pages": pages, "warning": caveat}
 
@@ -194,31 +222,24 @@ class Console:
         return {
             **as_json(found),
             "text": found.features.text,
+            "lines": [line._asdict() for line in text_lines(found.features, found.repeats)],
             "html": html,
             "html_is_cut": cut,
             "other": {**as_json(explained(ruleset)), "name": ruleset} if ruleset else None,
             "rulesets": shipped_rulesets(),
         }
 
-    def runs(self, _: Query) -> Data:
-        """The runs of the log, as `farmwatch runs` lists them."""
-        states = run_states(self._log, Control(self._log), self._clock())
+    def frontier(self, _: Query) -> Data:
+        """The frontier, as `farmwatch frontier` has it: parked, stopped and resting hosts. Raises Working."""
+
+        def read(_: Say) -> FrontierReport:
+            return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
+
+        found = self._jobs.result(("frontier",), "Reading the frontier", read, _FRONTIER_S)
+        meanings = {**found.stopped_reasons, **found.parked_reasons}
         return {
-            "runs": [
-                {
-                    "run": state.run.shown,
-                    "state": state.state,
-                    "done": state.done,
-                    "ruleset": state.run.ruleset,
-                    "digest": state.run.digest,
-                    "detector": state.run.detector,
-                    "window": state.window,
-                    "created_at": state.run.created_at,
-                    "why": state.run.why,
-                    "error": state.run.error,
-                }
-                for state in states
-            ]
+            **msgspec.to_builtins(found),
+            "meanings": {reason: meaning_of_reason(reason)._asdict() for reason in meanings},
         }
 
     def health(self, _: Query) -> Data:
@@ -226,6 +247,28 @@ class Console:
         found = self._read_status()
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
+
+    def _canaries(self) -> list[Data]:
+        """As `farmwatch canaries --json` has them."""
+        lines = read_canary_lines(self._log, self.config, self._clock()).lines
+        return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
+
+    def _change(self) -> Data | None:
+        """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
+        since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
+        try:
+            found = change_since(self._log, self.config, since.isoformat(), "", self._clock())
+        except NotFound:
+            return None
+        causes = [{"points": points, "what": what} for points, what in found.causes()]
+        return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
+
+    def _soon(self, key: tuple[str, ...], work: Callable[[], T]) -> T | None:
+        """The result of slow work; None while there is none yet."""
+        try:
+            return self._jobs.result(key, "", lambda _: work(), _SOON_S, wait_s=0.1)
+        except Working:
+            return None
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""

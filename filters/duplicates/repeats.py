@@ -22,13 +22,14 @@ SEEN_ON = 5  # earlier pages listed per passage; all of them are counted
 class Passage:
     """A repeated passage. `pages` = number of earlier pages with it; `seen_on` lists the first of them.
 
-    `size_bytes` includes characters that the edges of the passage cut.
+    `size_bytes` includes characters that the edges of the passage cut; `start` is its place in the main text, bytes.
     """
 
     text: str
     size_bytes: int
     seen_on: tuple[str, ...]
     pages: int
+    start: int
 
 
 @dataclass(slots=True)
@@ -92,6 +93,7 @@ class Repeats:
                 run.end - run.start,
                 tuple(run.names),
                 run.pages,
+                run.start,
             )
             for run in sorted(self._runs, key=lambda run: (run.start - run.end, run.start))
         ]

@@ -6,39 +6,25 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 
 from crawler.warc.pages import ArchivedPage, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
-from farmwatch.config.detector_config import caveats, print_caveats
+from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.canaries import CanarySite, read_canaries
+from farmwatch.daemon.canaries import CanarySite
+from farmwatch.daemon.canary_lines import SAID, CanaryLine, read_canary_lines
 from farmwatch.daemon.canary_maker import LEAST_PAGES, CanaryMaker
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
-from replay.runs.site_table import read_sites
-from scoring.rates.canary import is_canary
-from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
-from scoring.rates.split_rates import Versions, comparable
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Page, SiteState
+from stream.schema.records import Page
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
-
-_SAID = {
-    "site_fpr": "human sites called llm",
-    "site_tpr": "LLM sites called llm",
-    "page_fpr": "human pages flagged",
-    "page_tpr": "LLM pages flagged",
-    "kept_human": "human pages kept by the ruleset",
-    "kept_llm": "LLM pages kept by the ruleset",
-}
-
 
 canaries = App(name="canaries")
 
@@ -53,30 +39,19 @@ def show_canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     JSON: one object a line, for each ruleset, detector and site method.
     """
     config = common.load().config
-    sent = read_canaries(config.canary)
     with opened(config) as log:
-        rows = [row for row in read_sites(log) if is_canary(row.site)]
-    now_ms = int(time.time() * 1000)
-    number = now_ms // (config.canary.every_s * 1000)
-    _put_sent(config, sent, number, json)
-    if not rows:
+        found = read_canary_lines(log, config, int(time.time() * 1000))
+    _put_sent(config, found.sent, found.number, json)
+    if not found.lines:
         message("no canary site has come through")
         return Exit.OK
-    found = [(versions, of, recent_canaries(config.rate, of, now_ms)) for versions, of in comparable(rows)]
-    warnings = caveats(config, (versions.detector for versions, _, _ in found))
-    for versions, of, summary in found:
-        correction = by_canaries(summary, config.rate.canary_least)
-        if config.rate.errors is not None:
-            said = "rates are corrected by rate.errors, not by canaries"
-        else:
-            said = correction.remark or "no canary has come through lately"
-        through = _through(sent, of, number)
+    for line in found.lines:
         if json:
-            put_json(_fields(versions, summary, through, len(sent), said, warnings[versions.detector]))
+            put_json(line.fields())
         else:
-            _show(versions, summary, said, f"{through} of {len(sent)}" if sent else "-")
+            _show(line)
     if not json:
-        print_caveats(warnings, short=True)
+        print_caveats({line.versions.detector: line.warning for line in found.lines}, short=True)
     return Exit.OK
 
 
@@ -165,13 +140,8 @@ def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: 
     put(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
 
 
-def _through(sent: Sequence[CanarySite], rows: Sequence[SiteState], number: int) -> int:
-    """Sites of the present round that have a row with a verdict on a page."""
-    names = {site.name(number).site for site in sent}
-    return sum(row.site in names and row.pages > 0 for row in rows)
-
-
-def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -> None:
+def _show(line: CanaryLine) -> None:
+    versions, summary = line.versions, line.summary
     put(
         f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"
         f" site method {versions.site_method or '-'} {versions.site_method_digest or '-'}"
@@ -194,22 +164,7 @@ def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -
         ),
     )
     for kind, share in summary.shares().items():
-        put(f"{_SAID[kind]}: {share.point:.1%} (95% interval {share.low:.1%} to {share.high:.1%})")
+        put(f"{SAID[kind]}: {share.point:.1%} (95% interval {share.low:.1%} to {share.high:.1%})")
     last = datetime.fromtimestamp(summary.last_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    put(f"{said}; sites of the present round that came through: {through}; the newest was sent {last} UTC")
-
-
-def _fields(
-    versions: Versions, summary: CanarySummary, through: int, sent: int, said: str, warning: str
-) -> dict[str, Any]:
-    return {
-        **versions._asdict(),
-        "sites": summary.sites,
-        "pages": msgspec.to_builtins(summary.pages),
-        "counts": msgspec.to_builtins(summary.counts),
-        "shares": {kind: share._asdict() for kind, share in summary.shares().items()},
-        "last_at": summary.last_at,
-        "present_round": {"sent": sent, "through": through},
-        "correction": said,
-        "warning": warning,
-    }
+    through = f"{line.through} of {line.sent}" if line.sent else "-"
+    put(f"{line.correction}; sites of the present round that came through: {through}; the newest was sent {last} UTC")

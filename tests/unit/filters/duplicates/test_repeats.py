@@ -57,7 +57,7 @@ def _naive(text: str, earlier: Sequence[str], mode: Mode) -> list[Passage]:
         begin, end = run_rows[0][2], run_rows[-1][3]
         having = [f"page {place}" for place, others in enumerate(pages) if ids <= others]
         text_of = data[begin:end].decode("utf-8", "ignore")
-        passages.append((begin, Passage(text_of, end - begin, tuple(having[:SEEN_ON]), len(having))))
+        passages.append((begin, Passage(text_of, end - begin, tuple(having[:SEEN_ON]), len(having), begin)))
     return [passage for _, passage in sorted(passages, key=lambda found: (-found[1].size_bytes, found[0]))]
 
 

@@ -1,0 +1,191 @@
+"""The console's pages on runs and rulesets: progress, comparisons, labels of flips, differences."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.config.detector_config import caveats
+from farmwatch.config.member_names import names_folder
+from farmwatch.console.jobs import Jobs, Say
+from farmwatch.daemon.review_labels import read_review
+from farmwatch.labels.judgements import ANSWERS, SamplePage, judgement, retraction
+from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.labels.session import Session
+from filters.rules.diff import differences, shown
+from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
+from replay.compare.as_json import as_json, label_lines
+from replay.compare.comparer import ComparisonRequest, compare
+from replay.compare.comparison import Comparison
+from replay.runs.lookup import find_run
+from replay.runs.overview import run_states
+from replay.runs.run_rules import rules_of
+from stream.log.contract import Clock, Log
+from stream.schema.control import Control
+from stream.schema.runs import shown_run
+from stream.text.user_errors import NotFound, UsageError
+
+LABELS = "labels.jsonl"  # the file, in the folder of the log
+SAMPLE = 100  # flips
+UNDO = "undo"
+_REQUEST = ComparisonRequest(SAMPLE, seed=0, resamples=2000)
+_COMPARED_S = 60.0  # for which a comparison is shown again
+_CUTOVERS = 20
+
+
+class RunPages:
+    """Answers the requests for these pages."""
+
+    def __init__(self, log: Log, config: Config, jobs: Jobs, clock: Clock) -> None:
+        self._log, self._config, self._jobs, self._clock = log, config, jobs, clock
+        self.labels_file = names_folder(config) / LABELS
+
+    def runs(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """The runs of the log, as `farmwatch runs` lists them, and the cutovers."""
+        control = Control(self._log)
+        states = run_states(self._log, control, self._clock())
+        return {
+            "runs": [
+                {
+                    "run": state.run.shown,
+                    "state": state.state,
+                    "done": state.done,
+                    "eta_s": state.eta_s,
+                    "ruleset": state.run.ruleset,
+                    "digest": state.run.digest,
+                    "detector": state.run.detector,
+                    "window": state.window,
+                    "lag": state.lag,
+                    "created_at": state.run.created_at,
+                    "created_by": state.run.created_by,
+                    "why": state.run.why,
+                    "error": state.run.error,
+                }
+                for state in states
+            ],
+            "cutovers": [
+                {
+                    **msgspec.structs.asdict(move),
+                    "from_run": shown_run(move.from_run),
+                    "to_run": shown_run(move.to_run),
+                }
+                for move in control.cutovers[-_CUTOVERS:][::-1]
+            ],
+            "before": shown_run(control.alias.before) if control.alias.before else "",
+            "number": control.alias.number,
+            "rulesets": shipped_rulesets(),
+            "already": bool(query.get("already")),
+        }
+
+    def compare(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Two runs, as `farmwatch compare` says it. Raises NotFound, Working."""
+        found = self._compared(query, _COMPARED_S)
+        warnings = caveats(self._config, dict.fromkeys((found.a.detector, found.b.detector)))
+        return {**as_json(found), "warnings": warnings}
+
+    def label(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """A page of the sample without its verdicts: the one at `at`, or the next without a label.
+
+        Raises NotFound, Working.
+        """
+        found = self._compared(query, float("inf"))
+        pages = self._sample(found)
+        with self._labels() as labels:
+            session = Session(pages, labels, "", self._clock)
+            wanted = query.get("at", "")
+            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else session.number
+            page = None if at is None else pages[at]
+            said = labels.latest.get(page.fetch_id) if page is not None else None
+            words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
+            return {
+                "a": found.a.run,
+                "b": found.b.run,
+                "at": at,
+                "of": len(pages),
+                "labelled": session.labelled,
+                "page": None if page is None else msgspec.to_builtins(page, str_keys=True),
+                "said": "" if said is None else words.get((said.page_type, said.label), said.page_type),
+                "answers": {key: answer.words for key, answer in ANSWERS.items()},
+                "counts": session.counts(),
+                "changes": [change._asdict() for change in session.changes()] if at is None else [],
+                "file": str(self.labels_file),
+                "already": bool(query.get("already")),
+            }
+
+    def add_label(self, query: Mapping[str, str]) -> bool:
+        """Label a page of the sample; False if another browser or command labelled it since it was shown.
+
+        Raises NotFound for a page that is not in the sample, UsageError, Working.
+        """
+        answer, fetch_id = query.get("answer", ""), query.get("fetch_id", "")
+        pages = self._sample(self._compared(query, float("inf")))
+        page = next((page for page in pages if page.fetch_id == fetch_id), None)
+        if page is None:
+            raise NotFound("the sample has no such page any more: compare the runs again")
+        if answer != UNDO and answer not in ANSWERS:
+            raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
+        with self._labels() as labels:
+            if (page.fetch_id in labels.latest) != bool(query.get("said")):
+                return False
+            by = getpass.getuser()
+            if answer == UNDO:
+                labels.add(retraction(page, by, self._clock()))
+            else:
+                labels.add(judgement(page, ANSWERS[answer], by, self._clock()))
+        return True
+
+    def rulesets(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """The rulesets that ship and those of runs; the text of one, and its differences from another.
+
+        Raises NotFound, BadRuleset.
+        """
+        control = Control(self._log)
+        runs = {f"run {run.shown}": run for run in control.runs.values() if control.ruleset_text(run)}
+        names = [*shipped_rulesets(), *runs]
+
+        def found(name: str) -> Ruleset:
+            if name in runs:
+                return rules_of(control, runs[name]).ruleset
+            if name not in names:
+                raise NotFound(f"{name[:80]!r}: no such ruleset; there are {', '.join(names)}")
+            return load_ruleset(name)
+
+        a = query.get("a", "") or (f"run {control.live.shown}" if control.live else names[0])
+        b = query.get("b", "") or a
+        one, other = found(a), found(b)
+        fields = ("rule", "field", "a", "b")
+        return {
+            "names": names,
+            "a": {"name": a, "digest": one.digest, "rules_in_force": one.in_force},
+            "b": {"name": b, "digest": other.digest, "rules_in_force": other.in_force, "text": other.source},
+            "differences": [dict(zip(fields, shown(each), strict=True)) for each in differences(one, other)],
+        }
+
+    def _compared(self, query: Mapping[str, str], keep_s: float) -> Comparison:
+        control = Control(self._log)
+        a, b = (find_run(control, query.get(side, "")[:60] or default).shown for side, default in SIDES)
+
+        def work(_: Say) -> Comparison:
+            now_ms = self._clock()
+            review = read_review(self._config.rate, now_ms)
+            return compare(self._log, a, b, _REQUEST, self._config.rate, now_ms, review)
+
+        return self._jobs.result(("compare", a, b), f"Comparing {a} and {b}", work, keep_s)
+
+    def _sample(self, found: Comparison) -> list[SamplePage]:
+        lines = label_lines(found, self._config.log.url).splitlines()
+        return [msgspec.json.decode(line, type=SamplePage) for line in lines]
+
+    @contextmanager
+    def _labels(self) -> Iterator[LabelsFile]:
+        with closing(LabelsFile(Path(self.labels_file))) as labels:
+            yield labels
+
+
+SIDES = (("a", "live"), ("b", "before"))  # fields of the address, and the runs without them

@@ -1,0 +1,79 @@
+"""What the canaries measured, one line for each ruleset, detector and site method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.config.detector_config import caveats
+from farmwatch.daemon.canaries import CanarySite, read_canaries
+from replay.runs.site_table import read_sites
+from scoring.rates.canary import is_canary
+from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
+from scoring.rates.split_rates import Versions, comparable
+from stream.log.contract import Log
+
+SAID = {
+    "site_fpr": "human sites called llm",
+    "site_tpr": "LLM sites called llm",
+    "page_fpr": "human pages flagged",
+    "page_tpr": "LLM pages flagged",
+    "kept_human": "human pages kept by the ruleset",
+    "kept_llm": "LLM pages kept by the ruleset",
+}
+"""The measured shares in words."""
+
+
+class CanaryLine(NamedTuple):
+    """The canaries of one ruleset, detector and site method."""
+
+    versions: Versions
+    summary: CanarySummary
+    correction: str  # in words
+    through: int  # sites of the present round that came through
+    sent: int  # sites of a round
+    warning: str
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            **self.versions._asdict(),
+            "sites": self.summary.sites,
+            "pages": msgspec.to_builtins(self.summary.pages),
+            "counts": msgspec.to_builtins(self.summary.counts),
+            "shares": {kind: share._asdict() for kind, share in self.summary.shares().items()},
+            "last_at": self.summary.last_at,
+            "present_round": {"sent": self.sent, "through": self.through},
+            "correction": self.correction,
+            "warning": self.warning,
+        }
+
+
+class CanaryLines(NamedTuple):
+    """All of them, and what is sent."""
+
+    sent: Sequence[CanarySite]
+    number: int  # of the present round
+    lines: Sequence[CanaryLine]
+
+
+def read_canary_lines(log: Log, config: Config, now_ms: int) -> CanaryLines:
+    """Read the rows of the canaries. Raises as `read_canaries` and `Log.read`."""
+    sent = read_canaries(config.canary)
+    rows = [row for row in read_sites(log) if is_canary(row.site)]
+    number = now_ms // (config.canary.every_s * 1000)
+    present = {site.name(number).site for site in sent}
+    lines = []
+    for versions, of in comparable(rows) if rows else ():
+        summary = recent_canaries(config.rate, of, now_ms)
+        if config.rate.errors is not None:
+            said = "rates are corrected by rate.errors, not by canaries"
+        else:
+            said = by_canaries(summary, config.rate.canary_least).remark or "no canary has come through lately"
+        through = sum(row.site in present and row.pages > 0 for row in of)
+        warning = caveats(config, [versions.detector])[versions.detector]
+        lines.append(CanaryLine(versions, summary, said, through, len(sent), warning))
+    return CanaryLines(sent, number, lines)

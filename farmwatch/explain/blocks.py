@@ -1,0 +1,85 @@
+"""The main text of a page as the rules see it: the kind of each line's block, and the passages that repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from filters.duplicates.repeats import Repeats
+from filters.extraction.blocks import JOINED, Block, BlockKind, unpack
+from stream.schema.records import Features
+
+
+class Part(NamedTuple):
+    """A part of a line. `passage` is the place of the repeated passage in `Repeats.passages`; None = it is new."""
+
+    text: str
+    passage: int | None
+
+
+class TextLine(NamedTuple):
+    """A line of the main text. `kind` is that of its block, "" = unknown; the shares are of its characters."""
+
+    kind: str
+    chars: int
+    link_share: float
+    code_share: float
+    parts: list[Part]
+
+
+def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
+    """The lines that are not empty."""
+    lines = [line for line in _lines(features.text, repeats) if any(part.text.strip() for part in line)]
+    blocks = _blocks_of_lines(features.blocks)
+    if len(blocks) != len(lines):  # a record of an older farmwatch
+        blocks = [[]] * len(lines)
+    return [_line(block, parts) for block, parts in zip(blocks, lines, strict=True)]
+
+
+def _line(block: list[Block], parts: list[Part]) -> TextLine:
+    chars = sum(row.chars for row in block)
+    kind = BlockKind(block[0].kind & ~JOINED).name.lower() if block else ""
+    links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
+    return TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts)
+
+
+def _blocks_of_lines(table: bytes) -> list[list[Block]]:
+    lines: list[list[Block]] = []
+    for row in unpack(table):
+        if row.kind & JOINED and lines:
+            lines[-1].append(row)
+        else:
+            lines.append([row])
+    return lines
+
+
+def _lines(text: str, repeats: Repeats | None) -> Iterator[list[Part]]:
+    line: list[Part] = []
+    for part in _parts(text, repeats):
+        first, *more = part.text.split("\n")
+        line.append(part._replace(text=first))
+        for piece in more:
+            yield line
+            line = [part._replace(text=piece)]
+    yield line
+
+
+def _parts(text: str, repeats: Repeats | None) -> Iterator[Part]:
+    """The text cut at the edges of the repeated passages; a character that an edge cuts belongs to what follows."""
+    data, at = text.encode("utf-8", "replace"), 0
+    passages = enumerate([] if repeats is None else repeats.passages())
+    spans = sorted((passage.start, passage.start + passage.size_bytes, place) for place, passage in passages)
+    for start, end, place in spans:
+        start, end = _whole(data, start), _whole(data, end)
+        if at < start:
+            yield Part(data[at:start].decode(), None)
+        yield Part(data[start:end].decode(), place)
+        at = end
+    yield Part(data[at:].decode(), None)
+
+
+def _whole(data: bytes, at: int) -> int:
+    """The start of the character at this byte."""
+    while 0 < at < len(data) and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
