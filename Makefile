@@ -18,8 +18,8 @@ SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-
 
 .PHONY: demo test test-quick lint bench gpu card chaos real image dashboards prometheus lock clean
 
-demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install
-	$(DEMO_VENV)/bin/farmwatch demo
+demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install; SERVE=1: then the console
+	$(DEMO_VENV)/bin/farmwatch demo $(if $(SERVE),--serve)
 
 test: lint $(BROKER) prometheus      ## all checks and tests, a real Apache Kafka broker included
 	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"

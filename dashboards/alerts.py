@@ -13,7 +13,8 @@ _ASKED = '(sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m])) >= 0.02)
 _JUDGED = "sum by (run) (increase(farmwatch_page_verdicts_total[@6h]) @live)"
 _SCORED = 'farmwatch_stage_records_total{stage="score",result'
 _DEAD = "farmwatch_dead_letters_total"
-_UP = 'min by (role, instance) (up{job="farmwatch"} or absent(up{job="farmwatch",role="tally"}) - 1)'
+# A console that is down changes no number: RoleRestarts tells of it, and so does whoever looks
+_UP = 'min by (role, instance) (up{job="farmwatch",role!="console"} or absent(up{job="farmwatch",role="tally"}) - 1)'
 _BEATS = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 
 

@@ -27,7 +27,7 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The addresses of /metrics, /healthz and /readyz."""
 
     host: str = "127.0.0.1"  # address to bind
-    # of the first role; the others follow in the order crawl, measure, judge, score, tally. 0 = any free port
+    # of the first role; the others follow in the order crawl, measure, judge, score, tally, console. 0 = any free port
     port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 9464
 
     def port_of(self, role: Role) -> int:
@@ -39,7 +39,7 @@ class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the console is served, and to whom."""
 
     host: str = "127.0.0.1"  # address to bind
-    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 9470  # 0 = any free port
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 9480  # 0 = any free port
     # HOST:PORT under which browsers reach it besides host and port, such as the name of a proxy
     hosts: list[str] = []
     token: Annotated[str, SECRET] = ""  # empty: console.token in the folder of the log, made at the first start

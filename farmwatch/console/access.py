@@ -51,8 +51,7 @@ class Access:
 
     def __init__(self, token: str, host: str, port: int, more_hosts: Sequence[str]) -> None:
         """`more_hosts`: further names under which browsers reach the console, each with its port if it is not 80."""
-        names = {host, *_LOOPBACK} if host in ("127.0.0.1", "localhost", "::1", "") else {host}
-        self._hosts = {f"{name}:{port}" for name in names} | {name.lower() for name in more_hosts}
+        self._hosts = {f"{name}:{port}" for name in (host, *_LOOPBACK)} | {name.lower() for name in more_hosts}
         self._key = token.encode()
         self._session = self._digest("session")
         self.form_token = self._digest("form")

@@ -15,7 +15,7 @@ from replay.runs.lookup import names_of_live
 from replay.runs.topology import inputs_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.roles import Role
+from stream.schema.roles import STAGES, Role
 from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, RETRIES, SCORES
 from stream.text.wording import counted
 
@@ -42,7 +42,7 @@ class RereadingGroup:
         )
 
 
-def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[RereadingGroup]:
+def find_rereading_groups(log: Log, roles: Collection[Role] = STAGES) -> Iterator[RereadingGroup]:
     """The groups of these roles that lost offsets, have offsets beyond the end of a topic, or lost their store.
 
     Raises LogUnavailable.
@@ -51,7 +51,7 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> It
     existing = log.topics()
     made_by = (f"state.{FRONTIER_STORE}", names.features, names.verdicts, SCORES, names.sites)
     stores = {Role.CRAWL: (FRONTIER_STORE, PAGES), Role.TALLY: (names.tally_store, names.sites)}
-    for role, made, (group, topics) in zip(Role, made_by, inputs_of_live(names).items(), strict=True):
+    for role, made, (group, topics) in zip(STAGES, made_by, inputs_of_live(names).items(), strict=True):
         there = [topic for topic in topics if topic in existing]
         if role not in roles or not there:
             continue

@@ -113,23 +113,36 @@ def run_role(
     the log cannot be opened or laid out, ConfigError if the metrics port is taken, and as the settings of the stage do.
     """
     metrics = metrics or Metrics()
-    metrics.set("build_info", 1, version=program_version())
-    metrics.count("role_restarts", restarts)
     for name, folder in disks_of(config).items():
         if name == "log" or role is Role.CRAWL:
             metrics.watch("disk_free_bytes", partial(_free_bytes, folder), folder=name)
-    shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     with tracing(config.log.url) as trace:
         process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
-        endpoints = Endpoints(shown, process.health, config.metrics.host, port)
-        endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
-        try:
-            with closing(open_configured(config)) as log:
-                create_topics(log, config)
-                process.run(log, stop)
-        finally:
-            endpoints.close()
+        with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
+            create_topics(log, config)
+            process.run(log, stop)
     _log.info("role_ended", member=member)
+
+
+@contextmanager
+def exposed(
+    role: Role,
+    config: Config,
+    metrics: Metrics,
+    health: Callable[[], Health],
+    stop: threading.Event,
+    restarts: int,
+) -> Iterator[None]:
+    """Serve metrics and health of a role until the end of the block. Raises ConfigError if the port stays taken."""
+    metrics.set("build_info", 1, version=program_version())
+    metrics.count("role_restarts", restarts)
+    shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
+    endpoints = Endpoints(shown, health, config.metrics.host, port)
+    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+    try:
+        yield
+    finally:
+        endpoints.close()
 
 
 def disks_of(config: Config) -> dict[str, Path]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -47,11 +47,16 @@ class Supervisor:
         children: Mapping[str, Sequence[str]],
         settings: UpSettings,
         monotonic: Callable[[], float] = time.monotonic,
+        extras: Collection[str] = (),
     ) -> None:
-        """`children` maps the name in the logs to the command line; `run` starts them."""
+        """`children` maps the name in the logs to the command line; `run` starts them.
+
+        A failure of a child in `extras` has no effect on the others, nor on the outcome.
+        """
         self._children = [_Child(name, command) for name, command in children.items()]
         self._settings = settings
         self._monotonic = monotonic
+        self._extras = extras
 
     def run(self, stop: threading.Event, hurry: threading.Event | None = None) -> Exit:
         """Start the children, restart dead ones until `stop`, then drain; `hurry` cuts the drain short.
@@ -85,7 +90,7 @@ class Supervisor:
         if code is None:
             return None
         child.process = None
-        if code == Exit.USAGE:  # a restart cannot help
+        if code == Exit.USAGE and child.name not in self._extras:  # a restart cannot help
             _log.error("role_refused", role=child.name, code=code)
             return code
         lived_s = now - child.started_at
@@ -107,7 +112,7 @@ class Supervisor:
         _log.info("role_started", role=child.name, pid=child.process.pid)
 
     def _drain(self, hurry: threading.Event) -> bool:
-        """Send SIGTERM to all, wait, kill the rest. Returns True if none had to be killed."""
+        """Send SIGTERM to all, wait, kill the rest. Returns True if none but extras had to be killed."""
         running = {child.name: child.process for child in self._children if child.process is not None}
         for process in running.values():
             with suppress(ProcessLookupError):
@@ -126,7 +131,7 @@ class Supervisor:
             process.wait()
         for child in self._children:
             child.process = None
-        return not running
+        return running.keys() <= set(self._extras)
 
 
 def restarts() -> int:

@@ -28,6 +28,7 @@ from farmwatch.terminal.messages import message
 from replay.runs.configured import load_configured_ruleset
 from replay.runs.site_table import read_sites
 from stream.schema.records import SiteState
+from stream.schema.roles import STAGES
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 _CONFIGURATION = """\
@@ -46,15 +47,19 @@ resolve_to = {{ "*" = "{web}" }}
 
 [metrics]
 port = 0
+
+[console]
+port = 0
 """
+_ROLES = ",".join(STAGES)  # the console is served afterwards, if at all
 _TIMEOUT_S = 150.0
 _DRAIN_S = 20.0
 _PROGRESS_S = 2.0
 _TAIL_CHARACTERS = 3000
 
 
-def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
-    """Run the demo and print its result; log and configuration stay in `keep`.
+def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config], None] | None = None) -> Exit:
+    """Run the demo and print its result; log and configuration stay in `keep`. `serve` then shows the log.
 
     Returns PROBLEM if the audit fails. Raises FarmwatchError if the processes end early, NotQuiescent.
     """
@@ -84,8 +89,11 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
             digest=ruleset.digest,
             rate=config.rate,
             kept=folder if keep else None,
+            is_served=serve is not None,
         )
-    (print_json if as_json else print_result)(result)
+        (print_json if as_json else print_result)(result)
+        if serve is not None:
+            serve(config)
     return Exit.OK if report.ok else Exit.PROBLEM
 
 
@@ -119,7 +127,7 @@ def _run_up(folder: Path, file: Path, hits: Path, config: Config) -> tuple[list[
     with ExitStack() as stack:
         written = stack.enter_context(output.open("wb"))
         process = subprocess.Popen(
-            [*this_program(), "up", "--leash", "--config", str(file), "--hits", str(hits)],
+            [*this_program(), "up", "--role", _ROLES, "--leash", "--config", str(file), "--hits", str(hits)],
             stdin=subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)},
             stdout=written,

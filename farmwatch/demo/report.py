@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,8 @@ from stream.schema.vocabulary import VERDICTS
 class DemoResult:
     """The result of the demo.
 
-    `truth` has who wrote each site, `expected` its expected verdict; `kept` is the folder that stays.
+    `truth` has who wrote each site, `expected` its expected verdict; `kept` is the folder that stays. `is_served`: the
+    console comes next.
     """
 
     rows: list[SiteState]
@@ -39,6 +42,7 @@ class DemoResult:
     digest: str
     rate: RateSettings
     kept: Path | None
+    is_served: bool = False
 
     @property
     def rates(self) -> list[RateLine]:
@@ -83,7 +87,7 @@ def print_result(result: DemoResult) -> None:
         " the real web."
     )
     put("")
-    for line_of_advice in _advice(result.kept):
+    for line_of_advice in _advice(_program(), result.kept, is_served=result.is_served):
         put(line_of_advice)
 
 
@@ -113,20 +117,33 @@ def print_json(result: DemoResult) -> None:
     )
 
 
-def _advice(kept: Path | None) -> list[str]:
+def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
     if kept is not None:
         options = f"--config {shlex.quote(str(kept / 'farmwatch.toml'))}"
-        return [
+        lines = [
             "Next, with the kept log:",
-            f"  farmwatch sites {options}",
-            f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
-            f"  farmwatch audit {options}",
-            f"  farmwatch replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
+            f"  {program} console {options}     # look at it in a browser",
+            f"  {program} sites {options}",
+            f"  {program} explain {options} URL     # every rule with its value and threshold, for one page",
+            f"  {program} audit {options}",
+            f"  {program} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",
         ]
-    return [
-        "Next:",
-        "  farmwatch demo --keep DIR        # keep the log, and inspect it with sites, explain, audit, replay",
-        "  farmwatch search --hits FILE     # your own search results",
-        "  farmwatch up                     # set crawl.contact first; then farmwatch rate",
-    ]
+    else:
+        lines = [
+            "Next:",
+            f"  {program} demo --serve          # look at it in a browser: the demo once more, then the console",
+            f"  {program} demo --keep DIR       # keep the log, and inspect it with sites, explain, audit, replay",
+            f"  {program} search --hits FILE    # your own search results",
+            f"  {program} up                    # set crawl.contact first; then rate, and the console at its address",
+        ]
+    return [lines[0], *lines[2:]] if is_served else lines
+
+
+def _program() -> str:
+    """The word with which a shell starts this farmwatch again: after `make demo` it is not on the PATH."""
+    called = sys.argv[0]
+    if Path(called).name != "farmwatch":
+        return f"{shlex.quote(sys.executable)} -m farmwatch"
+    found = shutil.which("farmwatch")
+    return "farmwatch" if found is not None and Path(found).samefile(called) else shlex.quote(called)

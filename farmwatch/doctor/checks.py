@@ -32,7 +32,7 @@ from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
-from stream.schema.roles import Role
+from stream.schema.roles import STAGES, Role
 from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line, size
@@ -76,7 +76,7 @@ ON_THE_LOG = (
     DoctorCheck("dead letters", log_checks.dead_letters),
     DoctorCheck("clock", machine_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
-    DoctorCheck("groups", log_checks.groups, tuple(Role)),
+    DoctorCheck("groups", log_checks.groups, STAGES),
     DoctorCheck("topics", log_checks.topics),
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),

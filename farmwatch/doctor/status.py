@@ -23,7 +23,7 @@ from replay.runs.topology import inputs_of_live
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
-from stream.schema.roles import Role
+from stream.schema.roles import STAGES
 from stream.schema.runs import shown_run
 from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
@@ -132,7 +132,7 @@ class StatusReader:
     def _roles(self) -> Iterator[RoleState]:
         now, processed, existing = time.monotonic(), self._processed(), self._log.topics()
         spent_s = max(0.001, now - self._looked_s)
-        for role, (group, topics) in zip(Role, self._reads().items(), strict=True):
+        for role, (group, topics) in zip(STAGES, self._reads().items(), strict=True):
             there = [topic for topic in topics if topic in existing]
             lag = max(0, sum(sum(self._log.end(topic)) for topic in there) - processed[group])
             per_s = max(0, processed[group] - self._before.get(group, processed[group])) / spent_s

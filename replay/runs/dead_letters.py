@@ -14,7 +14,7 @@ from stream.processing.dead_letters import DeadLetter
 from stream.processing.retries import Settlement, settlement_of
 from stream.processing.topic_reader import OnBad, dead_letters_of
 from stream.schema.control import Control
-from stream.schema.roles import Role
+from stream.schema.roles import STAGES, Role
 from stream.schema.runs import LIVE, features_of, names_of
 from stream.schema.topics import DEAD_LETTERS, FEATURES, RETRIES
 
@@ -142,7 +142,7 @@ def group_of(letter: DeadLetter) -> str:
     run = letter.run or LIVE
     names = names_of(run, FEATURES if run == LIVE else features_of(run))
     own = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
-    return own.get(Role(letter.stage), letter.stage) if letter.stage in set(Role) else letter.stage
+    return own.get(Role(letter.stage), letter.stage) if letter.stage in STAGES else letter.stage
 
 
 def has_reader(control: Control, letter: DeadLetter) -> bool:
@@ -151,5 +151,5 @@ def has_reader(control: Control, letter: DeadLetter) -> bool:
     served = {Role.MEASURE: measuring_run(names.features), Role.JUDGE: control.alias.run, Role.TALLY: control.alias.run}
     if letter.stage in served and letter.run not in ("", served[Role(letter.stage)]):
         return False
-    of_stage = dict(zip(Role, reads_of_live(names).values(), strict=True))
-    return letter.stage in set(Role) and letter.topic in of_stage[Role(letter.stage)]
+    of_stage = dict(zip(STAGES, reads_of_live(names).values(), strict=True))
+    return letter.stage in STAGES and letter.topic in of_stage[Role(letter.stage)]

@@ -141,6 +141,8 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "replay_records_expected", "Records that a phase of a replay has in all.", ("run", "phase")),
     Spec("gauge", "replay_eta_seconds", "Time that a replay still takes at its present pace.", ("run",)),
     Spec("counter", "replay_yield_seconds", "Time that a replay waited because live was behind.", ("run",)),
+    Spec("gauge", "console_behind_records", "Offsets that the console has not read, so that its pages lack them."),
+    Spec("histogram", "console_request_duration_seconds", "Time of an answer.", ("page", "status"), _SECONDS),
     Spec("histogram", "heartbeat_duration_seconds", "Time of a heartbeat through all stages to TALLY.", (), _SECONDS),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )

@@ -6,10 +6,15 @@ import enum
 
 
 class Role(enum.StrEnum):
-    """The work of a process. Their order is the order of the data, and of the metrics ports."""
+    """The work of a process, in the order of the metrics ports."""
 
     CRAWL = "crawl"
     MEASURE = "measure"
     JUDGE = "judge"
     SCORE = "score"
     TALLY = "tally"
+    CONSOLE = "console"
+
+
+# They process records, each in a group of the log, in the order of the data. The console only shows what they do
+STAGES = (Role.CRAWL, Role.MEASURE, Role.JUDGE, Role.SCORE, Role.TALLY)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from farmwatch.config.config import Config
-from farmwatch.config.settings import MetricsSettings
+from farmwatch.config.settings import ConsoleSettings, MetricsSettings
 from stream.schema.roles import Role
 from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
@@ -89,13 +89,28 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
     for role in Role:
         (container,) = workloads[role.value]["spec"]["template"]["spec"]["containers"]
         assert container["args"][:4] == ["up", "--in-process", "--role", role.value]
-        assert container["ports"] == [{"name": role.value, "containerPort": settings.port_of(role)}]
+        assert container["ports"][0] == {"name": role.value, "containerPort": settings.port_of(role)}
+        assert len(container["ports"]) == 1 or role is Role.CONSOLE
         service = services()[role.value]
         assert service["command"][:4] == container["args"][:4]
         assert f":{settings.port_of(role)}/healthz" in service["healthcheck"]["test"][-1]
     ports = [settings.port_of(role) for role in Role]
     policy = next(one for one in manifests("small") if one["kind"] == "NetworkPolicy")
     assert policy["spec"]["ingress"] == [{"ports": [{"port": min(ports), "endPort": max(ports)}]}]
+
+
+def test_the_console_is_reached_from_the_host_alone() -> None:
+    """Its pages have a port on the host's loopback; in a cluster, a Service, and no network policy that lets pods in."""
+    port = ConsoleSettings().port
+    environment = next(line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if line.startswith("ENV "))
+    assert "FARMWATCH_CONSOLE_HOST=0.0.0.0" in environment.split()
+    for name, service in services().items():
+        shows = name in ("farmwatch", "console")
+        assert service.get("ports", []) == [f"127.0.0.1:{port}:{port}"] * shows, name
+        assert ("FARMWATCH_CONSOLE_TOKEN" in service.get("environment", {})) == shows
+    for overlay in OVERLAYS:
+        found = [one for one in manifests(overlay) if f"'port': {port}" in str(one)]
+        assert [one["kind"] for one in found] == ["Service"]
 
 
 def test_each_profile_has_every_role_once() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import HTTPError
 
 from dashboards.__main__ import DOCS
 from dashboards.alerts import ALERTS
@@ -152,11 +153,14 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         }
         farm = held.enter_context(Farm(folder, f"sqlite:{folder / 'log'}", web, own))
         run = held.enter_context(watched(farm, folder, PACE))
-        farm.start()
+        farm.start(console=True)
         held.callback(farm.stop)
         searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
         for role in Role:  # each counter is seen at 0 first: a rate needs values before and after
             run.until(f'count_over_time(farmwatch_build_info{{role="{role.value}"}}[5s]) > 1')
+        ask_console(farm)
+        run.until("farmwatch_console_request_duration_seconds_count")
+        ask_console(farm)
         with command(farm, "search", "--hits", str(write_hits(folder, demo))) as adding:
             assert adding.wait(_PATIENCE_S) == 0
         held.enter_context(command(farm, *searching))
@@ -180,6 +184,14 @@ def real_run(folder: Path) -> Iterator[RealRun]:
                 assert moving.wait(_PATIENCE_S) == 0
             run.until('farmwatch_live_run_info{run="notes",role="judge"}')
         yield run
+
+
+def ask_console(farm: Farm) -> None:
+    """A request to the farm's console, which refuses it for want of the token."""
+    served = re.search(r"^console: (\S+);", farm.output.read_text(), re.MULTILINE)
+    assert served is not None
+    with suppress(HTTPError):
+        urllib.request.urlopen(served[1], timeout=10)
 
 
 def _page(port: int) -> str:

@@ -43,6 +43,7 @@ REPRODUCIBLE = {
     "measure.time_limit_s": "60",
     "log.partitions": str(PARTITIONS),
     "metrics.port": "0",
+    "console.port": "0",
     "up.restart_min_s": "0.1",
     "up.restart_max_s": "0.2",
 }
@@ -66,9 +67,11 @@ class Farm:
         self._process: subprocess.Popen[bytes] | None = None
         self.output = folder / "farmwatch.log"
 
-    def start(self, hits: Path | None = None) -> None:
-        """Start the supervisor and its roles; `hits` are appended first."""
+    def start(self, hits: Path | None = None, *, console: bool = False) -> None:
+        """Start the supervisor and its roles, by default without the console; `hits` are appended first."""
         command = [sys.executable, "-m", "farmwatch", "up", *(f for s in self.flags for f in ("--set", s))]
+        if not console:
+            command += ["--role", ",".join(ROLES)]
         if hits is not None:
             command += ["--hits", str(hits)]
         with self.output.open("ab") as output:

@@ -28,7 +28,7 @@ def up(
     *,
     role: Annotated[
         list[str] | None,
-        Parameter(help="crawl, measure, judge, score, tally: several by commas or repeats. Default: all.", negative=""),
+        Parameter(help="crawl, measure, judge, score, tally, console: several by commas or repeats. Default: all.", negative=""),
     ] = None,
     hits: Hits = None,
     allow_private: AllowPrivate = False,
@@ -41,7 +41,8 @@ def up(
 ) -> int:
     """Run the daemon: a process per role, restarted when one dies, drained together on SIGTERM.
 
-    A line of --hits without a usable hit is reported with its number and skipped.
+    A line of --hits without a usable hit is reported with its number and skipped. The console prints its address; where
+    it fails, it is started again, and the other roles go on.
 
     Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
     configuration is refused, 3 when the log or a model cannot be used, or when another process of this machine runs one
@@ -85,12 +86,16 @@ def up(
 def demo(
     *,
     keep: Annotated[Path | None, Parameter(help="Folder in which to keep the demo's log and configuration.")] = None,
+    serve: Annotated[
+        bool, Parameter(negative="", help="Then serve the console on the demo's log, until Ctrl-C.")
+    ] = False,
     json: AsJson = False,
 ) -> int:
     """Make a small web on loopback, carry it through every stage, and show the rate. Takes under a minute."""
+    from farmwatch.commands.daemon.console import serve_until_signal
     from farmwatch.demo.demo import run_demo
 
-    return run_demo(keep, as_json=json)
+    return run_demo(keep, as_json=json, serve=serve_until_signal if serve else None)
 
 
 def parse_roles(names: list[str]) -> list[Role]:
@@ -124,7 +129,7 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     if leash:
         follow_parent(stop, 2 * config.up.drain_s)
     children = {role.value: child_command(role, name, flags, common.config) for role in roles}
-    return Supervisor(children, config.up).run(stop, hurry)
+    return Supervisor(children, config.up, extras=[Role.CONSOLE.value]).run(stop, hurry)
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
@@ -132,7 +137,12 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     stop_on_signals(stop)
     if leash:
         follow_parent(stop, config.up.drain_s)
-    run_role(role, config, name, stop, restarts=restarts())
+    if role is Role.CONSOLE:
+        from farmwatch.console.serving import run_console
+
+        run_console(config, stop, restarts())
+    else:
+        run_role(role, config, name, stop, restarts=restarts())
     return Exit.OK
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
-from farmwatch.console.access import kept_token
+from farmwatch.console.access import Access, kept_token
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
 
 PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/crawl", "/runs", "/letters", "/health")
@@ -55,6 +56,13 @@ def test_unknown_hosts_are_refused(finished: str, tmp_path: Path, headers: dict[
         return await browser.get("/sites", headers=headers)
 
     assert browse(finished, tmp_path, visit, hosts=["console.example"]).status == status
+
+
+@pytest.mark.parametrize("host", ["10.0.0.5:9480", "localhost:9480", "[::1]:9480"])
+def test_a_forwarded_port_is_reached_by_the_names_of_this_machine(host: str) -> None:
+    """The names of loopback are always the console's: no stranger's page has them."""
+    access = Access(TOKEN, "10.0.0.5", 9480, ())
+    assert access.refusal(make_mocked_request("GET", "/", headers={"Host": host})) == ""
 
 
 @pytest.mark.parametrize("origin", [None, "http://evil.example", "null"])

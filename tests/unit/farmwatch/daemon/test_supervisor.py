@@ -61,10 +61,11 @@ def _child(code: str, folder: Path) -> list[str]:
 
 
 class _Running:
-    """A supervisor in a thread."""
+    """A supervisor in a thread; `extra` is the command of a child that may fail."""
 
-    def __init__(self, command: list[str], settings: UpSettings = _QUICK) -> None:
-        self.supervisor = Supervisor({"child": command}, settings)
+    def __init__(self, command: list[str], settings: UpSettings = _QUICK, extra: list[str] | None = None) -> None:
+        children = {"child": command} if extra is None else {"extra": extra, "child": command}
+        self.supervisor = Supervisor(children, settings, extras=["extra"])
         self.stop, self.hurry = threading.Event(), threading.Event()
         self.outcome: Exit | None = None
         self._thread = threading.Thread(target=self._run)
@@ -85,8 +86,8 @@ def run() -> Iterator[Callable[..., _Running]]:
     """Start supervisors; all are ended after the test."""
     started: list[_Running] = []
 
-    def start(command: list[str], settings: UpSettings = _QUICK) -> _Running:
-        started.append(_Running(command, settings))
+    def start(command: list[str], settings: UpSettings = _QUICK, extra: list[str] | None = None) -> _Running:
+        started.append(_Running(command, settings, extra))
         return started[-1]
 
     yield start
@@ -127,6 +128,28 @@ def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[
     running = run(_child("import sys; sys.exit(2)", tmp_path))
     wait_until(lambda: running.outcome is not None, "the child", _PATIENCE_S)
     assert running.outcome == Exit.USAGE
+
+
+def test_a_failing_extra_stops_nothing(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """An extra child that refuses its configuration is started again; the other one works and drains."""
+    tries = "import pathlib, sys; (pathlib.Path(sys.argv[1]) / 'tries').open('a').write('x'); sys.exit(2)"
+    running = run(_child(_DRAINS, tmp_path), extra=_child(tries, tmp_path))
+    file = tmp_path / "tries"
+    wait_until(lambda: file.exists() and len(file.read_text()) > 1, "the second try", _PATIENCE_S)
+    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
+    assert running.end() == Exit.OK
+    assert (tmp_path / "drained").exists() and (tmp_path / "started").read_text() == "x"
+
+
+def test_an_extra_that_hangs_at_the_end_is_no_problem(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """An extra child that ignores SIGTERM is killed at the deadline, and the outcome is OK."""
+    (tmp_path / "extra").mkdir()
+    running = run(_child(_DRAINS, tmp_path), UpSettings(drain_s=1.0), _child(_STUBBORN, tmp_path / "extra"))
+    for folder in (tmp_path, tmp_path / "extra"):
+        wait_until((folder / "started").exists, "the child", _PATIENCE_S)
+    pid = running.supervisor.pids()["extra"]
+    assert running.end() == Exit.OK
+    assert not _alive(pid)
 
 
 def test_a_hurried_kill_is_logged(tmp_path: Path, run: Callable[..., _Running]) -> None:

@@ -1,0 +1,33 @@
+"""Counts and times the requests of the console."""
+
+from __future__ import annotations
+
+import time
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from farmwatch.console.access import Handler
+from stream.processing.metrics import Metrics
+
+
+def timed(metrics: Metrics) -> Middleware:
+    """A middleware that observes the time of each answer, by page and status."""
+
+    @web.middleware
+    async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
+        started, status = time.monotonic(), "none"  # where the browser leaves before the answer
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+            return answer
+        except Exception as error:
+            status = status if isinstance(error, ConnectionError) else "500"
+            raise
+        finally:
+            resource = request.match_info.route.resource  # none where no page has this address
+            page = "other" if resource is None else resource.canonical
+            spent_s = time.monotonic() - started
+            metrics.observe("console_request_duration_seconds", spent_s, page=page, status=status)
+
+    return measure

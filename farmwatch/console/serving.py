@@ -1,0 +1,113 @@
+"""Serves the console in this process: alone, or as a role of `farmwatch up`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import socket
+import sqlite3
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from aiohttp import web
+
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
+from farmwatch.config.opening import opened
+from farmwatch.console.access import KEPT, Access, kept_token
+from farmwatch.console.app import application
+from farmwatch.console.read_model import INDEX, ReadModel
+from farmwatch.console.request_metrics import timed
+from farmwatch.console.views import Console
+from farmwatch.daemon.endpoints import address_refused
+from farmwatch.daemon.roles import exposed
+from farmwatch.terminal.messages import message
+from stream.log.contract import Log
+from stream.processing.health import Watchdog
+from stream.processing.metrics import Metrics
+from stream.schema.roles import Role
+from stream.text.user_errors import ConfigError, FarmwatchError
+
+_POLL_S = 0.2
+_END_S = 5.0  # most time that open requests, and the read model, may each delay the end
+_SILENT_S = 30.0  # after which a loop that does not tick is unhealthy
+_ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared; a browser needs one address
+_NICE = 10  # below the stages, which take the processor first
+
+
+def run_console(config: Config, stop: threading.Event, restarts: int) -> None:
+    """Run the role `console` until `stop`: the console, with metrics and health on the port of the role.
+
+    Raises ConfigError if one of the two ports is taken, FarmwatchError.
+    """
+    os.nice(_NICE)
+    metrics, watchdog = Metrics(), Watchdog(_SILENT_S, time.monotonic)
+    with exposed(Role.CONSOLE, config, metrics, watchdog.health, stop, restarts):
+        serve(config, stop, metrics, watchdog)
+
+
+def serve(config: Config, stop: threading.Event, metrics: Metrics, watchdog: Watchdog | None = None) -> None:
+    """Answer requests until `stop`. Raises ConfigError for an address that cannot be used, FarmwatchError."""
+    with opened(config) as log:
+        asyncio.run(_serve(config, log, stop, metrics, watchdog or Watchdog(_SILENT_S, time.monotonic)))
+
+
+async def _serve(config: Config, log: Log, stop: threading.Event, metrics: Metrics, watchdog: Watchdog) -> None:
+    folder, settings = names_folder(config), config.console
+    listener = _listen(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    try:
+        token = settings.token or kept_token(folder)
+        model = ReadModel(folder / INDEX)
+    except (OSError, sqlite3.Error) as error:
+        raise FarmwatchError(f"{folder}: the console cannot write its index and its token: {error}") from error
+    metrics.watch("console_behind_records", partial(_behind, model, log))
+    console = Console(log, config, model)
+    host = _ANY.get(settings.host, settings.host)
+    name = f"[{host}]" if ":" in host else host
+    app = application(console, Access(token, name, port, settings.hosts))
+    app.middlewares.insert(0, timed(metrics))  # outside of the guard, which gives most answers their status
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_S)
+    following = threading.Thread(target=console.follow, args=(stop,), name="follow", daemon=True)
+    following.start()
+    try:
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        _tell_address(f"http://{name}:{port}/", token, None if settings.token else folder / KEPT)
+        watchdog.ready = True
+        while not stop.is_set():
+            if not following.is_alive():
+                raise FarmwatchError("the console cannot follow the log any more: the error is above")
+            watchdog.ticked()
+            watchdog.progressed(idle=True)
+            await asyncio.sleep(_POLL_S)
+    finally:
+        stop.set()
+        await runner.cleanup()
+        following.join(_END_S)
+
+
+def _tell_address(address: str, token: str, kept: Path | None) -> None:
+    if sys.stderr.isatty():
+        message(f"console: {address}?token={token}")
+    else:  # a journal keeps what it is given
+        message(f"console: {address}; the token is {f'in {kept}' if kept else 'the setting console.token'}")
+
+
+def _behind(model: ReadModel, log: Log) -> float:
+    try:
+        return model.behind(log)
+    except (FarmwatchError, sqlite3.Error):  # the log is away, or closed
+        return math.nan
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Raises ConfigError."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigError(address_refused(host, port, error, "console")) from error
