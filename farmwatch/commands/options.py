@@ -53,6 +53,11 @@ class Configured:
         """The settings given as flags, `path=value`."""
         return list(self.set)
 
+    def arguments(self) -> list[str]:
+        """The arguments that give another command this configuration."""
+        file = [] if self.config is None else ["--config", str(self.config)]
+        return [*file, *(part for flag in self.flags() for part in ("--set", flag))]
+
     def load(self, *more: str) -> LoadedConfig:
         """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
         loaded = load(self.config, [*self.flags(), *more])

@@ -104,7 +104,7 @@ def replay(desk: Desk, form: Form) -> str:
         raise UsageError(f"a ruleset of more than {_LONGEST_RULESET} characters")
     with opened(desk.config, write=True) as log, TemporaryDirectory() as folder:
         control = Control(log)
-        if name and state_of(log, control, find_run(control, name)) == RunStatus.RUNNING:
+        if name and (desk.replays.has(name) or state_of(log, control, find_run(control, name)) == RunStatus.RUNNING):
             return f"/runs?{ALREADY}"
         ruleset = form.get("ruleset") or None
         if ruleset and ("/" in ruleset or ruleset.endswith(".toml")):

@@ -21,7 +21,7 @@ class Replays:
     def __init__(self, flags: Sequence[str] = ()) -> None:
         """`flags` give the processes the configuration of this one."""
         self._flags = flags
-        self._processes: list[subprocess.Popen[str]] = []
+        self._processes: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, run: str) -> None:
         """Work on this run in a process of its own."""
@@ -34,14 +34,18 @@ class Replays:
             errors="replace",
             start_new_session=True,  # Ctrl-C is for this process, which ends it
         )
-        self._processes.append(process)
+        self._processes[run] = process
         threading.Thread(target=self._follow, args=(run, process), name="replay", daemon=True).start()
+
+    def has(self, run: str) -> bool:
+        """Whether a process of this run is there."""
+        return run in self._processes and self._processes[run].poll() is None
 
     def close(self) -> None:
         """End them; what they did is in the log."""
-        for process in self._processes:
+        for process in self._processes.values():
             process.terminate()
-        for process in self._processes:
+        for process in self._processes.values():
             try:
                 process.wait(_END_S)
             except subprocess.TimeoutExpired:

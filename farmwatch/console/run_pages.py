@@ -14,6 +14,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.config.member_names import names_folder
 from farmwatch.console.jobs import Jobs, Say
+from farmwatch.console.replays import Replays
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.labels.judgements import ANSWERS, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
@@ -24,7 +25,7 @@ from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import Comparison
 from replay.runs.lookup import find_run
-from replay.runs.overview import run_states
+from replay.runs.overview import STOPPED, run_states
 from replay.runs.run_rules import rules_of
 from stream.log.contract import Clock, Log
 from stream.schema.control import Control
@@ -34,6 +35,7 @@ from stream.text.user_errors import NotFound, UsageError
 LABELS = "labels.jsonl"  # the file, in the folder of the log
 SAMPLE = 100  # flips
 UNDO = "undo"
+STARTING = "starting"  # the state of a run whose process does not work yet
 _REQUEST = ComparisonRequest(SAMPLE, seed=0, resamples=2000)
 _COMPARED_S = 60.0  # for which a comparison is shown again
 _CUTOVERS = 20
@@ -42,8 +44,8 @@ _CUTOVERS = 20
 class RunPages:
     """Answers the requests for these pages."""
 
-    def __init__(self, log: Log, config: Config, jobs: Jobs, clock: Clock) -> None:
-        self._log, self._config, self._jobs, self._clock = log, config, jobs, clock
+    def __init__(self, log: Log, config: Config, jobs: Jobs, replays: Replays, clock: Clock) -> None:
+        self._log, self._config, self._jobs, self._replays, self._clock = log, config, jobs, replays, clock
         self.labels_file = names_folder(config) / LABELS
 
     def runs(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class RunPages:
             "runs": [
                 {
                     "run": state.run.shown,
-                    "state": state.state,
+                    "state": STARTING if state.state == STOPPED and self._replays.has(state.run.shown) else state.state,
                     "done": state.done,
                     "eta_s": state.eta_s,
                     "ruleset": state.run.ruleset,

@@ -10,6 +10,8 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from farmwatch.config.opening import opened
 from farmwatch.console.access import KEPT, Access, kept_token
 from farmwatch.console.app import application
 from farmwatch.console.read_model import INDEX, ReadModel
+from farmwatch.console.replays import Replays
 from farmwatch.console.request_metrics import timed
 from farmwatch.console.views import Console
 from farmwatch.daemon.endpoints import address_refused
@@ -39,24 +42,33 @@ _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - co
 _NICE = 10  # below the stages, which take the processor first
 
 
-def run_console(config: Config, stop: threading.Event, restarts: int) -> None:
+def run_console(config: Config, stop: threading.Event, restarts: int, flags: Sequence[str]) -> None:
     """Run the role `console` until `stop`: the console, with metrics and health on the port of the role.
 
-    Raises ConfigError if one of the two ports is taken, FarmwatchError.
+    `flags` give another command of this program the same configuration. Raises ConfigError if one of the two ports is
+    taken, FarmwatchError.
     """
     os.nice(_NICE)
     metrics, watchdog = Metrics(), Watchdog(_SILENT_S, time.monotonic)
     with exposed(Role.CONSOLE, config, metrics, watchdog.health, stop, restarts):
-        serve(config, stop, metrics, watchdog)
+        serve(config, stop, metrics, flags, watchdog)
 
 
-def serve(config: Config, stop: threading.Event, metrics: Metrics, watchdog: Watchdog | None = None) -> None:
-    """Answer requests until `stop`. Raises ConfigError for an address that cannot be used, FarmwatchError."""
-    with opened(config) as log:
-        asyncio.run(_serve(config, log, stop, metrics, watchdog or Watchdog(_SILENT_S, time.monotonic)))
+def serve(
+    config: Config, stop: threading.Event, metrics: Metrics, flags: Sequence[str], watchdog: Watchdog | None = None
+) -> None:
+    """Answer requests until `stop`; see `run_console`.
+
+    Raises ConfigError for an address that cannot be used, FarmwatchError.
+    """
+    watchdog = watchdog or Watchdog(_SILENT_S, time.monotonic)
+    with opened(config) as log, closing(Replays(flags)) as replays:
+        asyncio.run(_serve(config, log, stop, metrics, watchdog, replays))
 
 
-async def _serve(config: Config, log: Log, stop: threading.Event, metrics: Metrics, watchdog: Watchdog) -> None:
+async def _serve(
+    config: Config, log: Log, stop: threading.Event, metrics: Metrics, watchdog: Watchdog, replays: Replays
+) -> None:
     folder, settings = names_folder(config), config.console
     listener = _listen(settings.host, settings.port)
     port = listener.getsockname()[1]
@@ -66,7 +78,7 @@ async def _serve(config: Config, log: Log, stop: threading.Event, metrics: Metri
     except (OSError, sqlite3.Error) as error:
         raise FarmwatchError(f"{folder}: the console cannot write its index and its token: {error}") from error
     metrics.watch("console_behind_records", partial(_behind, model, log))
-    console = Console(log, config, model)
+    console = Console(log, config, model, replays=replays)
     host = _ANY.get(settings.host, settings.host)
     name = f"[{host}]" if ":" in host else host
     app = application(console, Access(token, name, port, settings.hosts))

@@ -79,9 +79,9 @@ class Console:
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._status = StatusReader(log, config)
-        self._jobs = Jobs()
-        self.runs = RunPages(log, config, self._jobs, clock)
-        self.desk = Desk(config, self._jobs, replays or Replays(), self.runs)
+        self._jobs, replays = Jobs(), replays or Replays()
+        self.runs = RunPages(log, config, self._jobs, replays, clock)
+        self.desk = Desk(config, self._jobs, replays, self.runs)
         self._lock = threading.Lock()  # of what is below
         self._rates: dict[str, tuple[float, CurrentRate]] = {}
         self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)

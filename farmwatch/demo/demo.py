@@ -7,7 +7,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -58,7 +58,7 @@ _PROGRESS_S = 2.0
 _TAIL_CHARACTERS = 3000
 
 
-def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config], None] | None = None) -> Exit:
+def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config, Sequence[str]], None] | None = None) -> Exit:
     """Run the demo and print its result; log and configuration stay in `keep`. `serve` then shows the log.
 
     Returns PROBLEM if the audit fails. Raises FarmwatchError if the processes end early, NotQuiescent.
@@ -93,7 +93,7 @@ def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config], None
         )
         (print_json if as_json else print_result)(result)
         if serve is not None:
-            serve(config)
+            serve(config, ["--config", str(file)])
     return Exit.OK if report.ok else Exit.PROBLEM
 
 

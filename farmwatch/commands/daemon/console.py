@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
@@ -20,13 +21,13 @@ def console(*, common: Common = DEFAULTS) -> int:
     browser in. Every page has a JSON twin: /sites.json for /sites. The console reads the log beside the running roles
     and changes nothing, but for what its forms say. What it remembers is rebuilt from the log.
     """
-    serve_until_signal(common.load().config)
+    serve_until_signal(common.load().config, common.arguments())
     return Exit.OK
 
 
-def serve_until_signal(config: Config) -> None:
-    """Serve the console until SIGTERM or Ctrl-C. Raises as `serve`."""
+def serve_until_signal(config: Config, arguments: Sequence[str]) -> None:
+    """Serve the console until SIGTERM or Ctrl-C; `arguments` give a command this configuration. Raises as `serve`."""
     start_logging(role="console")
     stop = threading.Event()
     stop_on_signals(stop)
-    serve(config, stop, Metrics())
+    serve(config, stop, Metrics(), arguments)

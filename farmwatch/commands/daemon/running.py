@@ -28,7 +28,10 @@ def up(
     *,
     role: Annotated[
         list[str] | None,
-        Parameter(help="crawl, measure, judge, score, tally, console: several by commas or repeats. Default: all.", negative=""),
+        Parameter(
+            help="crawl, measure, judge, score, tally, console: several by commas or repeats. Default: all.",
+            negative="",
+        ),
     ] = None,
     hits: Hits = None,
     allow_private: AllowPrivate = False,
@@ -77,7 +80,7 @@ def up(
             member = f"{roles[0].value}-{name}" if in_process else name
         skipped = append_hits_of(loaded.config, hits or ())
         if in_process:
-            code = _run_one(roles[0], loaded.config, member, leash)
+            code = _run_one(roles[0], loaded.config, member, leash, common.arguments())
         else:
             code = _supervise(loaded.config, roles, member, common, allow_private, leash)
     return Exit.PROBLEM if skipped and code == Exit.OK else code
@@ -107,19 +110,14 @@ def parse_roles(names: list[str]) -> list[Role]:
     return [role for role in Role if not wanted or role in wanted]
 
 
-def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
-    """Command line of one role's process, with this process's flags and configuration file."""
+def child_command(role: Role, name: str, arguments: Sequence[str]) -> list[str]:
+    """Command line of one role's process; `arguments` give it this process's configuration."""
     member = f"{role.value}-{name}"
-    command = [*this_program(), "up", "--role", role.value, "--in-process", "--leash", "--member", member]
-    if config_file is not None:
-        command += ["--config", str(config_file)]
-    for flag in flags:
-        command += ["--set", flag]
-    return command
+    return [*this_program(), "up", "--role", role.value, "--in-process", "--leash", "--member", member, *arguments]
 
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
-    flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
+    arguments = [*common.arguments(), *(["--set", "crawl.allow_private=true"] if allow_private else [])]
     for role in roles:
         port = config.metrics.port_of(role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
@@ -128,11 +126,11 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     stop_on_signals(stop, hurry)
     if leash:
         follow_parent(stop, 2 * config.up.drain_s)
-    children = {role.value: child_command(role, name, flags, common.config) for role in roles}
+    children = {role.value: child_command(role, name, arguments) for role in roles}
     return Supervisor(children, config.up, extras=[Role.CONSOLE.value]).run(stop, hurry)
 
 
-def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
+def _run_one(role: Role, config: Config, name: str, leash: bool, arguments: Sequence[str]) -> int:
     stop = threading.Event()
     stop_on_signals(stop)
     if leash:
@@ -140,7 +138,7 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     if role is Role.CONSOLE:
         from farmwatch.console.serving import run_console
 
-        run_console(config, stop, restarts())
+        run_console(config, stop, restarts(), arguments)
     else:
         run_role(role, config, name, stop, restarts=restarts())
     return Exit.OK
