@@ -20,6 +20,8 @@ from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action, Desk
 from farmwatch.console.jobs import Working
+from farmwatch.console.live import PATH as EVENTS
+from farmwatch.console.live import events
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
@@ -28,7 +30,13 @@ from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
-_STYLE = "console.css"
+_STATIC = {  # file -> its type
+    "console.css": "text/css",
+    "live.js": "text/javascript",
+    "history.js": "text/javascript",
+    "uplot/uPlot.iife.min.js": "text/javascript",
+    "uplot/uPlot.min.css": "text/css",
+}
 
 
 class View(NamedTuple):
@@ -62,7 +70,9 @@ def application(console: Console, access: Access) -> web.Application:
     for view in views:
         app.router.add_get(view.path, partial(_html, view, templates))
         app.router.add_get(f"{view.path}.json", partial(_twin, view))
-    app.router.add_get(f"/static/{_STYLE}", _style)
+    for name, kind in _STATIC.items():
+        app.router.add_get(f"/static/{name}", partial(_static, name, kind))
+    app.router.add_get(EVENTS, events(console.version, console.stopped))
     app.router.add_post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
         app.router.add_post(path, partial(_act, action, console.desk, access, templates))
@@ -76,7 +86,7 @@ def _guard(access: Access, templates: Environment) -> Middleware:
             return secured(web.Response(status=403, text=f"refused: {why}\n"))
         if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
             return secured(access.let_in(str(request.rel_url.without_query_params("token"))))
-        is_open = request.path in ("/token", f"/static/{_STYLE}")
+        is_open = request.path == "/token" or request.path.startswith("/static/")
         if not is_open and not access.is_known(request):
             return secured(_ask_for_token(templates, request))
         try:
@@ -163,9 +173,9 @@ def _page(name: str, templates: Environment, data: Data, request: web.Request) -
     return templates.get_template(name).render(**data, path=request.path, twin=twin)
 
 
-async def _style(_: web.Request) -> web.Response:
-    text = files("farmwatch.console").joinpath("static", _STYLE).read_text(encoding="utf-8")
-    return web.Response(text=text, content_type="text/css")
+async def _static(name: str, kind: str, _: web.Request) -> web.Response:
+    text = files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+    return web.Response(text=text, content_type=kind)
 
 
 def _environment(access: Access) -> Environment:

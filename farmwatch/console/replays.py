@@ -41,6 +41,10 @@ class Replays:
         """Whether a process of this run is there."""
         return run in self._processes and self._processes[run].poll() is None
 
+    def any(self) -> bool:
+        """Whether one of the processes is there."""
+        return any(process.poll() is None for process in list(self._processes.values()))
+
     def close(self) -> None:
         """End them; what they did is in the log."""
         for process in self._processes.values():

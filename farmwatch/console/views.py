@@ -82,6 +82,8 @@ class Console:
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
+        self.stopped = threading.Event()  # set when `follow` ends
+        self._read = 0  # how often records were read
         self._lock = threading.Lock()  # of what is below
         self._rates: dict[str, tuple[float, CurrentRate]] = {}
         self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)
@@ -93,13 +95,20 @@ class Console:
         is_stale = True
         while not stop.is_set():
             try:
-                is_stale |= self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
+                has_read = self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
+                self._read += has_read
+                is_stale |= has_read
                 if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
                     self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
                     self._likely_s, is_stale = time.monotonic(), False
             except (FarmwatchError, sqlite3.Error) as error:
                 _log.warning("console_cannot_follow", error=str(error))
             stop.wait(every_s)
+        self.stopped.set()
+
+    def version(self) -> int:
+        """A number that changes when pages may: after new records, and with the time while a replay works."""
+        return self._read + (int(time.monotonic()) if self.desk.replays.any() else 0)
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
