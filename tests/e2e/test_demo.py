@@ -55,7 +55,9 @@ def result(folder: Path) -> dict[str, Any]:
     process = _start(folder, "demo", "--json", "--serve", "--keep", str(folder / "kept"))
     assert process.stderr is not None
     try:
-        address = next((line for line in process.stderr if line.startswith("console: ")), "").split(";")[0].split(" ")[-1]
+        address = (
+            next((line for line in process.stderr if line.startswith("console: ")), "").split(";")[0].split(" ")[-1]
+        )
         assert address, process.communicate()
         token = (folder / "kept" / "log" / "console.token").read_text().strip()
         opener = build_opener(HTTPCookieProcessor())

@@ -28,7 +28,10 @@ def up(
     *,
     role: Annotated[
         list[str] | None,
-        Parameter(help="crawl, measure, judge, score, tally, console: several by commas or repeats. Default: all.", negative=""),
+        Parameter(
+            help="crawl, measure, judge, score, tally, console, several by commas. Default: all.",
+            negative="",
+        ),
     ] = None,
     hits: Hits = None,
     allow_private: AllowPrivate = False,
