@@ -100,7 +100,7 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
 
 
 def test_the_console_is_reached_from_the_host_alone() -> None:
-    """Its pages have a port on the host's loopback; in a cluster, a Service, and no network policy that lets pods in."""
+    """The pages have a port on the host's loopback; in a cluster a Service, and no network policy admits pods."""
     port = ConsoleSettings().port
     environment = next(line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if line.startswith("ENV "))
     assert "FARMWATCH_CONSOLE_HOST=0.0.0.0" in environment.split()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -24,17 +26,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo")
 
 
-def _farmwatch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "farmwatch", *arguments],
         cwd=folder,
         env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
     )
+
+
+def _farmwatch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    process = _start(folder, *arguments)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,11 +51,24 @@ def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> dict[str, Any]:
-    """The output of `farmwatch demo --json`, run once for all tests."""
-    done = _farmwatch(folder, "demo", "--json", "--keep", str(folder / "kept"))
-    assert done.returncode == 0, done.stderr
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
+    """The output of `farmwatch demo --json --serve`, run once for all tests, and `served`: the answer of its console."""
+    process = _start(folder, "demo", "--json", "--serve", "--keep", str(folder / "kept"))
+    assert process.stderr is not None
+    try:
+        address = (
+            next((line for line in process.stderr if line.startswith("console: ")), "").split(";")[0].split(" ")[-1]
+        )
+        assert address, process.communicate()
+        token = (folder / "kept" / "log" / "console.token").read_text().strip()
+        opener = build_opener(HTTPCookieProcessor())
+        with opener.open(f"{address}answer.json?token={token}", timeout=60) as answer:
+            served = json.load(answer)
+        process.send_signal(signal.SIGINT)
+        printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    return {**printed, "served": served}
 
 
 def test_every_site_has_a_verdict_and_none_is_wrong(result: dict[str, Any]) -> None:
@@ -122,6 +143,14 @@ def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str,
     assert f"share recomputed from the log: {share}" in audited.stderr and "(as in the stored rows)" in audited.stderr
     rows = json.loads(_on_kept(folder, "audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]
+
+
+def test_the_console_serves_the_log_of_the_demo(result: dict[str, Any]) -> None:
+    """With --serve the demo ends with the console, which has the same share; Ctrl-C ends it with code 0."""
+    (rate,) = result["rates"]
+    (line,) = result["served"]["lines"]
+    for name in ("share", "low", "high", "scored_sites", "sites", "llm", "judged_text"):
+        assert line[name] == rate[name], name
 
 
 def test_a_replay_of_the_kept_log_shows_another_rate(folder: Path, result: dict[str, Any]) -> None:

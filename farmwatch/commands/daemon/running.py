@@ -29,7 +29,7 @@ def up(
     role: Annotated[
         list[str] | None,
         Parameter(
-            help="crawl, measure, judge, score, tally, console: several by commas or repeats. Default: all.",
+            help="crawl, measure, judge, score, tally, console, several by commas. Default: all.",
             negative="",
         ),
     ] = None,

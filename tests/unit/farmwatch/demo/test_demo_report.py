@@ -82,8 +82,24 @@ def test_commands_for_the_kept_log_are_printed(capsys: pytest.CaptureFixture[str
     """They name the kept configuration."""
     print_result(_result(tmp_path))
     printed = capsys.readouterr().out
+    assert f" console --config {tmp_path / 'farmwatch.toml'}" in printed
     assert f" sites --config {tmp_path / 'farmwatch.toml'}" in printed
     assert f" replay --config {tmp_path / 'farmwatch.toml'} --ruleset notes --name notes " in printed
+
+
+def test_the_printed_commands_start_this_farmwatch(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After `make demo`, farmwatch is not on the PATH: the commands have the path that was called."""
+    program = tmp_path / "farmwatch"
+    program.touch(0o755)
+    monkeypatch.setattr("sys.argv", [str(program), "demo"])
+    for folder, shown in ((tmp_path / "elsewhere", str(program)), (tmp_path, "farmwatch")):
+        monkeypatch.setenv("PATH", str(folder))
+        print_result(_result())
+        assert f"\n  {shown} demo --serve " in capsys.readouterr().out
+    print_result(replace(_result(), is_served=True))
+    assert "--serve" not in capsys.readouterr().out
 
 
 def test_the_columns_are_explained_and_the_warning_is_wrapped(
