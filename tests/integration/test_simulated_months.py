@@ -23,6 +23,7 @@ from scoring.settings import TallySettings
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output
 from stream.schema.records import encode
+from stream.schema.runs import memory_store
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
 from tests.support.stages_here import RULES, Stages, article
 from tests.support.tally_desk import SPRT
@@ -93,8 +94,8 @@ class _Months:
 
     def _sizes(self) -> dict[str, int]:
         """Keys and bytes of each state, and the memory that Python has allocated."""
-        sizes = {}
-        for store in ("frontier", self._measure.store, "tally"):
+        sizes: dict[str, int] = {}
+        for store in ("frontier", memory_store("features", self._measure.epoch), "tally"):
             rows = list(self.log.scan_state(store, 0))
             sizes |= {f"{store}, keys": len(rows), f"{store}, bytes": sum(len(k) + len(v) for k, v in rows)}
         del rows
