@@ -11,6 +11,7 @@ import heapq
 import itertools
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -66,11 +67,13 @@ class CrawlStage(Stage):
         resolver: AbstractResolver | None = None,
         partitions: int | None = None,
         orders: CrawlOrders | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
         `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
         the request rates per domain and address. None: there is only this process. `orders`: pauses and exclusions.
+        `clock` returns UTC seconds.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -93,7 +96,8 @@ class CrawlStage(Stage):
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
-        self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc, excludes=self._excludes))
+        fetcher = Fetcher(settings, resolver=resolver, clock=clock, tap=self._warc, excludes=self._excludes)
+        self._thread = FetchThread(fetcher)
 
     @property
     def in_flight(self) -> int:

@@ -1,14 +1,15 @@
 """The newest row of every site of a run, in a tenth of `SiteTable`'s memory, for a process that runs for months.
 
-The rows of a partition are stored in columns: numbers in arrays, each different text, list or table once. A partition
-is read again when it has grown, so that no index by site is needed. `rows` returns views that read like `SiteState`.
+The rows of a partition are stored in columns: numbers in arrays, each different text, list or table once, rows within
+rows in columns of their own. A partition is read again when it has grown, so that no index by site is needed. `rows`
+returns views that read like `SiteState`.
 """
 
 from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate
 from operator import attrgetter
@@ -29,27 +30,30 @@ _FIELDS = [field for field in msgspec.structs.fields(SiteState) if field.name no
 
 
 class _Numbers:
-    """A column of whole numbers, of 4 bytes each while all of them fit."""
+    """A column of whole numbers, of as few bytes each as all of them fit in."""
 
     def __init__(self) -> None:
-        self._values = array("i")
+        self._values = array("b")
 
     def append(self, value: int) -> None:
         try:
             self._values.append(value)
         except OverflowError:
-            self._values = array("q", self._values)
-            self._values.append(value)
+            self._values = array(_WIDER[self._values.typecode], self._values)
+            self.append(value)
 
     def __getitem__(self, place: int) -> int:
         return self._values[place]
+
+
+_WIDER = {"b": "h", "h": "i", "i": "q"}
 
 
 class _Texts:
     """A column of texts; equal ones are one object."""
 
     def __init__(self) -> None:
-        self._places = array("I")
+        self._places = _Numbers()
         self._known: dict[str, int] = {}  # in order of their numbers
         self._different: list[str] = []
 
@@ -68,7 +72,7 @@ class _Packed:
     """A column of lists or tables, each different one packed once."""
 
     def __init__(self, kind: Any) -> None:
-        self._places = array("I")
+        self._places = _Numbers()
         self._known: dict[bytes, int] = {}
         self._bytes = b""
         self._ends = array("I")
@@ -88,22 +92,54 @@ class _Packed:
         return self._decode(self._bytes[self._ends[number] : self._ends[number + 1]])
 
 
-class _Partition:
-    """The rows of one partition, sorted by site."""
+class _Rows:
+    """A column of rows, None in most places."""
 
-    def __init__(self, rows: Iterable[SiteState]) -> None:
+    def __init__(self) -> None:
+        self._places = _Numbers()
+        self._held: _Partition | None = None
+
+    def append(self, value: SiteState | None) -> None:
+        if value is None:
+            self._places.append(-1)
+            return
+        if self._held is None:
+            self._held = _Partition()
+        self._places.append(self._held.count)
+        self._held.append(value)
+
+    def close(self) -> None:
+        """End the column: no value follows."""
+        if self._held is not None:
+            self._held.close()
+
+    def __getitem__(self, place: int) -> _View | None:
+        number = self._places[place]
+        return None if self._held is None or number < 0 else _View(self._held, number)
+
+
+class _Partition:
+    """Rows in columns: those of one partition, sorted by site, or those within them."""
+
+    def __init__(self) -> None:
         self.columns: dict[str, Any] = {field.name: _column(field.type) for field in _FIELDS}
-        names = bytearray()
+        self._names = bytearray()
         self._ends = array("I", [0])
-        for row in rows:
-            names += row.site.encode()
-            self._ends.append(len(names))
-            for name, column in self.columns.items():
-                column.append(getattr(row, name))
-        self._names = bytes(names)
-        self.count = len(self._ends) - 1
+
+    @property
+    def count(self) -> int:
+        return len(self._ends) - 1
+
+    def append(self, row: SiteState) -> None:
+        self._names += row.site.encode()
+        self._ends.append(len(self._names))
+        for name, column in self.columns.items():
+            column.append(getattr(row, name))
+
+    def close(self) -> None:
+        """End the columns: no row follows."""
         for column in self.columns.values():
-            if isinstance(column, _Texts | _Packed):
+            if isinstance(column, _Texts | _Packed | _Rows):
                 column.close()
 
     def site(self, place: int) -> str:
@@ -173,7 +209,10 @@ class SiteColumns:
                     rows[message.partition][message.key] = message.value
             for place in some:
                 packed = rows.pop(place)
-                self._partitions[place] = _Partition(decode(SiteState, packed[key]) for key in sorted(packed))
+                held = self._partitions[place] = _Partition()
+                for key in sorted(packed):
+                    held.append(decode(SiteState, packed[key]))
+                held.close()
         self._ends = ends
 
     def rows(self) -> Iterator[SiteState]:
@@ -205,4 +244,6 @@ def _column(kind: Any) -> Any:
         return _Numbers()
     if kind is float:
         return array("d")
+    if kind == SiteState | None:
+        return _Rows()
     return _Texts() if kind is str else _Packed(kind)

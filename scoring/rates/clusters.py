@@ -13,12 +13,12 @@ Business and Economic Statistics 29, 2011).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from scoring.rates.definitions import DOMAINS, RANKED_RESULTS, RESULTS
 from scoring.rates.intervals import Z95
@@ -46,9 +46,9 @@ class WeightedSites(NamedTuple):
         scored = [row for row in rows if row.scored]
         units = len(scored)
         if definition == DOMAINS:
-            domains = domains_of([row.site for row in scored])
-            sites = Counter(domains)
-            weights, units = np.array([1 / sites[domain] for domain in domains]), len(sites)
+            domains = _domains(scored)
+            sites = np.bincount(domains)
+            weights, units = 1 / sites[domains], len(sites)
         elif definition in (RESULTS, RANKED_RESULTS):
             weights = np.array([max(row.hits, 1) for row in scored], float)
             units = int(weights.sum())
@@ -61,21 +61,26 @@ class WeightedSites(NamedTuple):
     @property
     def cells(self) -> CellCounts:
         """Weights by numbers of scored and of flagged articles."""
-        cells: Counter[tuple[int, int]] = Counter()
-        for row, weight in zip(self.rows, self.weights.tolist(), strict=True):
-            cells[row.scored, row.flagged] += weight
+        cells: dict[tuple[int, int], float] = {}
+        for row, weight in zip(self.rows, map(float, self.weights), strict=True):
+            cells[row.scored, row.flagged] = cells.get((row.scored, row.flagged), 0.0) + weight
         return cells
 
 
-def domains_of(sites: Sequence[str]) -> list[str]:
-    """The registrable domain of each site; the last two labels if no other site shares them."""
-    return list(_domains(lambda: iter(sites)))
+def domains_of(sites: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """The registrable domain of each site; the last two labels if no other site shares them.
+
+    `sites` restarts at each call, because a list of a million names is large.
+    """
+    _, codes, counts = np.unique(_digests(map(_end, sites())), return_inverse=True, return_counts=True)
+    shared = (counts > 1)[codes].tolist()
+    return (registrable_domain(site) if many else _end(site) for site, many in zip(sites(), shared, strict=True))
 
 
-def _domains(sites: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """As `domains_of`, one at a time, because a list of a million names is large. `sites` restarts at each call."""
-    count = Counter(map(_end, sites()))
-    return (registrable_domain(site) if count[_end(site)] > 1 else _end(site) for site in sites())
+def _domains(rows: Sequence[SiteState]) -> _Codes:
+    """The number of each site's domain. Sites without a name are of different ones: an audit drops the names."""
+    names = domains_of(lambda: (row.site for row in rows))
+    return _numbered(_digests(domain or str(number) for number, domain in enumerate(names)))
 
 
 def _end(site: str) -> str:
@@ -96,12 +101,11 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     alone = float(moves @ moves)
     if not alone:
         return Agreement(1.0)
-    named = _domains(lambda: (row.site for row in rows))
-    domains = _numbered(domain or number for number, domain in enumerate(named))  # an audit drops the names
+    domains = _domains(rows)
     found = {"registrable domains": _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
-        queries = _numbered(_first(row.queries, domain) for row, domain in zip(rows, domains.tolist(), strict=True))
-        both = _Spread.of(moves, weights, _numbered_pairs(domains, queries))
+        queries = _numbered(_digests(_first(row.queries, domain) for row, domain in zip(rows, domains, strict=True)))
+        both = _Spread.of(moves, weights, _numbered(domains * (queries.max() + 1) + queries))
         found["queries"] = _Spread.of(moves, weights, queries)
         name, widest = max(found.items(), key=lambda item: item[1].variance)
         variance = sum(one.variance for one in found.values()) - both.variance
@@ -112,21 +116,20 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     return Agreement(min(max(1.0, widest.widened / alone), _LARGEST), few)
 
 
-def _numbered(clusters: Iterable[Hashable]) -> _Codes:
+def _digests(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """One number for each text, because a million texts are large."""
+    return np.fromiter((xxhash.xxh3_64_intdigest(text.encode()) for text in texts), np.uint64)
+
+
+def _numbered(clusters: npt.NDArray[Any]) -> _Codes:
     """The number of each site's cluster, in order of first occurrence."""
-    numbers: dict[Hashable, int] = {}
-    return np.fromiter((numbers.setdefault(cluster, len(numbers)) for cluster in clusters), np.int64)
-
-
-def _numbered_pairs(some: _Codes, others: _Codes) -> _Codes:
-    """As `_numbered`, for pairs of clusters."""
-    _, first, codes = np.unique(some * (others.max() + 1) + others, return_index=True, return_inverse=True)
+    _, first, codes = np.unique(clusters, return_index=True, return_inverse=True)
     return first.argsort().argsort()[codes]
 
 
-def _first(queries: Sequence[str], domain: int) -> Hashable:
+def _first(queries: Sequence[str], domain: int) -> str:
     """The first query by name that found a site; without one, its domain."""
-    return queries[0] if queries else domain
+    return queries[0] if queries else f"\n{domain}"
 
 
 def of_one_query(rows: Sequence[SiteState]) -> bool:

@@ -1,7 +1,8 @@
 """The cost of `farmwatch rate` on a large log, and of maintaining its cached answers in TALLY's process.
 
 Run by `python -m tests.bench.bench_rate_command [SITES]`. Sites are of 4 sources, 500 queries and 30 ranks; 70 % have a
-scored article. Each line is a separate process on an embedded log of 24 partitions.
+scored article. A tenth of the sites are in a term that has no verdict yet, so that their rows hold the row of the term
+before. Each line is a separate process on an embedded log of 24 partitions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from farmwatch.config.config import load
@@ -31,6 +33,7 @@ from stream.schema.topics import SITES, all_topics
 from tests.bench.timing import apart, argument, cpu_s, memory_mib
 
 PARTITIONS = 24
+TERM_MS = 90 * 86_400_000
 DETECTOR = "x/1"
 METHOD = ("sprt", "0123abcd")
 RULES = load_ruleset("default")
@@ -70,10 +73,18 @@ def _rows(sites: int) -> Iterator[SiteState]:
     rng = np.random.default_rng(3)
     scored = np.where(rng.random(sites) < 0.7, np.minimum(rng.geometric(0.25, sites), 20), 0)
     flagged = rng.binomial(scored, np.where(rng.random(sites) < 0.15, 0.8, 0.05))
+    now_ms = int(time.time() * 1000)
     for n, (of, k) in enumerate(zip(scored.tolist(), flagged.tolist(), strict=True)):
-        yield SiteState(
-            id=f"s{n}.d{n // 2}.example",
-            site=f"s{n}.d{n // 2}.example",
+        name, start = f"s{n}.d{n // 2}.example", now_ms - n % TERM_MS
+        of_search = {
+            "sources": [f"source{n % 4}"],
+            "queries": [f"q{n % 500}"],
+            "best_rank": 1 + n % 30,
+            "days": [20_000 + n % 90],
+        }
+        row = SiteState(
+            id=name,
+            site=name,
             verdict="undecided" if of else "unclassifiable",
             detector=DETECTOR,
             ruleset=RULES.name,
@@ -84,11 +95,18 @@ def _rows(sites: int) -> Iterator[SiteState]:
             articles=of,
             scored=of,
             flagged=k,
-            sources=[f"source{n % 4}"],
-            queries=[f"q{n % 500}"],
-            best_rank=1 + n % 30,
-            days=[20_000 + n % 90],
+            llr=round(k - of / 7, 9),
+            updated_at=start + of,
+            term_start=start,
+            term_end=start + TERM_MS,
+            epoch="e",
         )
+        if n % 10 or not of:
+            yield msgspec.structs.replace(row, **of_search)
+        else:
+            before = msgspec.structs.replace(row, term_start=start - TERM_MS, term_end=start)
+            empty = {"verdict": "unclassifiable", "articles": 0, "scored": 0, "flagged": 0, "llr": 0.0}
+            yield msgspec.structs.replace(row, **of_search, **empty, pages=1, term=1, former=before)
 
 
 def _look(url: str) -> tuple[float, float, float, float]:

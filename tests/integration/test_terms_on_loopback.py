@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -35,13 +33,11 @@ from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Log, Output, Topic
-from stream.processing.loop import LoopSettings, StageLoop
-from stream.processing.metrics import Metrics
-from stream.processing.stage import Stage
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
 from tests.support.farm import Farm
+from tests.support.stages_here import RULES, Stages, article
 from tests.support.tally_desk import SPRT
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
@@ -56,51 +52,6 @@ SERVED = 15  # to the roles
 TERM_S = 15.0
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_S / 86_400)
 MEASURE = MeasureSettings(workers=1)
-QUICK = LoopSettings(linger_s=0.0)
-RULES = "c4"
-
-
-def article(path: str, author: str) -> str:
-    """A text that the ruleset keeps, like no other."""
-    chance = random.Random(f"{path} {author}")
-    words = [
-        "river",
-        "village",
-        "boats",
-        "market",
-        "morning",
-        "harvest",
-        "people",
-        "teacher",
-        "garden",
-        "window",
-        "letter",
-        "winter",
-        "summer",
-    ]
-    text = " ".join(
-        "When the {} was near the {}, they would walk to the {} and talk of it.".format(*chance.sample(words, 3))
-        for _ in range(30)
-    )
-    return f"<html><body><article><h1>By {author}</h1><p>{text} So {author} wrote it.</p></article></body></html>"
-
-
-class Stages:
-    """All stages in this thread, in the order of the data."""
-
-    def __init__(self, log: Log, stages: list[Stage], stack: ExitStack) -> None:
-        self.loops = []
-        for stage in stages:
-            stage.poll_s = 0.001
-            stack.callback(stage.close)
-            group = names_of(getattr(stage, "run", "") or "live").tally_group if stage.name == "tally" else stage.name
-            member = log.join(group, list(stage.inputs), member="one", store=stage.store, background=stage.background)
-            stack.callback(member.close)
-            self.loops.append(StageLoop(stage, member, metrics=Metrics(), settings=QUICK))
-
-    def cycle(self) -> None:
-        for loop in self.loops:
-            loop.cycle(threading.Event())
 
 
 def rows_of(log: Log, run: str = "live") -> dict[int, SiteState]:

@@ -1,0 +1,119 @@
+"""Nine months of terms with all roles, time compressed: what each role keeps does not grow."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from crawler.crawl_stage import CrawlStage, frontier_left
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from replay.runs.site_table import read_rows
+from replay.runs.topology import READS, lag_of
+from scoring.detectors.testing import FakeDetector
+from scoring.score_stage import ScoreStage
+from scoring.settings import TallySettings
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Output
+from stream.schema.records import encode
+from stream.schema.runs import memory_store
+from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
+from tests.support.stages_here import RULES, Stages, article
+from tests.support.tally_desk import SPRT
+from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import hits_of, settings_for
+from tests.support.web.loopback import Web
+from tests.support.worlds import EmbeddedWorld
+
+pytestmark = pytest.mark.slow
+
+TERM_MS = 30 * 86_400_000
+TERMS, SETTLED = 9, 4  # sites repeat with every second term
+BEATS_MS = 100  # by which the clock moves between two looks at the stages
+PAGES = 5
+CAP = 3 * PAGES  # of the pages that a role keeps of a site; a site with new pages reaches it in the third term
+TURNS, GOES, GROWS = "turns.test", "goes.test", "grows.test"
+TALLY = TallySettings(sprt=SPRT, term_days=TERM_MS / 86_400_000)
+MEASURE = MeasureSettings(workers=1, pages_per_site=CAP)
+
+
+class _Months:
+    """CRAWL over HTTP on loopback, MEASURE, JUDGE, SCORE and TALLY, with the clock of the log."""
+
+    def __init__(self, world: EmbeddedWorld, served: Web, stack: ExitStack) -> None:
+        self.world, self.log, self.term = world, world.log, 0
+        self._served = served
+        self._detector = FakeDetector()
+        settings = settings_for(
+            served.target, use_sitemaps=False, page_budget=PAGES, url_cap=CAP, delay_per_second=0.0, retry_s=1.0
+        )
+        self._crawl = CrawlStage(settings, clock=lambda: world.clock() / 1000)
+        self._measure = MeasureStage(MEASURE)
+        score = ScoreStage(lambda: [self._detector], remembered_texts=CAP)
+        self.log.create(all_topics(1, self._measure.epoch))
+        judge, tally = JudgeStage(load_ruleset(RULES)), TallyStage(self._detector.identity, TALLY)
+        self._stages = Stages(self.log, [self._crawl, self._measure, judge, score, tally], stack, world.clock)
+        for host in (TURNS, GOES, GROWS):
+            served.routes[f"{host}/"] = self._answer
+            served.routes |= {f"{host}/{term}/{n}": self._answer for term in range(TERMS) for n in range(PAGES)}
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        """The site that goes is there in every second term; the one that grows links to new pages in each."""
+        host, is_odd = request.host.partition(":")[0], self.term % 2
+        if host == GOES and is_odd:
+            return web.Response(status=404)
+        text = article(f"{host} {request.path} {self.term}", "LLM" if host == TURNS and is_odd else "nobody")
+        newest = self.term if host == GROWS else 0
+        links = "".join(f'<a href="/{newest}/{n}">{n}</a>' for n in range(PAGES))
+        return web.Response(text=text.replace("</article>", f"</article>{links}"), content_type="text/html")
+
+    def live(self) -> dict[str, int]:
+        """A term: the same hits come again, the sites are measured, old records expire. Returns `_sizes`."""
+        hits = hits_of(*(f"http://{host}/" for host in (TURNS, GOES, GROWS)))
+        self.log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
+        wait_until(self._is_settled, lambda: f"term {self.term}", every_s=0.0)
+        self.log.expire(self.world.clock())
+        self.world.clock.turn(TERM_MS)
+        self.term += 1
+        self._detector.given.clear()
+        self._served.seen.clear()
+        return self._sizes()
+
+    def _is_settled(self) -> bool:
+        self.world.clock.turn(BEATS_MS)
+        self._stages.cycle()
+        waiting = sum(lag_of(self.log, group) for group in READS)
+        return not waiting and not self._crawl.in_flight and frontier_left(self.log, 1).active == 0
+
+    def _sizes(self) -> dict[str, int]:
+        """Keys and bytes of each state, and the memory that Python has allocated."""
+        sizes: dict[str, int] = {}
+        for store in ("frontier", memory_store("features", self._measure.epoch), "tally"):
+            rows = list(self.log.scan_state(store, 0))
+            sizes |= {f"{store}, keys": len(rows), f"{store}, bytes": sum(len(k) + len(v) for k, v in rows)}
+        del rows
+        gc.collect()
+        return sizes | {"memory": tracemalloc.get_traced_memory()[0]}
+
+
+def test_no_role_keeps_more_after_more_terms(tmp_path: Path) -> None:
+    """A site turns, one goes and comes back, one has new pages in each term: state and memory are flat."""
+    with closing(EmbeddedWorld(tmp_path)) as world, Web() as served, ExitStack() as stack:
+        months = _Months(world, served, stack)
+        tracemalloc.start()
+        stack.callback(tracemalloc.stop)
+        sizes = [months.live() for _ in range(TERMS)]
+        rows = [row for topic in (SITES, SITE_TERMS) for row in read_rows(world.log, topic)]
+    for name in sizes[0]:
+        found = [size[name] for size in sizes]
+        assert max(found[SETTLED:]) <= 1.1 * max(found[:SETTLED]), (name, found)
+    verdicts = {(row.site, row.term): row.verdict for row in rows}
+    assert [verdicts[TURNS, term] for term in range(TERMS)] == ["human", "llm"] * 4 + ["human"]
+    assert [verdicts[GROWS, term] for term in range(TERMS)] == ["human"] * TERMS
