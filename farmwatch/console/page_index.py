@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from crawler.web.urls import page_id
+from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
 from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
 from stream.log.contract import Log
@@ -22,7 +22,7 @@ class IndexedRecords:
         """Raises UnusableUrl, and NotFound for a page that is not measured, or whose features left the log."""
         self._model, self._log, self._names = model, log, names
         self.page_id = page_id(url)
-        where = model.located(self.page_id)
+        where = model.located(site_of(url), self.page_id)
         if where is None:
             raise NotFound(f"{url}: not in the log: it has no hit, was not fetched yet, or expired")
         self.where = where

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,12 +18,13 @@ from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import ALREADY
+from farmwatch.console.kept import BUSY, Kept
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.current_rate import CurrentRate, current_rate
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.doctor.status import DaemonStatus, StatusReader
+from farmwatch.doctor.status import StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from filters.extraction.extractor import decode
@@ -51,6 +54,7 @@ SITES_SHOWN = 50
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _LIKELY_S = 60.0
+_SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS = 30
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 
@@ -63,22 +67,22 @@ class Console:
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
-        self._status = StatusReader(log, config)
-        self._lock = threading.Lock()  # of what is below
-        self._rates: dict[str, tuple[float, CurrentRate]] = {}
-        self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)
+        self._status = Kept(StatusReader(log, config).read, _STATUS_S, threading.Lock())
+        turn = threading.Lock()
+        self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
         self._likely: dict[str, float] = {}
-        self._likely_s = float("-inf")
+        self._likely_due_s = float("-inf")
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
+        sys.setswitchinterval(_SWITCH_S)
         is_stale = True
         while not stop.is_set():
             try:
                 is_stale |= self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
-                if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
-                    self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
-                    self._likely_s, is_stale = time.monotonic(), False
+                if is_stale and time.monotonic() > self._likely_due_s:
+                    self._find_likely()
+                    is_stale = False
             except (FarmwatchError, sqlite3.Error) as error:
                 _log.warning("console_cannot_follow", error=str(error))
             stop.wait(every_s)
@@ -86,7 +90,7 @@ class Console:
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
-        found = self._rate(by)
+        (found, history), at = self._answers[by].get()
         warnings = caveats(self.config, (line.detector for line in found.lines))
         lines = [
             {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
@@ -95,10 +99,11 @@ class Console:
         return {
             "by": by,
             "lines": lines,
+            "at": found.kept_at or at,
             "kept_at": found.kept_at,
             "seams": found.seams,
             "waiting": found.waiting,
-            "history": [] if by else self._history(),
+            "history": history,
         }
 
     def flow(self, _: Query) -> Data:
@@ -106,7 +111,7 @@ class Console:
         kinds: dict[str, list[Data]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        return {"status": msgspec.to_builtins(self._read_status()), "outcomes": kinds}
+        return {"status": msgspec.to_builtins(self._status.get().value), "outcomes": kinds}
 
     def crawl(self, query: Query) -> Data:
         """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
@@ -116,7 +121,7 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        found = self._read_status().crawl
+        found = self._status.get().value.crawl
         return {
             "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
@@ -223,7 +228,7 @@ class Console:
 
     def health(self, _: Query) -> Data:
         """What is wrong, as `farmwatch status` says it, and how far the console itself is behind."""
-        found = self._read_status()
+        found = self._status.get().value
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
@@ -233,21 +238,13 @@ class Console:
         too_old = is_too_old(counted_at(row, self._clock()))
         return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site), "too_old": too_old}
 
-    def _rate(self, by: str) -> CurrentRate:
-        with self._lock:
-            at, found = self._rates.get(by, (float("-inf"), None))
-            if found is None or time.monotonic() - at > _RATE_S:
-                found = current_rate(self._log, self.config, self._clock(), by=by)
-                self._rates[by] = time.monotonic(), found
-            return found
+    def _find_answer(self, by: str) -> tuple[CurrentRate, list[Data]]:
+        return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
 
-    def _read_status(self) -> DaemonStatus:
-        with self._lock:
-            at, found = self._seen
-            if found is None or time.monotonic() - at > _STATUS_S:
-                found = self._status.read()
-                self._seen = time.monotonic(), found
-            return found
+    def _find_likely(self) -> None:
+        started_s = time.monotonic()
+        self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
+        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.monotonic() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
