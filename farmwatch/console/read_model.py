@@ -6,13 +6,14 @@ It holds no text and no HTML: a page's records are read from the log by their of
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
+from farmwatch.console.letter_tables import OF_LETTERS, TABLES, LetterCounts, Readers, count_letters
 from farmwatch.explain.page_records import FeaturesHead
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
@@ -29,17 +30,28 @@ _VERSION = 2  # of the tables; another one is rebuilt
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
+_NOT_CANARY = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
+_FEW = 2_000  # sites found by name that are sorted; of more, the first are found sooner in order
+_TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
 # All rows of a site stand together: they are written, read and forgotten together.
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
     WITHOUT ROWID;
-CREATE TABLE site (site TEXT PRIMARY KEY, verdict TEXT NOT NULL, articles INTEGER NOT NULL, flagged INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, row BLOB NOT NULL) WITHOUT ROWID;
-CREATE INDEX site_by_site ON site (site, verdict);
-CREATE INDEX site_by_articles ON site (articles, site, verdict);
-CREATE INDEX site_by_flagged ON site (flagged, site, verdict);
-CREATE INDEX site_by_updated ON site (updated_at, site, verdict);
+CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
+    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, row BLOB NOT NULL);
+CREATE INDEX site_by_site ON site (site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_flagged ON site (flagged, site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_updated ON site (updated_at, site, verdict) WHERE NOT_CANARY;
+CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
+CREATE TRIGGER site_comes AFTER INSERT ON site BEGIN
+    INSERT INTO name (rowid, site) VALUES (new.id, new.site);
+END;
+CREATE TRIGGER site_goes AFTER DELETE ON site BEGIN
+    INSERT INTO name (name, rowid, site) VALUES ('delete', old.id, old.site);
+END;
 CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
     reason TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '', first_failed TEXT NOT NULL DEFAULT '',
@@ -63,9 +75,11 @@ CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
 CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
     abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
-"""
-_OF_A_SITE = ("site", "page", "visit", "judged", "score")
-_DROPS = "".join(f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", *_OF_A_SITE))
+""".replace("NOT_CANARY", _NOT_CANARY)
+    + TABLES
+)
+_OF_A_SITE = ("site", "page", "visit", "judged", "score", "letter", "settlement")
+_DROPS = "".join(f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", *_OF_A_SITE))
 _MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
 
 
@@ -129,23 +143,33 @@ class ReadModel:
 
     def follow(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool] = lambda: True) -> bool:
         """Read new records of the live run; True if there were any. Ends early when `goes_on` is false."""
-        names, found = names_to_read(log), False
-        take = _readers(names)
+        names = names_to_read(log)
         with closing(self._connect()) as db:
             if self._about(db, "run") != "\n".join(names):
                 self._empty(db, names)
             forgotten.refresh()
             self._forget(db, forgotten)
-            for topic, partition, start, end in self._unread(db, log, names):
-                for batch in _batches(log.read(topic, partition, start, end)):
-                    with db:
-                        take[topic](db, [m for m in batch if not forgotten.covers(site_of_key(m.key))])
-                        self._move(db, topic, partition, batch[-1].offset + 1)
-                    found = True
-                    if not goes_on():
-                        return True
+            return self._read(db, log, _readers(names), forgotten, goes_on)
+
+    def follow_letters(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool]) -> None:
+        """Read new dead letters and what settles them, also beside `follow`: a row written twice is the same."""
+        with closing(self._connect()) as db:
+            self._read(db, log, OF_LETTERS, forgotten, goes_on)
+
+    def _read(
+        self, db: sqlite3.Connection, log: Log, readers: Readers, forgotten: Forgotten, goes_on: Callable[[], bool]
+    ) -> bool:
+        found = False
+        for topic, partition, start, end in self._unread(db, log, readers):
+            for batch in _batches(log.read(topic, partition, start, end)):
                 with db:
-                    self._move(db, topic, partition, end)  # a transaction marker may follow the last record
+                    readers[topic](db, [m for m in batch if not forgotten.covers(site_of_key(m.key))])
+                    self._move(db, topic, partition, batch[-1].offset + 1)
+                found = True
+                if not goes_on():
+                    return True
+            with db:
+                self._move(db, topic, partition, end)  # a transaction marker may follow the last record
         return found
 
     def forget(self, forgotten: Forgotten) -> None:
@@ -159,30 +183,36 @@ class ReadModel:
         with self.reading() as db:
             if self._about(db, "run") != "\n".join(names):
                 return 1
-            return sum(end - start for _, _, start, end in self._unread(db, log, names))
+            return sum(end - start for _, _, start, end in self._unread(db, log, _readers(names)))
 
     def sites(
         self, *, search: str = "", verdict: str = "", sort: str = "site", after: str = "", limit: int = 50
     ) -> list[SiteState]:
         """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
         column, down = SORTS[sort], sort != "site"
-        where, values = ["substr(site, -8) <> '.invalid'"], []  # canary sites have names that no real site can have
-        if search:
-            where.append("instr(site, ?) > 0")
-            values.append(search.lower())
+        order = f"{column} DESC, site DESC" if down else "site"
+        where, values = [_NOT_CANARY], list[str | int | None]()
         if verdict:
             where.append("verdict = ?")
             values.append(verdict)
-        if after:
-            where.append(f"({column}, site) {'<' if down else '>'} (SELECT {column}, site FROM site WHERE site = ?)")
-            values.append(after)
-        order = f"{column} DESC, site DESC" if down else "site"
-        query = f"""
-            SELECT row FROM site WHERE site IN (
-                SELECT site FROM site INDEXED BY site_by_{sort} WHERE {" AND ".join(where)} ORDER BY {order} LIMIT ?
-            ) ORDER BY {order}"""
+        if search:
+            where.append("instr(site, ?) > 0")
+            values.append(search.lower())
         with self.reading() as db:
-            return [decode(SiteState, row) for (row,) in db.execute(query, [*values, limit])]
+            if after:  # two values use the whole index, a subquery only its first column
+                key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
+                where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")
+                values += key or (None, None)
+            found = "SELECT rowid FROM name WHERE name MATCH ?"
+            phrase = '"{}"'.format(search[:_LETTERS].replace('"', '""'))
+            few = f"SELECT COUNT(*) FROM ({found} LIMIT {_FEW + 1})"
+            if len(search) < _TRIGRAM or "\0" in search or db.execute(few, [phrase]).fetchone()[0] > _FEW:
+                of = f"site INDEXED BY site_by_{sort}"
+            else:
+                of, where, values = "site", [f"+id IN ({found})", *where], [phrase, *values]
+            chosen = f"SELECT id FROM {of} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+            rows = db.execute(f"SELECT row FROM site WHERE id IN ({chosen}) ORDER BY {order}", [*values, limit])
+            return [decode(SiteState, row) for (row,) in rows]
 
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
@@ -190,16 +220,19 @@ class ReadModel:
             found = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
         return None if found is None else decode(SiteState, found[0])
 
-    def pages(self, site: str, detector: str, limit: int = 500) -> list[PageRow]:
-        """Pages of a site in the order of their fetch, with the scores of `detector`."""
-        query = """
+    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[PageRow]:
+        """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
+        since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
+        chosen = f"""
+            SELECT * FROM page WHERE site = ? {since if after else ""} ORDER BY fetched_at, page_id LIMIT ?"""
+        query = f"""
             SELECT page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
                 COALESCE(abstain, '')
-            FROM page LEFT JOIN score ON verdict = 'article' AND score.text_digest = page.text_digest
-                AND score.detector = ? AND score.site = page.site
-            WHERE page.site = ? ORDER BY fetched_at, page.page_id LIMIT ?"""
+            FROM ({chosen}) AS page LEFT JOIN score ON verdict = 'article' AND score.site = page.site
+                AND score.text_digest = page.text_digest AND score.detector = ?
+            ORDER BY fetched_at, page.page_id"""
         with self.reading() as db:
-            rows = db.execute(query, [detector, site, limit]).fetchall()
+            rows = db.execute(query, [site, *([site, after] if after else []), limit, detector]).fetchall()
         return [PageRow(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
 
     def located(self, site: str, page: str) -> Located | None:
@@ -232,6 +265,11 @@ class ReadModel:
         query = "SELECT kind, why, pages FROM outcome WHERE pages ORDER BY 3 DESC, 1, 2"
         with self.reading() as db:
             return db.execute(query).fetchall()
+
+    def letters(self, log: Log) -> list[LetterCounts]:
+        """The dead letters by stage, run and reason."""
+        with self.reading() as db:
+            return count_letters(db, log)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -272,10 +310,10 @@ class ReadModel:
         found = db.execute("SELECT next FROM position WHERE topic = ? AND partition = ?", [topic, partition]).fetchone()
         return 0 if found is None else int(found[0])
 
-    def _unread(self, db: sqlite3.Connection, log: Log, names: RunNames) -> Iterator[tuple[str, int, int, int]]:
+    def _unread(self, db: sqlite3.Connection, log: Log, topics: Iterable[str]) -> Iterator[tuple[str, int, int, int]]:
         """Topic, partition, first and last offset + 1 of what is not read yet."""
         existing = log.topics()
-        for topic in _readers(names):
+        for topic in topics:
             if topic in existing:
                 for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
                     start = max(first, self._position(db, topic, partition))
@@ -300,11 +338,13 @@ class ReadModel:
                 gone = [[site] for site in sites if forgotten.covers(site)]
                 db.executemany(f"DELETE FROM {table} WHERE site = ?", gone)
             self._set_about(db, "forgotten", str(forgotten.version))
+            db.execute("INSERT INTO name (name) VALUES ('rebuild')")  # it keeps deleted names otherwise
         db.execute("VACUUM")
 
 
-def _readers(names: RunNames) -> dict[str, Callable[[sqlite3.Connection, Sequence[Message]], None]]:
+def _readers(names: RunNames) -> Readers:
     return {
+        **OF_LETTERS,
         names.sites: _take_sites,
         PAGES: _take_pages,
         names.features: _take_features,
@@ -322,7 +362,11 @@ def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
         for message, row in rows.values()
         if row is not None
     )
-    db.executemany("INSERT OR REPLACE INTO site VALUES (?, ?, ?, ?, ?, ?)", values)
+    query = """
+        INSERT INTO site (site, verdict, articles, flagged, updated_at, row) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET verdict = excluded.verdict, articles = excluded.articles, flagged = excluded.flagged,
+            updated_at = excluded.updated_at, row = excluded.row"""
+    db.executemany(query, values)
 
 
 def _take_pages(db: sqlite3.Connection, messages: Sequence[Message]) -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -32,17 +33,19 @@ from filters.measure.page_measures import inflated
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from replay.runs.dead_letters import LetterState, letter_groups, read_letters
+from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.overview import run_states
 from replay.runs.site_table import read_sites
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
+from stream.processing.topic_reader import dead_letters_of
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
+from stream.schema.topics import DEAD_LETTERS
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
 _log = structlog.get_logger()
@@ -50,12 +53,13 @@ Query = Mapping[str, str]
 Data = dict[str, Any]
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
-SITES_SHOWN = 50
+SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _LIKELY_S = 60.0
+_LETTERS_S = 0.2  # longest time for which a request reads new letters
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
-_HISTORY_DAYS = 30
+_HISTORY_DAYS, _HISTORY_POINTS = 30, 200
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 
 
@@ -131,18 +135,22 @@ class Console:
 
     def letters(self, query: Query) -> Data:
         """Dead letters by stage and reason, as `farmwatch dead list` says them."""
+        until_s = time.monotonic() + _LETTERS_S
+        with suppress(sqlite3.Error):  # the thread that follows has the index
+            self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
         groups = [
             {
-                "stage": group.stage,
-                "run": shown_run(group.run),
-                "reason": group.reason,
-                "open": group.states[LetterState.OPEN],
-                "settled": group.settled,
-                "newest": group.newest.id,
-                "at": group.newest.message.timestamp_ms,
-                "error": group.newest.letter.error,
+                "stage": found.stage,
+                "run": shown_run(found.run),
+                "reason": found.reason,
+                "open": found.states[LetterState.OPEN],
+                "settled": settled_in_words(found.states),
+                "newest": f"{partition}/{offset}",
+                "at": time_ms,
+                "error": self._error_of(partition, offset),
             }
-            for group in letter_groups(read_letters(self._log))
+            for found in self._model.letters(self._log)
+            for time_ms, partition, offset in [found.newest]
         ]
         done = {name: int(query[name]) for name in ("settled", "refused") if query.get(name, "").isdecimal()}
         return {"letters": groups, "done": done}
@@ -169,9 +177,17 @@ class Console:
         row = self._model.site(name)
         if row is None:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
-        pages = [page._asdict() for page in self._model.pages(row.site, row.detector)]
+        after = query.get("after", "")[:64]
+        pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
+        shown = pages[:PAGES_SHOWN]
         caveat = caveats(self.config, [row.detector])[row.detector]
-        return {"site": self._site_fields(row), "pages": pages, "warning": caveat}
+        return {
+            "site": self._site_fields(row),
+            "after": after,
+            "pages": [page._asdict() for page in shown],
+            "next": shown[-1].page_id if len(pages) > PAGES_SHOWN else "",
+            "warning": caveat,
+        }
 
     def page(self, query: Query) -> Data:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
@@ -238,6 +254,10 @@ class Console:
         too_old = is_too_old(counted_at(row, self._clock()))
         return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site), "too_old": too_old}
 
+    def _error_of(self, partition: int, offset: int) -> str:
+        found = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
+        return next((letter.error for _, letter in found), "")
+
     def _find_answer(self, by: str) -> tuple[CurrentRate, list[Data]]:
         return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
 
@@ -249,6 +269,7 @@ class Console:
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
         points = sorted((point for point in read_points(self._log, since) if not point.by), key=_time_of)
+        step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
         return [
             {
                 "at": point.at,
@@ -258,7 +279,7 @@ class Console:
                 "scored_sites": point.scored_sites,
                 "ruleset": f"{point.ruleset} {point.digest[:8]}",
             }
-            for point in points
+            for point in points[::-step][::-1]
         ]
 
 

@@ -36,7 +36,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from scoring.score_stage import score_key
-from stream.log.contract import Log, Message, Output, partition_of
+from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, Record, SiteState, encode
@@ -58,7 +58,7 @@ from tests.support.page_records import text_score
 PARTITIONS = 24
 LETTERS, POINTS, SERIES = 10_000, 720, 35  # dead letters; points of a month in each series of the history
 BIG = 1_000  # pages of the first site
-TOKEN = "bench"  # noqa: S105
+TOKEN = "bench"
 MARKS = (100, 1_000, 10_000)  # requests after which memory is read
 WRITES_PER_S = 50  # pages in the last phase
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -146,6 +146,7 @@ class Client:
         times: dict[str, list[float]] = {kind.name: [] for kind in kinds}
         first: dict[str, float] = {}
         memory: dict[int, float] = {}
+        cpu = cpu_of(pid)
         for n in range(requests):
             kind = kinds[n % len(kinds)]
             path, mark, query = rng.choice(kind.paths).partition("?")
@@ -157,7 +158,9 @@ class Client:
             if n + 1 in MARKS:
                 memory[n + 1] = memory_mib(pid=pid)
         resident = ", ".join(f"{size:.0f} after {n:,}" for n, size in memory.items())
-        print(f"{requests:,} requests: {figures([s for found in times.values() for s in found])}; MiB resident: {resident}")
+        every = figures([spent_s for found in times.values() for spent_s in found])
+        print(f"{requests:,} requests: {every}; CPU {1000 * (cpu_of(pid) - cpu) / requests:.1f} ms each", end="")
+        print(f"; MiB resident: {resident}" if resident else "")
         for name, found in times.items():
             print(f"  {name:24} {figures(found)}, the first {1000 * first[name]:.0f} ms", flush=True)
 
@@ -186,7 +189,10 @@ def kinds_of(sites: int) -> list[Kind]:
         Kind("site of 10 pages", [f"/site?site={site}" for site in some]),
         Kind("site of 1,000 pages", [f"/site?site={site_name(0)}"]),
         Kind("page", [f"/page?{urlencode({'url': page_url(site, 1)})}" for site in some]),
-        Kind("page after 30 others", [f"/page?{urlencode({'url': page_url(site_name(0), 30)})}"]),
+        *(
+            Kind(f"page after {n} others", [f"/page?{urlencode({'url': page_url(site_name(0), n)})}"])
+            for n in (40, 500)
+        ),
         Kind("page, another ruleset", [f"/page?{urlencode({'url': page_url(s, 1), 'ruleset': 'c4'})}" for s in some]),
         *(Kind(name, [f"/{name}"]) for name in ("crawl", "runs", "letters", "health")),
     ]
@@ -351,7 +357,7 @@ def write(url: str, sites: int, pages: int) -> None:
                 yield from maker.page(site_name(n), page)
         for row in rows:
             yield _output(SITES, row)
-        for row in rows[:: 5]:
+        for row in rows[::5]:
             yield _output(SITE_TERMS, row, f"{row.site} 0")
         yield from letters()
         yield from points()
@@ -380,7 +386,16 @@ def points() -> Iterator[Output]:
     for n in range(POINTS):
         for series in range(SERIES):
             group = f"g{series}" if series else ""
-            point = RatePoint(id=f"{group} {n}", site="", at=now - n * 3_600_000, by=group and "rank", group=group, share=0.2, share_low=0.1, share_high=0.3)
+            point = RatePoint(
+                id=f"{group} {n}",
+                site="",
+                at=now - n * 3_600_000,
+                by=group and "rank",
+                group=group,
+                share=0.2,
+                share_low=0.1,
+                share_high=0.3,
+            )
             yield Output(RATES, 0, point.id.encode(), encode(point))
 
 
