@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
-from crawler.web.urls import page_id
+from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
 from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
 from stream.log.contract import Log
@@ -14,6 +15,8 @@ from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 from stream.text.user_errors import NotFound
 
+_NEAR = 32  # offsets
+
 
 class IndexedRecords:
     """The records of a page by its URL; see `PageRecords`."""
@@ -22,7 +25,7 @@ class IndexedRecords:
         """Raises UnusableUrl, and NotFound for a page that is not measured, or whose features left the log."""
         self._model, self._log, self._names = model, log, names
         self.page_id = page_id(url)
-        where = model.located(self.page_id)
+        where = model.located(site_of(url), self.page_id)
         if where is None:
             raise NotFound(f"{url}: not in the log: it has no hit, was not fetched yet, or expired")
         self.where = where
@@ -51,7 +54,11 @@ class IndexedRecords:
         """The record with the HTML; None if it left the log."""
         return next(self._read(Page, PAGES, [] if self.where.page_at is None else [self.where.page_at]), None)
 
-    def _read(self, kind: type[R], topic: str, offsets: Collection[int]) -> Iterator[R]:
-        for at in offsets:
-            for _, record in records_of(kind, self._log.read(topic, self.where.partition, at, at + 1)):
+    def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
+        """The records at these ascending offsets. Near ones are read at once: a read costs as much as some records."""
+        cuts = [place for place in range(1, len(offsets)) if offsets[place] - offsets[place - 1] > _NEAR]
+        for first, end in pairwise([0, *cuts, len(offsets)] if offsets else []):
+            wanted = set(offsets[first:end])
+            found = self._log.read(topic, self.where.partition, offsets[first], offsets[end - 1] + 1)
+            for _, record in records_of(kind, (message for message in found if message.offset in wanted)):
                 yield record

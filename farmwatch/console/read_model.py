@@ -6,18 +6,19 @@ It holds no text and no HTML: a page's records are read from the log by their of
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
+from farmwatch.console.letter_tables import OF_LETTERS, TABLES, LetterCounts, Readers, count_letters
 from farmwatch.explain.page_records import FeaturesHead
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of, rows_of
-from stream.schema.forgotten import Forgotten
+from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, Score, SiteState, Verdict, decode
 from stream.schema.runs import RunNames
@@ -25,34 +26,61 @@ from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
-_VERSION = 1  # of the tables; another one is rebuilt
-_BATCH, _BATCH_BYTES = 1_000, 8_000_000  # records of a transaction, at most
+_VERSION = 2  # of the tables; another one is rebuilt
+_BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
+_CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
-_TABLES = """
+_NOT_CANARY = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
+_FEW = 2_000  # sites found by name that are sorted; of more, the first are found sooner in order
+_TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
+# All rows of a site stand together: they are written, read and forgotten together.
+_TABLES = (
+    """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
     WITHOUT ROWID;
-CREATE TABLE site (site TEXT PRIMARY KEY, verdict TEXT NOT NULL, articles INTEGER NOT NULL, flagged INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, row BLOB NOT NULL) WITHOUT ROWID;
-CREATE INDEX site_by_verdict ON site (verdict, site);
-CREATE INDEX site_by_articles ON site (articles, site);
-CREATE INDEX site_by_flagged ON site (flagged, site);
-CREATE INDEX site_by_updated ON site (updated_at, site);
-CREATE TABLE page (page_id TEXT PRIMARY KEY, site TEXT NOT NULL, url TEXT NOT NULL, partition INTEGER NOT NULL,
+CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
+    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, row BLOB NOT NULL);
+CREATE INDEX site_by_site ON site (site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_flagged ON site (flagged, site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_updated ON site (updated_at, site, verdict) WHERE NOT_CANARY;
+CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
+CREATE TRIGGER site_comes AFTER INSERT ON site BEGIN
+    INSERT INTO name (rowid, site) VALUES (new.id, new.site);
+END;
+CREATE TRIGGER site_goes AFTER DELETE ON site BEGIN
+    INSERT INTO name (name, rowid, site) VALUES ('delete', old.id, old.site);
+END;
+CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
     reason TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '', first_failed TEXT NOT NULL DEFAULT '',
-    text_digest TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
-CREATE INDEX page_of_site ON page (site, fetched_at, page_id);
-CREATE INDEX page_by_outcome ON page (verdict, first_failed, outcome, reason);
+    text_digest TEXT NOT NULL DEFAULT '',
+    kind TEXT AS (CASE WHEN verdict <> '' THEN verdict ELSE outcome END),
+    why TEXT AS (CASE WHEN verdict <> '' THEN first_failed ELSE reason END),
+    PRIMARY KEY (site, page_id)) WITHOUT ROWID;
+CREATE TABLE outcome (kind TEXT, why TEXT, pages INTEGER NOT NULL, PRIMARY KEY (kind, why)) WITHOUT ROWID;
+CREATE TRIGGER page_comes AFTER INSERT ON page BEGIN
+    INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
+END;
+CREATE TRIGGER page_changes AFTER UPDATE ON page WHEN (old.kind, old.why) <> (new.kind, new.why) BEGIN
+    UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
+    INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
+END;
+CREATE TRIGGER page_goes AFTER DELETE ON page BEGIN
+    UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
+END;
 CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT NULL, error TEXT NOT NULL,
     PRIMARY KEY (site, at)) WITHOUT ROWID;
-CREATE TABLE judged (page_id TEXT, at INTEGER, site TEXT NOT NULL, PRIMARY KEY (page_id, at)) WITHOUT ROWID;
-CREATE INDEX judged_of_site ON judged (site);
-CREATE TABLE score (text_digest TEXT, detector TEXT, site TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
-    abstain TEXT NOT NULL, PRIMARY KEY (text_digest, detector, site)) WITHOUT ROWID;
-CREATE INDEX score_of_site ON score (site);
-"""
-_OF_A_SITE = ("site", "page", "visit", "judged", "score")
+CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
+CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
+    abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
+""".replace("NOT_CANARY", _NOT_CANARY)
+    + TABLES
+)
+_OF_A_SITE = ("site", "page", "visit", "judged", "score", "letter", "settlement")
+_DROPS = "".join(f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", *_OF_A_SITE))
+_MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
 
 
 @projection_of(Page)
@@ -61,6 +89,16 @@ class _PageHead(Record, frozen=True, kw_only=True):
     url: str
     outcome: str
     reason: str
+    fetched_at: int
+
+
+@projection_of(Verdict)
+class _VerdictHead(Record, frozen=True, kw_only=True):
+    page_id: str
+    url: str
+    verdict: str
+    first_failed: str
+    text_digest: str
     fetched_at: int
 
 
@@ -105,23 +143,33 @@ class ReadModel:
 
     def follow(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool] = lambda: True) -> bool:
         """Read new records of the live run; True if there were any. Ends early when `goes_on` is false."""
-        names, found = names_to_read(log), False
-        take = _readers(names)
+        names = names_to_read(log)
         with closing(self._connect()) as db:
             if self._about(db, "run") != "\n".join(names):
                 self._empty(db, names)
             forgotten.refresh()
             self._forget(db, forgotten)
-            for topic, partition, start, end in self._unread(db, log, names):
-                for batch in _batches(log.read(topic, partition, start, end)):
-                    with db:
-                        take[topic](db, (message for message in batch if not forgotten.covers(_site_of(message))))
-                        self._move(db, topic, partition, batch[-1].offset + 1)
-                    found = True
-                    if not goes_on():
-                        return True
+            return self._read(db, log, _readers(names), forgotten, goes_on)
+
+    def follow_letters(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool]) -> None:
+        """Read new dead letters and what settles them, also beside `follow`: a row written twice is the same."""
+        with closing(self._connect()) as db:
+            self._read(db, log, OF_LETTERS, forgotten, goes_on)
+
+    def _read(
+        self, db: sqlite3.Connection, log: Log, readers: Readers, forgotten: Forgotten, goes_on: Callable[[], bool]
+    ) -> bool:
+        found = False
+        for topic, partition, start, end in self._unread(db, log, readers):
+            for batch in _batches(log.read(topic, partition, start, end)):
                 with db:
-                    self._move(db, topic, partition, end)  # a transaction marker may follow the last record
+                    readers[topic](db, [m for m in batch if not forgotten.covers(site_of_key(m.key))])
+                    self._move(db, topic, partition, batch[-1].offset + 1)
+                found = True
+                if not goes_on():
+                    return True
+            with db:
+                self._move(db, topic, partition, end)  # a transaction marker may follow the last record
         return found
 
     def forget(self, forgotten: Forgotten) -> None:
@@ -135,27 +183,36 @@ class ReadModel:
         with self.reading() as db:
             if self._about(db, "run") != "\n".join(names):
                 return 1
-            return sum(end - start for _, _, start, end in self._unread(db, log, names))
+            return sum(end - start for _, _, start, end in self._unread(db, log, _readers(names)))
 
     def sites(
         self, *, search: str = "", verdict: str = "", sort: str = "site", after: str = "", limit: int = 50
     ) -> list[SiteState]:
         """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
         column, down = SORTS[sort], sort != "site"
-        where, values = ["substr(site, -8) <> '.invalid'"], []  # canary sites have names that no real site can have
-        if search:
-            where.append("instr(site, ?) > 0")
-            values.append(search.lower())
+        order = f"{column} DESC, site DESC" if down else "site"
+        where, values = [_NOT_CANARY], list[str | int | None]()
         if verdict:
             where.append("verdict = ?")
             values.append(verdict)
-        if after:
-            where.append(f"({column}, site) {'<' if down else '>'} (SELECT {column}, site FROM site WHERE site = ?)")
-            values.append(after)
-        order = f"{column} DESC, site DESC" if down else "site"
-        query = f"SELECT row FROM site WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+        if search:
+            where.append("instr(site, ?) > 0")
+            values.append(search.lower())
         with self.reading() as db:
-            return [decode(SiteState, row) for (row,) in db.execute(query, [*values, limit])]
+            if after:  # two values use the whole index, a subquery only its first column
+                key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
+                where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")
+                values += key or (None, None)
+            found = "SELECT rowid FROM name WHERE name MATCH ?"
+            phrase = '"{}"'.format(search[:_LETTERS].replace('"', '""'))
+            few = f"SELECT COUNT(*) FROM ({found} LIMIT {_FEW + 1})"
+            if len(search) < _TRIGRAM or "\0" in search or db.execute(few, [phrase]).fetchone()[0] > _FEW:
+                of = f"site INDEXED BY site_by_{sort}"
+            else:
+                of, where, values = "site", [f"+id IN ({found})", *where], [phrase, *values]
+            chosen = f"SELECT id FROM {of} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+            rows = db.execute(f"SELECT row FROM site WHERE id IN ({chosen}) ORDER BY {order}", [*values, limit])
+            return [decode(SiteState, row) for (row,) in rows]
 
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
@@ -163,33 +220,37 @@ class ReadModel:
             found = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
         return None if found is None else decode(SiteState, found[0])
 
-    def pages(self, site: str, detector: str, limit: int = 500) -> list[PageRow]:
-        """Pages of a site in the order of their fetch, with the scores of `detector`."""
-        query = """
+    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[PageRow]:
+        """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
+        since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
+        chosen = f"""
+            SELECT * FROM page WHERE site = ? {since if after else ""} ORDER BY fetched_at, page_id LIMIT ?"""
+        query = f"""
             SELECT page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
                 COALESCE(abstain, '')
-            FROM page LEFT JOIN score ON verdict = 'article' AND score.text_digest = page.text_digest
-                AND score.detector = ? AND score.site = page.site
-            WHERE page.site = ? ORDER BY fetched_at, page.page_id LIMIT ?"""
+            FROM ({chosen}) AS page LEFT JOIN score ON verdict = 'article' AND score.site = page.site
+                AND score.text_digest = page.text_digest AND score.detector = ?
+            ORDER BY fetched_at, page.page_id"""
         with self.reading() as db:
-            rows = db.execute(query, [detector, site, limit]).fetchall()
+            rows = db.execute(query, [site, *([site, after] if after else []), limit, detector]).fetchall()
         return [PageRow(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
 
-    def located(self, page: str) -> Located | None:
-        """Where the records of a page are, by its id."""
+    def located(self, site: str, page: str) -> Located | None:
+        """Where the records of a page are, by its site and id."""
         with self.reading() as db:
             found = db.execute(
-                "SELECT site, partition, page_at, outcome, reason FROM page WHERE page_id = ?", [page]
+                "SELECT partition, page_at, outcome, reason FROM page WHERE site = ? AND page_id = ?", [site, page]
             ).fetchone()
             if found is None:
                 return None
-            site, partition, page_at, outcome, reason = found
+            partition, page_at, outcome, reason = found
             visits = db.execute("SELECT at, page_id, epoch, error FROM visit WHERE site = ? ORDER BY at", [site])
             heads = [
                 (at, FeaturesHead(id="", site=site, page_id=page_id, url="", epoch=epoch, extract_error=error))
                 for at, page_id, epoch, error in visits
             ]
-            judged = [at for (at,) in db.execute("SELECT at FROM judged WHERE page_id = ? ORDER BY at", [page])]
+            offsets = db.execute("SELECT at FROM judged WHERE site = ? AND page_id = ? ORDER BY at", [site, page])
+            judged = [at for (at,) in offsets]
         return Located(site, partition, page_at, outcome, reason, heads, judged)
 
     def scores_at(self, site: str, text_digests: Collection[str]) -> list[int]:
@@ -201,12 +262,14 @@ class ReadModel:
 
     def outcomes(self) -> list[tuple[str, str, int]]:
         """(verdict or outcome of the fetch, first failed rule or reason, pages), the most pages first."""
-        query = """
-            SELECT CASE WHEN verdict <> '' THEN verdict ELSE outcome END AS kind,
-                CASE WHEN verdict <> '' THEN first_failed ELSE reason END AS why, COUNT(*)
-            FROM page GROUP BY kind, why ORDER BY 3 DESC, 1, 2"""
+        query = "SELECT kind, why, pages FROM outcome WHERE pages ORDER BY 3 DESC, 1, 2"
         with self.reading() as db:
             return db.execute(query).fetchall()
+
+    def letters(self, log: Log) -> list[LetterCounts]:
+        """The dead letters by stage, run and reason."""
+        with self.reading() as db:
+            return count_letters(db, log)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -220,7 +283,7 @@ class ReadModel:
             if version != _VERSION:
                 if version or db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
                     raise sqlite3.DatabaseError("another version")
-                db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+                db.executescript(_MAKE)
 
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
@@ -232,6 +295,8 @@ class ReadModel:
         db = sqlite3.connect(self._path, timeout=10)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")  # it is rebuilt from the log
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         return db
 
     def _about(self, db: sqlite3.Connection, name: str) -> str:
@@ -245,10 +310,10 @@ class ReadModel:
         found = db.execute("SELECT next FROM position WHERE topic = ? AND partition = ?", [topic, partition]).fetchone()
         return 0 if found is None else int(found[0])
 
-    def _unread(self, db: sqlite3.Connection, log: Log, names: RunNames) -> Iterator[tuple[str, int, int, int]]:
+    def _unread(self, db: sqlite3.Connection, log: Log, topics: Iterable[str]) -> Iterator[tuple[str, int, int, int]]:
         """Topic, partition, first and last offset + 1 of what is not read yet."""
         existing = log.topics()
-        for topic in _readers(names):
+        for topic in topics:
             if topic in existing:
                 for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
                     start = max(first, self._position(db, topic, partition))
@@ -259,9 +324,8 @@ class ReadModel:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
 
     def _empty(self, db: sqlite3.Connection, names: RunNames) -> None:
+        db.executescript(_MAKE)
         with db:
-            for table in ("about", "position", *_OF_A_SITE):
-                db.execute(f"DELETE FROM {table}")
             self._set_about(db, "run", "\n".join(names))
         _log.info("console_rebuilds", verdicts=names.verdicts)
 
@@ -274,11 +338,13 @@ class ReadModel:
                 gone = [[site] for site in sites if forgotten.covers(site)]
                 db.executemany(f"DELETE FROM {table} WHERE site = ?", gone)
             self._set_about(db, "forgotten", str(forgotten.version))
+            db.execute("INSERT INTO name (name) VALUES ('rebuild')")  # it keeps deleted names otherwise
         db.execute("VACUUM")
 
 
-def _readers(names: RunNames) -> dict[str, Callable[[sqlite3.Connection, Iterator[Message]], None]]:
+def _readers(names: RunNames) -> Readers:
     return {
+        **OF_LETTERS,
         names.sites: _take_sites,
         PAGES: _take_pages,
         names.features: _take_features,
@@ -287,54 +353,65 @@ def _readers(names: RunNames) -> dict[str, Callable[[sqlite3.Connection, Iterato
     }
 
 
-def _take_sites(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
-    for message, row in rows_of(SiteState, messages):
-        if row is None:
-            db.execute("DELETE FROM site WHERE site = ?", [message.key.decode(errors="replace")])
-        else:
-            values = [row.site, row.verdict, row.articles, row.flagged, row.updated_at, message.value]
-            db.execute("INSERT OR REPLACE INTO site VALUES (?, ?, ?, ?, ?, ?)", values)
+def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    rows = {message.key: (message, row) for message, row in rows_of(SiteState, messages)}  # the newest of each
+    gone = [[key.decode(errors="replace")] for key, (_, row) in rows.items() if row is None]
+    db.executemany("DELETE FROM site WHERE site = ?", gone)
+    values = (
+        (row.site, row.verdict, row.articles, row.flagged, row.updated_at, message.value)
+        for message, row in rows.values()
+        if row is not None
+    )
+    query = """
+        INSERT INTO site (site, verdict, articles, flagged, updated_at, row) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET verdict = excluded.verdict, articles = excluded.articles, flagged = excluded.flagged,
+            updated_at = excluded.updated_at, row = excluded.row"""
+    db.executemany(query, values)
 
 
-def _take_pages(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+def _take_pages(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     """A page that did not change on a later visit keeps the record with its body."""
     query = """
-        INSERT INTO page (page_id, site, url, partition, fetched_at, page_at, outcome, reason)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET fetched_at = excluded.fetched_at,
+        INSERT INTO page (site, page_id, url, partition, fetched_at, page_at, outcome, reason)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetched_at = excluded.fetched_at,
             page_at = excluded.page_at, outcome = excluded.outcome, reason = excluded.reason
             WHERE excluded.outcome <> 'unchanged'"""
-    for message, page in records_of(_PageHead, messages):
-        values = [page.page_id, page.site, page.url, message.partition, page.fetched_at, message.offset]
-        db.execute(query, [*values, page.outcome, page.reason])
+    values = (
+        (p.site, p.page_id, p.url, message.partition, p.fetched_at, message.offset, p.outcome, p.reason)
+        for message, p in records_of(_PageHead, messages)
+    )
+    db.executemany(query, values)
 
 
-def _take_features(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
-    for message, features in records_of(FeaturesHead, messages):
-        values = [features.site, message.offset, features.page_id, features.epoch, features.extract_error]
-        db.execute("INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?)", values)
+def _take_features(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    values = (
+        (head.site, message.offset, head.page_id, head.epoch, head.extract_error)
+        for message, head in records_of(FeaturesHead, messages)
+    )
+    db.executemany("INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?)", values)
 
 
-def _take_verdicts(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
+def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     query = """
-        INSERT INTO page (page_id, site, url, partition, fetched_at, verdict, first_failed, text_digest)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (page_id) DO UPDATE SET verdict = excluded.verdict,
+        INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, text_digest)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
             first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
-    for message, found in records_of(Verdict, messages):
-        values = [found.page_id, found.site, found.url, message.partition, found.fetched_at, found.verdict]
-        db.execute(query, [*values, found.first_failed, found.text_digest])
-        db.execute("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", [found.page_id, message.offset, found.site])
+    found = list(records_of(_VerdictHead, messages))
+    values = (
+        (v.site, v.page_id, v.url, message.partition, v.fetched_at, v.verdict, v.first_failed, v.text_digest)
+        for message, v in found
+    )
+    db.executemany(query, values)
+    judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in found)
+    db.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", judged)
 
 
-def _take_scores(db: sqlite3.Connection, messages: Iterator[Message]) -> None:
-    for message, score in records_of(Score, messages):
-        flag = None if score.flag is None else int(score.flag)
-        values = [score.text_digest, score.detector, score.site, message.offset, score.p_llm, flag, score.abstain]
-        db.execute("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-
-def _site_of(message: Message) -> str:
-    """The site of a record: its key, or what its key begins with."""
-    return message.key.partition(b" ")[0].decode(errors="replace")
+def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    values = (
+        (score.site, score.text_digest, score.detector, message.offset, score.p_llm, score.flag, score.abstain)
+        for message, score in records_of(Score, messages)
+    )
+    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def _batches(messages: Iterator[Message]) -> Iterator[Sequence[Message]]:

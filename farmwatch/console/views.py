@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +22,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.jobs import Jobs, Say, Working
+from farmwatch.console.kept import BUSY, Kept
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
@@ -29,7 +33,7 @@ from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
 from farmwatch.daemon.current_rate import CurrentRate, current_rate
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.doctor.status import DaemonStatus, StatusReader
+from farmwatch.doctor.status import StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
@@ -38,15 +42,17 @@ from filters.measure.page_measures import inflated
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from replay.runs.dead_letters import LetterState, letter_groups, read_letters
+from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.site_table import read_sites
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
+from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
+from stream.schema.topics import DEAD_LETTERS
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
@@ -56,7 +62,7 @@ Data = dict[str, Any]
 T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
-SITES_SHOWN = 50
+SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _LIKELY_S = 60.0
@@ -64,7 +70,9 @@ _FRONTIER_S = 30.0
 _SOON_S = 30.0
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
-_HISTORY_DAYS = 30
+_LETTERS_S = 0.2  # longest time for which a request reads new letters
+_SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
+_HISTORY_DAYS, _HISTORY_POINTS = 30, 200
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 
 
@@ -78,29 +86,29 @@ class Console:
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
-        self._status = StatusReader(log, config)
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
-        self._lock = threading.Lock()  # of what is below
-        self._rates: dict[str, tuple[float, CurrentRate]] = {}
-        self._seen: tuple[float, DaemonStatus | None] = (float("-inf"), None)
+        self._status = Kept(StatusReader(log, config).read, _STATUS_S, threading.Lock())
+        turn = threading.Lock()
+        self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
         self._likely: dict[str, float] = {}
-        self._likely_s = float("-inf")
+        self._likely_due_s = float("-inf")
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
+        sys.setswitchinterval(_SWITCH_S)
         is_stale = True
         while not stop.is_set():
             try:
                 has_read = self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 self._read += has_read
                 is_stale |= has_read
-                if is_stale and time.monotonic() - self._likely_s > _LIKELY_S:
-                    self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
-                    self._likely_s, is_stale = time.monotonic(), False
+                if is_stale and time.monotonic() > self._likely_due_s:
+                    self._find_likely()
+                    is_stale = False
             except (FarmwatchError, sqlite3.Error) as error:
                 _log.warning("console_cannot_follow", error=str(error))
             stop.wait(every_s)
@@ -113,7 +121,7 @@ class Console:
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
-        found = self._rate(by)
+        (found, history), at = self._answers[by].get()
         warnings = caveats(self.config, (line.detector for line in found.lines))
         lines = [
             {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
@@ -122,10 +130,11 @@ class Console:
         return {
             "by": by,
             "lines": lines,
+            "at": found.kept_at or at,
             "kept_at": found.kept_at,
             "seams": found.seams,
             "waiting": found.waiting,
-            "history": [] if by else self._history(),
+            "history": history,
             "canaries": [] if by else self._soon(("canaries",), self._canaries),
             "change": None if by else self._soon(("change",), self._change),
         }
@@ -135,7 +144,7 @@ class Console:
         kinds: dict[str, list[Data]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        return {"status": msgspec.to_builtins(self._read_status()), "outcomes": kinds}
+        return {"status": msgspec.to_builtins(self._status.get().value), "outcomes": kinds}
 
     def crawl(self, query: Query) -> Data:
         """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
@@ -145,7 +154,7 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        found = self._read_status().crawl
+        found = self._status.get().value.crawl
         return {
             "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
@@ -159,18 +168,22 @@ class Console:
 
     def letters(self, query: Query) -> Data:
         """Dead letters by stage and reason, as `farmwatch dead list` says them."""
+        until_s = time.monotonic() + _LETTERS_S
+        with suppress(sqlite3.Error):  # the thread that follows has the index
+            self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
         groups = [
             {
-                "stage": group.stage,
-                "run": shown_run(group.run),
-                "reason": group.reason,
-                "open": group.states[LetterState.OPEN],
-                "settled": group.settled,
-                "newest": group.newest.id,
-                "at": group.newest.message.timestamp_ms,
-                "error": group.newest.letter.error,
+                "stage": found.stage,
+                "run": shown_run(found.run),
+                "reason": found.reason,
+                "open": found.states[LetterState.OPEN],
+                "settled": settled_in_words(found.states),
+                "newest": f"{partition}/{offset}",
+                "at": time_ms,
+                "error": self._error_of(partition, offset),
             }
-            for group in letter_groups(read_letters(self._log))
+            for found in self._model.letters(self._log)
+            for time_ms, partition, offset in [found.newest]
         ]
         done = {name: int(query[name]) for name in ("settled", "refused") if query.get(name, "").isdecimal()}
         return {"letters": groups, "done": done}
@@ -197,13 +210,21 @@ class Console:
         row = self._model.site(name)
         if row is None:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
+        after = query.get("after", "")[:64]
+        pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
-        pages: list[Data] = [
+        shown: list[Data] = [
             {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
-            for page in self._model.pages(row.site, row.detector)
+            for page in pages[:PAGES_SHOWN]
         ]
         caveat = caveats(self.config, [row.detector])[row.detector]
-        return {"site": self._site_fields(row), "pages": pages, "warning": caveat}
+        return {
+            "site": self._site_fields(row),
+            "after": after,
+            "pages": shown,
+            "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
+            "warning": caveat,
+        }
 
     def page(self, query: Query) -> Data:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
@@ -253,7 +274,7 @@ class Console:
 
     def health(self, _: Query) -> Data:
         """What is wrong, as `farmwatch status` says it, and how far the console itself is behind."""
-        found = self._read_status()
+        found = self._status.get().value
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
@@ -285,25 +306,22 @@ class Console:
         too_old = is_too_old(counted_at(row, self._clock()))
         return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site), "too_old": too_old}
 
-    def _rate(self, by: str) -> CurrentRate:
-        with self._lock:
-            at, found = self._rates.get(by, (float("-inf"), None))
-            if found is None or time.monotonic() - at > _RATE_S:
-                found = current_rate(self._log, self.config, self._clock(), by=by)
-                self._rates[by] = time.monotonic(), found
-            return found
+    def _error_of(self, partition: int, offset: int) -> str:
+        found = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
+        return next((letter.error for _, letter in found), "")
 
-    def _read_status(self) -> DaemonStatus:
-        with self._lock:
-            at, found = self._seen
-            if found is None or time.monotonic() - at > _STATUS_S:
-                found = self._status.read()
-                self._seen = time.monotonic(), found
-            return found
+    def _find_answer(self, by: str) -> tuple[CurrentRate, list[Data]]:
+        return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
+
+    def _find_likely(self) -> None:
+        started_s = time.monotonic()
+        self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
+        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.monotonic() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
         points = sorted((point for point in read_points(self._log, since) if not point.by), key=_time_of)
+        step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
         return [
             {
                 "at": point.at,
@@ -313,7 +331,7 @@ class Console:
                 "scored_sites": point.scored_sites,
                 "ruleset": f"{point.ruleset} {point.digest[:8]}",
             }
-            for point in points
+            for point in points[::-step][::-1]
         ]
 
 

@@ -7,6 +7,7 @@ update that changes no output changes no epoch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
@@ -24,13 +25,14 @@ _SETTINGS = (
     *("chunk_mode", "chunk_ids_per_site", "shingles_per_site", "pages_per_site"),
 )
 _LIBRARIES = ("py3langid", "rensa")
+installed_version = cache(version)
 _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
 
 
 def feature_epoch(
     settings: MeasureSettings,
     *,
-    version_of: Callable[[str], str] = version,
+    version_of: Callable[[str], str] = installed_version,
     outputs: Callable[[str], str] = golden_outputs,
 ) -> str:
     """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library.
@@ -49,7 +51,7 @@ def feature_epoch(
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 
-def library_versions(settings: MeasureSettings, version_of: Callable[[str], str] = version) -> dict[str, str]:
+def library_versions(settings: MeasureSettings, version_of: Callable[[str], str] = installed_version) -> dict[str, str]:
     """Library -> installed version, of those that features depend on; "" = not installed."""
     libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     return {name: _version(name, version_of) for name in libraries}

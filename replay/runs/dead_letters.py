@@ -60,9 +60,12 @@ class LetterGroup:
     @property
     def settled(self) -> str:
         """The numbers of the letters that are not open."""
-        return ", ".join(
-            f"{count} {state}" for state, count in sorted(self.states.items()) if state != LetterState.OPEN
-        )
+        return settled_in_words(self.states)
+
+
+def settled_in_words(states: Counter[LetterState]) -> str:
+    """The numbers of the letters that are not open."""
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if state != LetterState.OPEN)
 
 
 def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
@@ -97,7 +100,7 @@ class Settlements:
             return LetterState.OPEN
         if not found.is_retry:
             return LetterState.DROPPED
-        read = self._read_by(group_of(letter), message.partition)
+        read = self._read_by(group_of(letter.stage, letter.run), message.partition)
         return LetterState.RETRIED if read > found.offset else LetterState.WAITING
 
     def _in(self, partition: int) -> Mapping[int, Settlement]:
@@ -137,12 +140,12 @@ def read_letter(log: Log, partition: int, offset: int) -> StoredLetter | None:
     return next((StoredLetter(letter, m, settlements.state_of(m, letter)) for m, letter in found), None)
 
 
-def group_of(letter: DeadLetter) -> str:
+def group_of(stage: str, run: str) -> str:
     """The group of the stage and run that wrote a letter."""
-    run = letter.run or LIVE
+    run = run or LIVE
     names = names_of(run, FEATURES if run == LIVE else features_of(run))
     own = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
-    return own.get(Role(letter.stage), letter.stage) if letter.stage in STAGES else letter.stage
+    return own.get(Role(stage), stage) if stage in STAGES else stage
 
 
 def has_reader(control: Control, letter: DeadLetter) -> bool:
