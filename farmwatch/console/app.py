@@ -28,7 +28,7 @@ from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
-_STYLE = "console.css"
+_STATIC = {"console.css": "text/css", "icon.svg": "image/svg+xml"}  # files, which need no token
 
 
 class View(NamedTuple):
@@ -62,7 +62,8 @@ def application(console: Console, access: Access) -> web.Application:
     for view in views:
         app.router.add_get(view.path, partial(_html, view, templates))
         app.router.add_get(f"{view.path}.json", partial(_twin, view))
-    app.router.add_get(f"/static/{_STYLE}", _style)
+    for name in _STATIC:
+        app.router.add_get(f"/static/{name}", partial(_static, name))
     app.router.add_post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
         app.router.add_post(path, partial(_act, action, console.desk, access, templates))
@@ -76,7 +77,7 @@ def _guard(access: Access, templates: Environment) -> Middleware:
             return secured(web.Response(status=403, text=f"refused: {why}\n"))
         if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
             return secured(access.let_in(str(request.rel_url.without_query_params("token"))))
-        is_open = request.path in ("/token", f"/static/{_STYLE}")
+        is_open = request.path == "/token" or request.path.startswith("/static/")
         if not is_open and not access.is_known(request):
             return secured(_ask_for_token(templates, request))
         try:
@@ -163,9 +164,9 @@ def _page(name: str, templates: Environment, data: Data, request: web.Request) -
     return templates.get_template(name).render(**data, path=request.path, twin=twin)
 
 
-async def _style(_: web.Request) -> web.Response:
-    text = files("farmwatch.console").joinpath("static", _STYLE).read_text(encoding="utf-8")
-    return web.Response(text=text, content_type="text/css")
+async def _static(name: str, _: web.Request) -> web.Response:
+    text = files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+    return web.Response(text=text, content_type=_STATIC[name])
 
 
 def _environment(access: Access) -> Environment:
@@ -204,5 +205,6 @@ def _code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in pieces)
 
 
-def _time(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""
+def _time(ms: int) -> Markup:
+    text = f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""
+    return Markup("<time>{}</time>").format(text)  # the style keeps it on one line
