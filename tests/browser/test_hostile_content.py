@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 _PAYLOAD = (
     "</title></textarea></pre></style>--><script>window.ran=1</script>"
     "<img src=//elsewhere.example/i onerror=window.ran=1><svg onload=window.ran=1>"
-    "<iframe src=//elsewhere.example/f></iframe><base href=//elsewhere.example/><meta http-equiv=refresh content='0;url=//elsewhere.example/'>"
-    "<a href='javascript:window.ran=1'>x</a>"
+    "<iframe src=//elsewhere.example/f></iframe><base href=//elsewhere.example/>"
+    "<meta http-equiv=refresh content='0;url=//elsewhere.example/'><a href='javascript:window.ran=1'>x</a>"
     "' autofocus onfocus=window.ran=1 x='\" autofocus onfocus=window.ran=1 {{ 7 * 7 }}"
 )
 _TRIES = {
