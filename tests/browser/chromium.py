@@ -55,8 +55,9 @@ class Tab:
         page.on("dialog", lambda dialog: (self.faults.append(f"{page.url}: {dialog.message}"), dialog.dismiss()))
 
     def open(self, path: str = "/") -> Page:
-        """Show the page at this path."""
+        """Show the page at this path, with its result if the console works on it."""
         self.page.goto(self.url + path)
+        expect(self.page.locator("meta[http-equiv=refresh]")).to_have_count(0)
         return self.page
 
     def _check(self, url: str) -> None:
