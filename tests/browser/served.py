@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,11 @@ from aiohttp import web
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import opened
+from stream.log.contract import Message
+from stream.opening import open_log
+from stream.processing.dead_letters import dead_letter
+from stream.schema.topics import HITS
+from tests.support.front_door import SITE
 from tests.support.kafka_broker import free_ports
 from tests.support.paths import ROOT
 from tests.support.web.console_browser import console_of
@@ -61,22 +66,30 @@ def served(config: Config, folder: Path) -> Iterator[ServedConsole]:
             following.join()
 
 
+def put_letter(url: str, error: Exception) -> None:
+    """Append a dead letter of CRAWL to the log at `url`."""
+    with closing(open_log(url)) as log:
+        log.append([dead_letter(Message(HITS, 0, 0, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+
+
+def farmwatch(folder: Path, *arguments: str) -> None:
+    """Run a command to its end, without this machine's configuration."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "farmwatch", *arguments],
+        cwd=folder,
+        env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def demo_log(folder: Path) -> Config:
     """Run `farmwatch demo`, and a replay of it under another ruleset; the configuration of its log."""
     file = folder / "kept" / "farmwatch.toml"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
-    for arguments in (
-        ["demo", "--keep", str(file.parent)],
-        ["replay", "--ruleset", "c4", "--name", "stricter", "--config", str(file)],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "farmwatch", *arguments],
-            cwd=folder,
-            env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+    farmwatch(folder, "demo", "--keep", str(file.parent))
+    farmwatch(folder, "replay", "--ruleset", "c4", "--name", "stricter", "--config", str(file))
     return load(file, environment={}).config

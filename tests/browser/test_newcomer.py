@@ -13,7 +13,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab: OpenTab, script: bool) -> None:
-    """The share and what it is of; a site's verdict and pages; why a page was dropped; what stricter rules change."""
+    """The share and what it is of; a site's verdict and pages; why a page was dropped; what stricter rules change.
+
+    Of a page at once, of the share by a replay.
+    """
     page = open_tab(demo, java_script_enabled=script).page
     main = page.locator("main")
     expect(main).to_contain_text("of 16 sites with scored articles 95% interval")
@@ -27,3 +30,7 @@ def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab:
     page.get_by_label("Also judge it by").select_option("c4")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("table").filter(has_text="Ruleset c4")).to_be_visible()
+    page.get_by_role("link", name="Rules and runs").click()
+    page.get_by_role("row").filter(has_text="stricter").get_by_role("link", name="compare with live").click()
+    expect(main).to_contain_text("Shares, paired by site")
+    expect(main).to_contain_text("By the rule that failed first")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import pytest
 from playwright.sync_api import expect
 
-from stream.log.contract import Message
-from stream.opening import open_log
-from stream.processing.dead_letters import dead_letter
-from stream.schema.topics import HITS
 from tests.browser.conftest import OpenTab
-from tests.browser.served import ServedConsole
-from tests.support.front_door import SITE
+from tests.browser.served import ServedConsole, put_letter
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -37,8 +30,7 @@ def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab,
 
 def test_letters_are_settled_once(small: ServedConsole, open_tab: OpenTab) -> None:
     """Both drop the same letters: one page says how many, the other that none was left."""
-    with closing(open_log(small.log)) as log:
-        log.append([dead_letter(Message(HITS, 0, 0, SITE.encode(), b"{", {}, 0), "crawl", KeyError("x"), 1)])
+    put_letter(small.log, KeyError("x"))
     pages = [open_tab(small).open("/letters") for _ in range(2)]
     for page, said in zip(pages, ("1 letter settled", "0 letters settled"), strict=True):
         page.get_by_role("button", name="Drop").click()
