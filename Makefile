@@ -16,12 +16,12 @@ export PYTHONDONTWRITEBYTECODE =
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-quick lint bench gpu card chaos real image dashboards prometheus lock clean
+.PHONY: demo test test-quick lint bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install; SERVE=1: then the console
 	$(DEMO_VENV)/bin/farmwatch demo $(if $(SERVE),--serve)
 
-test: lint $(BROKER) prometheus      ## all checks and tests, a real Apache Kafka broker included
+test: lint $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
 	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
@@ -56,8 +56,14 @@ image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kust
 dashboards: $(STAMP)                 ## dashboards and rules, from the tables in dashboards/
 	$(BIN)/python -m dashboards
 
+screenshots: $(STAMP) chromium       ## the pictures of the console in README.md and the docs, of the demo's log
+	$(BIN)/python -m tests.browser.screenshots docs/images
+
 prometheus:                          # Debian's, and systemd's tool: tests are skipped without, but for FARMWATCH_REQUIRE_PROMETHEUS=1
 	@tests/ops/install.sh || echo "make: no Prometheus and systemd-analyze: their tests are skipped" >&2
+
+chromium:                            # Debian's: tests of the console in it are skipped without, but for FARMWATCH_REQUIRE_CHROMIUM=1
+	@tests/browser/install.sh || echo "make: no Chromium: its tests are skipped" >&2
 
 $(TOOLS):
 	mkdir -p .tools

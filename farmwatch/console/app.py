@@ -32,6 +32,7 @@ from stream.text.wording import counted, lasting
 _log = structlog.get_logger()
 _STATIC = {  # file -> its type
     "console.css": "text/css",
+    "icon.svg": "image/svg+xml",
     "live.js": "text/javascript",
     "history.js": "text/javascript",
     "uplot/uPlot.iife.min.js": "text/javascript",
@@ -214,5 +215,6 @@ def _code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in pieces)
 
 
-def _time(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""
+def _time(ms: int) -> Markup:
+    text = f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""
+    return Markup("<time>{}</time>").format(text)  # the style keeps it on one line

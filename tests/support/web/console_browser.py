@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer, unused_port
 
-from farmwatch.config.config import load
+from farmwatch.config.config import Config, load
 from farmwatch.config.opening import opened
 from farmwatch.console.access import Access
 from farmwatch.console.app import application
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.views import Console
+from stream.log.contract import Log
 from stream.schema.forgotten import Forgotten
 from tests.support.front_door import PARTITIONS
 
@@ -62,16 +63,24 @@ async def _answer(got: Any) -> Answer:
     return Answer(got.status, text, dict(got.headers), await got.json() if got.content_type.endswith("json") else None)
 
 
+def console_of(
+    log: Log, config: Config, folder: Path, port: int, hosts: Sequence[str] = ()
+) -> tuple[Console, web.Application]:
+    """The console of a log on this port, its read model in `folder` and up to date, and its application."""
+    model = ReadModel(folder / "console.sqlite")
+    model.follow(log, Forgotten(log))
+    console = Console(log, config, model)
+    return console, application(console, Access(TOKEN, "127.0.0.1", port, hosts))
+
+
 def browse(url: str, folder: Path, visit: Visit, hosts: Sequence[str] = (), partitions: int = PARTITIONS) -> Any:
-    """Serve the console of the log at `url`, its read model up to date, and return what `visit(browser)` does."""
+    """Serve the console of the log at `url` and return what `visit(browser)` does."""
     config = load(flags=[f"log.url={url}", f"log.partitions={partitions}"], environment={}).config
 
     async def served() -> Any:
         with opened(config) as log:
-            model = ReadModel(folder / "console.sqlite")
-            model.follow(log, Forgotten(log))
-            console, port = Console(log, config, model), unused_port()
-            server = TestServer(application(console, Access(TOKEN, "127.0.0.1", port, hosts)), port=port)
+            port = unused_port()
+            server = TestServer(console_of(log, config, folder, port, hosts)[1], port=port)
             async with TestClient(server) as client:
                 return await visit(Browser(client, f"127.0.0.1:{port}"))
 

@@ -1,0 +1,35 @@
+"""The pictures of the console in the docs, of the demo's log: `python -m tests.browser.screenshots docs/images`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.browser.chromium import launched, program, tab
+from tests.browser.served import demo_log, served
+
+_SIZE = {"width": 1280, "height": 800}
+_SITE = "happytailguide.example"
+_PICTURES = {
+    "answer": "/answer",
+    "site": f"/site?site={_SITE}",
+    "page": f"/page?url=http%3A//{_SITE}/contact&ruleset=c4",
+}
+
+
+def main(target: Path) -> None:
+    """Run the demo and write the pictures."""
+    target.mkdir(exist_ok=True)
+    with (
+        TemporaryDirectory() as folder,
+        launched(program()) as browser,
+        served(demo_log(Path(folder)), Path(folder)) as console,
+        tab(browser, console.url, viewport=_SIZE, color_scheme="light") as shown,
+    ):
+        for name, path in _PICTURES.items():
+            shown.open(path).screenshot(path=target / f"console-{name}.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,95 @@
+"""A console served in this process to a real browser, and the logs that it shows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+
+from farmwatch.config.config import Config, load
+from farmwatch.config.opening import opened
+from stream.log.contract import Message
+from stream.opening import open_log
+from stream.processing.dead_letters import dead_letter
+from stream.schema.topics import HITS
+from tests.support.front_door import SITE
+from tests.support.kafka_broker import free_ports
+from tests.support.paths import ROOT
+from tests.support.web.console_browser import console_of
+from tests.support.web.server_thread import ServerThread
+
+
+class ServedConsole(NamedTuple):
+    """Its address, the URL of its log, and the paths of its pages."""
+
+    url: str
+    log: str
+    pages: set[str]
+
+
+class _Server(ServerThread):
+    def __init__(self, app: web.Application, port: int) -> None:
+        super().__init__()
+        self._runner, self._port = web.AppRunner(app), port
+
+    async def serve(self) -> None:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+
+    async def close(self) -> None:
+        await self._runner.cleanup()
+
+
+@contextmanager
+def served(config: Config, folder: Path) -> Iterator[ServedConsole]:
+    """The console of a log until the end of the block; it follows the log as `farmwatch console` does."""
+    (port,) = free_ports(1)
+    stop = threading.Event()
+    with opened(config) as log:
+        console, app = console_of(log, config, folder, port)
+        following = threading.Thread(target=console.follow, args=(stop, 0.1))
+        following.start()
+        try:
+            with _Server(app, port):
+                places = {route.resource.canonical for route in app.router.routes() if route.resource}
+                pages = {place for place in places if f"{place}.json" in places}
+                yield ServedConsole(f"http://127.0.0.1:{port}", config.log.url, pages)
+        finally:
+            stop.set()
+            following.join()
+
+
+def put_letter(url: str, error: Exception) -> None:
+    """Append a dead letter of CRAWL to the log at `url`."""
+    with closing(open_log(url)) as log:
+        log.append([dead_letter(Message(HITS, 0, 0, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+
+
+def farmwatch(folder: Path, *arguments: str) -> None:
+    """Run a command to its end, without this machine's configuration."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "farmwatch", *arguments],
+        cwd=folder,
+        env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def demo_log(folder: Path) -> Config:
+    """Run `farmwatch demo`, and a replay of it under another ruleset; the configuration of its log."""
+    file = folder / "kept" / "farmwatch.toml"
+    farmwatch(folder, "demo", "--keep", str(file.parent))
+    farmwatch(folder, "replay", "--ruleset", "c4", "--name", "stricter", "--config", str(file))
+    return load(file, environment={}).config

@@ -1,0 +1,128 @@
+"""Pages of people who attack the one that reads them: nothing runs, nothing is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from html import escape
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+import zstandard
+from playwright.sync_api import Browser
+
+from crawler.web.urls import page_id
+from farmwatch.config.config import load
+from farmwatch.crawl.orders import order_exclusions, order_pause
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from replay.live.live_run import ensure_live_run
+from stream.log.contract import Output
+from stream.opening import open_log
+from stream.schema.records import Page, SiteState, encode
+from stream.schema.topics import FEATURES, PAGES, SITES, VERDICTS, all_topics
+from tests.browser.conftest import OpenTab
+from tests.browser.served import ServedConsole, farmwatch, put_letter, served
+from tests.browser.test_every_page import walk
+from tests.support.front_door import article_html
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+_PAYLOAD = (
+    "</title></textarea></pre></style>--><script>window.ran=1</script>"
+    "<img src=//elsewhere.example/i onerror=window.ran=1><svg onload=window.ran=1>"
+    "<iframe src=//elsewhere.example/f></iframe><base href=//elsewhere.example/>"
+    "<meta http-equiv=refresh content='0;url=//elsewhere.example/'><a href='javascript:window.ran=1'>x</a>"
+    "' autofocus onfocus=window.ran=1 x='\" autofocus onfocus=window.ran=1 {{ 7 * 7 }}"
+)
+_TRIES = {
+    "script-src-elem": "const script = document.createElement('script'); script.textContent = 'window.ran = 1';"
+    "document.body.append(script)",
+    "script-src-attr": "document.body.insertAdjacentHTML('beforeend', '<svg onload=window.ran=1>')",
+    "img-src": "document.body.insertAdjacentHTML('beforeend', '<img src=//elsewhere.example/i>')",
+    "frame-src": "document.body.insertAdjacentHTML('beforeend', '<iframe src=//elsewhere.example/f></iframe>')",
+    "connect-src": "fetch('//elsewhere.example/').catch(() => 0)",
+    "base-uri": "document.head.insertAdjacentHTML('beforeend', '<base href=//elsewhere.example/>')",
+    "style-src-elem": "document.head.insertAdjacentHTML('beforeend', '<style>* { color: red }</style>')",
+    "form-action": "document.body.insertAdjacentHTML('beforeend', '<form action=//elsewhere.example/>');"
+    "document.forms[document.forms.length - 1].submit()",
+}
+_WATCH = """window.refused = new Promise(done => {
+    document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective), {once: true});
+}); 0"""
+
+
+@pytest.fixture(scope="module")
+def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedConsole]:
+    """The console of a log in which every text that comes from a site is an attack, and with a replay."""
+    folder: Path = tmp_path_factory.mktemp("hostile")
+    flags = [f"log.url=sqlite:{folder / 'log'}", "log.partitions=1"]
+    config = load(flags=flags, environment={}).config
+    site, first, again = f"a{_PAYLOAD}.example", f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
+    page_html = article_html().replace("</article>", f"<p>{escape(_PAYLOAD)}</p></article>") + _PAYLOAD
+    measurer = Measurer(MeasureSettings())
+    pages = [
+        measurer.measure(url, page_html, site, page_id=page_id(url), fetched_at=at)
+        for at, url in enumerate((again, first), start=1)
+    ]
+    texts = {"ruleset": _PAYLOAD, "digest": _PAYLOAD, "detector": _PAYLOAD, "method": _PAYLOAD}
+    lists = {"sources": [_PAYLOAD], "queries": [_PAYLOAD], "dropped_by": {_PAYLOAD: 1}}
+    body = zstandard.ZstdCompressor().compress(page_html.encode())
+    verdicts = [judge(page, load_ruleset("default")) for page in pages]
+    odd = {"id": "p", "page_id": "p", "url": _PAYLOAD, "fetched_at": 2}
+    with closing(open_log(config.log.url)) as log:
+        log.create(all_topics(1, measurer.epoch))
+        ensure_live_run(log, config)
+        for topic, record in (
+            (SITES, SiteState(id=site, site=site, verdict="llm", **texts, **lists)),
+            *(
+                (PAGES, Page(id=page.id, site=site, page_id=page.page_id, url=page.url, body=body, fetched_at=1))
+                for page in pages
+            ),
+            (PAGES, Page(site=site, outcome="failed", reason=_PAYLOAD, **odd)),
+            *((FEATURES, page) for page in pages),
+            *((VERDICTS, verdict) for verdict in verdicts),
+            (VERDICTS, msgspec.structs.replace(verdicts[1], first_failed=_PAYLOAD, **odd)),
+        ):
+            log.append([Output(topic, 0, site.encode(), encode(record))])
+    put_letter(config.log.url, KeyError(_PAYLOAD))
+    order_pause(config, _PAYLOAD, on=True)
+    order_exclusions(config, [("no.example", _PAYLOAD)], on=True)
+    settings = [word for flag in flags for word in ("--set", flag)]
+    farmwatch(folder, "replay", "--ruleset", "c4", "--name", "stricter", "--why", _PAYLOAD, *settings)
+    with served(config, folder) as console:
+        yield console
+
+
+@pytest.mark.parametrize("unprotected", [False, True], ids=["with the policy", "by escaping alone"])
+def test_nothing_of_a_page_runs_or_loads(hostile: ServedConsole, open_tab: OpenTab, unprotected: bool) -> None:
+    """On each page that links lead to, the attacks are text; no link leads elsewhere, the tab has no fault."""
+    tab = open_tab(hostile, bypass_csp=unprotected)
+    shown, paths = "", walk(tab)
+    assert hostile.pages == {urlsplit(path).path for path in paths}
+    for path in paths:
+        page = tab.open(path)
+        shown += page.inner_text("body")
+        assert page.evaluate("window.ran") is None, path
+        assert page.url == hostile.url + path
+        assert page.locator("img, iframe, base, script, object, embed, body style, meta[http-equiv]").count() == 0, path
+        assert page.locator("main svg").count() == page.locator("main svg.history").count(), path
+    assert shown.count("<script>window.ran=1</script>") > 10 and "Page 1 of 1" in shown and "{{ 7 * 7 }}" in shown
+
+
+def test_the_policy_alone_stops_what_slips_in(hostile: ServedConsole, open_tab: OpenTab) -> None:
+    """Markup that were not escaped could run nothing, load nothing and send nothing."""
+    tab = open_tab(hostile)
+    refused = []
+    for work in _TRIES.values():
+        page = tab.open("/health")
+        page.evaluate(_WATCH)
+        page.evaluate(f"{work}; 0")
+        refused.append(page.evaluate("window.refused"))
+        assert page.evaluate("window.ran") is None
+    assert refused == list(_TRIES)
+    tab.faults.clear()  # the browser reports what was refused

@@ -1,0 +1,63 @@
+"""The console without a mouse."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenTab
+from tests.browser.served import ServedConsole
+from tests.browser.test_every_page import walk
+from tests.support.web.console_browser import TOKEN
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+_COUNT_STOPS = """() => {
+    const kinds = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
+    window.stops = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility() && !e.disabled);
+    return window.stops.length;
+}"""
+_STOP = """() => {
+    const here = document.activeElement, style = getComputedStyle(here);
+    return [window.stops.indexOf(here), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
+}"""
+
+
+def focus(page: Page, name: str) -> None:
+    """Press Tab until the field of this name has the focus."""
+    for _ in range(page.evaluate(_COUNT_STOPS)):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == name:
+            return
+    raise AssertionError(f"{page.url}: Tab does not reach {name}")
+
+
+def test_tab_reaches_all_in_order_and_shows_where_it_is(demo: ServedConsole, open_tab: OpenTab) -> None:
+    """On each page: every link, field and button once, in the order of the page, each with an outline."""
+    tab = open_tab(demo)
+    for path in walk(tab):
+        page = tab.open(path)
+        stops = []
+        for _ in range(page.evaluate(_COUNT_STOPS)):
+            page.keyboard.press("Tab")
+            stops.append(page.evaluate(_STOP))
+        assert stops == [[number, True] for number in range(len(stops))], path
+
+
+def test_forms_are_sent_by_enter(small: ServedConsole, open_tab: OpenTab) -> None:
+    """The token, a search, a pause and an exclusion, by Tab, letters and Enter alone."""
+    tab = open_tab(small, known=False)
+    page = tab.page
+    tab.faults.clear()  # the browser reports the status 401
+    for path, name, text, said in (
+        ("/", "token", TOKEN, "The share of LLM sites"),
+        ("/sites", "search", "kept", "kept.example"),
+        ("/crawl", "why", "a holiday", "a holiday"),
+        ("/crawl", "name", "no.example", "Visit again"),
+    ):
+        if path != "/":
+            tab.open(path)
+        focus(page, name)
+        page.keyboard.type(text)
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_contain_text(said)

@@ -1,0 +1,36 @@
+"""The way of somebody who knows nothing but the start page."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenTab
+from tests.browser.served import ServedConsole
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab: OpenTab, script: bool) -> None:
+    """The share and what it is of; a site's verdict and pages; why a page was dropped; what stricter rules change.
+
+    Of a page at once, of the share by a replay.
+    """
+    page = open_tab(demo, java_script_enabled=script).page
+    main = page.locator("main")
+    expect(main).to_contain_text("of 16 sites with scored articles 95% interval")
+    page.get_by_role("link", name="llm", exact=True).click()
+    main.get_by_role("link").first.click()
+    expect(main).to_contain_text("scored articles flagged")
+    dropped = page.get_by_role("cell", name="dropped", exact=True)
+    page.get_by_role("row").filter(has=dropped).first.get_by_role("link").click()
+    expect(main).to_contain_text("first by")
+    expect(page.get_by_role("row").filter(has_text="fail").first).to_be_visible()
+    page.get_by_label("Also judge it by").select_option("c4")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("table").filter(has_text="Ruleset c4")).to_be_visible()
+    page.get_by_role("link", name="Rules and runs").click()
+    page.get_by_role("row").filter(has_text="stricter").get_by_role("link", name="compare with live").click()
+    expect(main).to_contain_text("Shares, paired by site")
+    expect(main).to_contain_text("By the rule that failed first")

@@ -1,0 +1,37 @@
+"""Two people at one console: the second learns that the first was quicker."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenTab
+from tests.browser.served import ServedConsole, put_letter
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab, script: bool) -> None:
+    """Both pause and resume the crawl, exclude a host and end that: each time one page says who was quicker."""
+    first, second = (open_tab(small, java_script_enabled=script).page for _ in range(2))
+    pages = (first, second)
+    for button in ("Pause the crawl", "Resume the crawl", "Exclude", "Visit no.example again"):
+        for page in pages:
+            page.goto(f"{small.url}/crawl")
+            if button == "Exclude":
+                page.get_by_label("Host, domain").fill("no.example")
+        for page in pages:
+            page.get_by_role("button", name=button, exact=True).click()
+            page.wait_for_load_state()
+        expect(first.get_by_role("alert")).to_have_count(0)
+        expect(second.get_by_role("alert")).to_contain_text("somebody else was quicker")
+
+
+def test_letters_are_settled_once(small: ServedConsole, open_tab: OpenTab) -> None:
+    """Both drop the same letters: one page says how many, the other that none was left."""
+    put_letter(small.log, KeyError("x"))
+    pages = [open_tab(small).open("/letters") for _ in range(2)]
+    for page, said in zip(pages, ("1 letter settled", "0 letters settled"), strict=True):
+        page.get_by_role("button", name="Drop").click()
+        expect(page.get_by_role("status")).to_contain_text(said)
