@@ -20,8 +20,8 @@ _COOKIE = "farmwatch-console"
 KEPT = "console.token"  # the file
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; form-action 'self'; base-uri 'none';"
-    " frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,

@@ -100,11 +100,13 @@ class Console:
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
         sys.setswitchinterval(_SWITCH_S)
-        is_stale = True
+        is_stale, forgotten = True, self._forgotten.version
         while not stop.is_set():
             try:
                 has_read = self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 self._read += has_read
+                if forgotten != (forgotten := self._forgotten.version):
+                    self._jobs.drop()
                 is_stale |= has_read
                 if is_stale and time.monotonic() > self._likely_due_s:
                     self._find_likely()

@@ -15,6 +15,7 @@ from farmwatch.config.opening import opened
 from farmwatch.console.access import Access
 from farmwatch.console.app import application
 from farmwatch.console.read_model import ReadModel
+from farmwatch.console.replays import Replays
 from farmwatch.console.views import Console
 from stream.log.contract import Log
 from stream.schema.forgotten import Forgotten
@@ -48,6 +49,17 @@ class Browser:
         async with self._client.get(path, params=query, headers=headers, allow_redirects=False) as got:
             return await _answer(got)
 
+    async def result(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+        """As `get`, once the slow work for it is done."""
+        while (answer := await self.get(path, query)).status == 202:
+            await asyncio.sleep(0.05)
+        return answer
+
+    async def form(self, page: str, **fields: str) -> dict[str, str]:
+        """The fields of a form of a page, with the one that shows that it is the console's own."""
+        text = (await self.get(page)).text
+        return {"form_token": text.partition('name="form_token" value="')[2].partition('"')[0], **fields}
+
     async def post(self, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:
         """Send a form, by default from a page of the console."""
         sent = {"Origin": f"http://{self.host}"} if headers is None else headers
@@ -64,23 +76,30 @@ async def _answer(got: Any) -> Answer:
 
 
 def console_of(
-    log: Log, config: Config, folder: Path, port: int, hosts: Sequence[str] = ()
+    log: Log, config: Config, folder: Path, port: int, hosts: Sequence[str] = (), replays: Replays | None = None
 ) -> tuple[Console, web.Application]:
     """The console of a log on this port, its read model in `folder` and up to date, and its application."""
     model = ReadModel(folder / "console.sqlite")
     model.follow(log, Forgotten(log))
-    console = Console(log, config, model)
+    console = Console(log, config, model, replays=replays)
     return console, application(console, Access(TOKEN, "127.0.0.1", port, hosts))
 
 
-def browse(url: str, folder: Path, visit: Visit, hosts: Sequence[str] = (), partitions: int = PARTITIONS) -> Any:
-    """Serve the console of the log at `url` and return what `visit(browser)` does."""
-    config = load(flags=[f"log.url={url}", f"log.partitions={partitions}"], environment={}).config
+def browse(
+    url: str,
+    folder: Path,
+    visit: Visit,
+    hosts: Sequence[str] = (),
+    config: Config | None = None,
+    replays: Replays | None = None,
+) -> Any:
+    """Serve the console of the log at `url`, or of a configuration, and return what `visit(browser)` does."""
+    config = config or load(flags=[f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config
 
     async def served() -> Any:
         with opened(config) as log:
             port = unused_port()
-            server = TestServer(console_of(log, config, folder, port, hosts)[1], port=port)
+            server = TestServer(console_of(log, config, folder, port, hosts, replays)[1], port=port)
             async with TestClient(server) as client:
                 return await visit(Browser(client, f"127.0.0.1:{port}"))
 

@@ -10,18 +10,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler.frontier.rows import SiteRow, pack, site_key
+from crawler.frontier.rows import SiteRow
 from crawler.frontier.statuses import Status
 from crawler.web.hits_file import make_hit
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
-from stream.log.contract import Commit, Output, StateChange, partition_of
+from stream.log.contract import Output, partition_of
 from stream.opening import open_log
 from stream.processing.heartbeat import beat
 from stream.schema.records import Decision, Hit, Record, encode
-from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
+from stream.schema.topics import DECISIONS, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.web.frontier_log import frontier_log
 
 
 def output(topic: str, record: Record) -> Output:
@@ -32,22 +33,6 @@ def output(topic: str, record: Record) -> Output:
 def hit(url: str, **fields: object) -> Hit:
     """A hit; `fields` replace some of it."""
     return msgspec.structs.replace(make_hit({"url": url}), **fields)
-
-
-def log_with(folder: Path, *sites: SiteRow) -> str:
-    """URL of a log whose frontier has these sites."""
-    url = f"sqlite:{folder / 'log'}"
-    rows: dict[int, list[StateChange]] = {}
-    for row in sites:
-        rows.setdefault(partition_of(row.site, PARTITIONS), []).append(StateChange(site_key(row.site), pack(row)))
-    with closing(open_log(url)) as log:
-        log.create(all_topics(PARTITIONS, "epoch"))
-        member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)
-        while not member.assignment():
-            member.poll(0.05, 1, 1)
-        member.commit(Commit(state=rows))
-        member.close()
-    return url
 
 
 @pytest.fixture
@@ -139,7 +124,7 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
 def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
     """--stopped and --site also report a cut list, with JSON or without."""
     rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
-    url = log_with(tmp_path, *rows)
+    url = frontier_log(tmp_path, *rows)
     for json_too in ((), ("--json",)):
         ran = farmwatch("frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
         assert "2 of 3 sites; --limit shows more" in ran.err
@@ -150,10 +135,10 @@ def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner,
     """Resting sites without a next request are counted, with the reasons of those not listed."""
     later = int(time.time() * 1000) + 3_600_000
     pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
-    ran = farmwatch("frontier", "--log", log_with(tmp_path / "a", *pages))
+    ran = farmwatch("frontier", "--log", frontier_log(tmp_path / "a", *pages))
     assert "2 resting" in ran.out and "# resting, 2 sites: with pages to ask for again, the next first\n" in ran.out
     alone = SiteRow("alone.example", "http://x", sitemaps_done=True, sitemaps_at=later)
-    out = farmwatch("frontier", "--log", log_with(tmp_path / "b", *pages, alone)).out
+    out = farmwatch("frontier", "--log", frontier_log(tmp_path / "b", *pages, alone)).out
     assert "# resting, 3 sites: with pages to ask for again, the next first; others wait for a hit, or to read" in out
     assert "page1.example" in out and "alone.example\t" not in out
 
@@ -162,7 +147,7 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
     """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
-    url = log_with(tmp_path, row)
+    url = frontier_log(tmp_path, row)
     said = "robots.txt was not available: the server failed"
     assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("frontier", "--parked", "--log", url).out
     assert f"): robots.txt:http_503: {said}\n" in farmwatch("frontier", "--site", "a.example", "--log", url).out

@@ -1,0 +1,247 @@
+"""The console's pages on runs, rulesets, the frontier and a site's test, and what their forms do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.frontier.rows import SiteRow
+from farmwatch.console.replays import Replays
+from filters.rules.ruleset import load_ruleset
+from replay.runs.site_table import read_sites
+from stream.schema.control import Control
+from tests.support.front_door import PARTITIONS, SITE, Runner
+from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.support.tallied_log import tallied
+from tests.support.web.console_browser import Answer, Browser, browse
+from tests.support.web.frontier_log import frontier_log
+
+OTHER, KEEPS = "gopher", "notes"  # the first drops pages that repeat one sentence, and so all
+SETTINGS = (f"log.partitions={PARTITIONS}", f"tally.detector={DETECTOR}", "tally.sprt={p0=0.1, p1=0.6}")
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log with a live run of 60 judged pages, and runs of them under other rulesets."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        live = made.begin_live()
+        made.features(60)
+        made.replay(live)
+        made.replay(made.begin("other", OTHER))
+        made.replay(made.begin("kept", KEEPS))
+        yield made
+
+
+def visit_console(world: CutoverWorld, folder: Path, visit: Any, replays: Replays | None = None) -> Any:
+    async def known(browser: Browser) -> Any:
+        await browser.open()
+        return await visit(browser)
+
+    return browse(world.config.log.url, folder, known, config=world.config, replays=replays)
+
+
+class Begun(Replays):
+    """Names the runs whose processes were to begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[str] = []
+
+    def start(self, run: str) -> None:
+        self.runs.append(run)
+
+
+def test_the_walk_of_a_test_ends_where_the_row_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each site the steps are numbered in the order of fetches, and the row's verdict is that of its last page."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as world:
+        tallied(world)
+        rows = {row.site: row for row in read_sites(world.log)}
+
+        async def visit(browser: Browser) -> list[Answer]:
+            return [await browser.result("/site.json", {"site": site}) for site in rows]
+
+        for answer in visit_console(world, tmp_path, visit):
+            row = rows[answer.json["site"]["site"]]
+            steps = [page["walk"] for page in answer.json["pages"] if page["walk"]]
+            assert [step["number"] for step in steps] == list(range(1, len(steps) + 1))
+            assert len(steps) == row.scored and row.verdict in ("llm", "human")
+            assert (steps[-1]["verdict"], steps[row.pages_used - 1]["llr"]) == (row.verdict, row.llr)
+            assert {step["verdict"] for step in steps[: row.pages_used - 1]} <= {"undecided", "unclassifiable"}
+
+
+def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWorld, tmp_path: Path) -> None:
+    """/compare.json is `compare --json` with a sample of 100; a run that is not there is 404."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        sides = {"a": "live", "b": "other"}
+        return [
+            await browser.result("/compare.json", sides),
+            await browser.result("/compare", sides),
+            await browser.get("/compare", {"b": "no-such"}),
+        ]
+
+    found, page, unknown = visit_console(world, tmp_path, visit)
+    flags = [part for flag in SETTINGS for part in ("--set", flag)]
+    ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
+    said = json.loads(ran.out)
+    assert {**found.json, "at": 0} == {**said, "at": 0}
+    assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
+    assert unknown.status == 404 and "no run" in unknown.text
+
+
+def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_path: Path) -> None:
+    """A label goes to the labels file; the second form changes nothing; taking it back and labelling again does."""
+
+    async def visit(browser: Browser) -> list[Any]:
+        sides = {"a": "live", "b": "other"}
+        first = (await browser.result("/label.json", sides)).json
+        form = await browser.form("/crawl", **sides, fetch_id=first["page"]["fetch_id"], said="", answer="h")
+        posted = [await browser.post("/label", form), await browser.post("/label", {**form, "answer": "n"})]
+        second = (await browser.get("/label.json", sides)).json
+        shown = await browser.get("/label", {**sides, "at": str(first["at"])})
+        back = await browser.post("/label", {**form, "said": "x", "answer": "undo"})
+        third = (await browser.get("/label.json", sides)).json
+        wrong = await browser.post("/label", {**form, "fetch_id": "no"})
+        return [first, posted, second, shown, back, third, wrong]
+
+    first, posted, second, shown, back, third, wrong = visit_console(world, tmp_path, visit)
+    assert "verdict" not in shown.text.replace("Their verdicts are not shown", "")
+    assert [answer.headers["Location"].endswith("already=1") for answer in (*posted, back)] == [False, True, False]
+    assert (first["labelled"], second["labelled"], third["labelled"]) == (0, 1, 0)
+    assert second["at"] != first["at"] and "labelled article, written by a human" in shown.text
+    lines = [json.loads(line) for line in Path(first["file"]).read_text().splitlines()]
+    assert [(line["fetch_id"], line["label"]) for line in lines] == [(first["page"]["fetch_id"], "human")] * 1 + [
+        (first["page"]["fetch_id"], "")
+    ]
+    assert wrong.status == 404
+
+
+def test_of_two_cutovers_from_one_page_one_is_told(world: CutoverWorld, tmp_path: Path) -> None:
+    """The first moves live, with its reason; the second, from a page of before, changes nothing; back goes back."""
+
+    async def visit(browser: Browser) -> list[Any]:
+        before = (await browser.get("/runs.json")).json
+        form = await browser.form("/runs", number=str(before["number"]), run="kept", order="live", why="stricter")
+        moved, late = [await browser.post("/runs/cutover", form) for _ in range(2)]
+        after = (await browser.get("/runs.json")).json
+        back = await browser.post("/runs/cutover", {**form, "number": str(after["number"]), "order": "back"})
+        return [moved, late, after, back, (await browser.get("/runs.json")).json]
+
+    moved, late, after, back, last = visit_console(world, tmp_path, visit)
+    assert (moved.status, late.status, back.status) == (303, 409, 303) and "another run became live" in late.text
+    assert [run["run"] for run in after["runs"] if run["state"] == "live"] == ["kept"]
+    assert [run["run"] for run in last["runs"] if run["state"] == "live"] == ["first"]
+    assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [
+        ("first", "stricter"),
+        ("other", "stricter"),
+    ]
+    assert Control(world.log).cutovers[0].why == "stricter"
+
+
+def test_a_replay_begins_with_a_text_of_rules(world: CutoverWorld, tmp_path: Path) -> None:
+    """The run has the digest of the text and begins once; a text with mistakes is refused with all of them."""
+    text = load_ruleset(KEEPS).source.replace("threshold = 200", "threshold = 321")
+    assert text != load_ruleset(KEEPS).source
+    begun = Begun()
+
+    async def visit(browser: Browser) -> list[Answer]:
+        form = await browser.form("/rulesets", why="longer pages")
+        return [
+            await browser.post("/runs/replay", {**form, "text": text.replace("\n", "\r\n")}),
+            await browser.post("/runs/replay", {**form, "text": "[rules.no_such]\nthreshold = 1"}),
+            await browser.post("/runs/replay", {**form, "ruleset": "/etc/passwd"}),
+            await browser.post("/runs/replay", {**form, "ruleset": "c4"}),
+        ]
+
+    answers = visit_console(world, tmp_path, visit, begun)
+    assert [answer.status for answer in answers] == [303, 400, 400, 303]
+    assert "no_such" in answers[1].text
+    runs = Control(world.log).runs
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    assert [runs[name].digest for name in begun.runs] == [load_ruleset(str(file)).digest, load_ruleset("c4").digest]
+    assert {runs[name].why for name in begun.runs} == {"longer pages"}
+
+
+def test_a_replay_is_cancelled(world: CutoverWorld, tmp_path: Path) -> None:
+    """As `farmwatch runs cancel`: a run that waits for its process is cancelled; the live run cannot be."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        form = await browser.form("/runs", ruleset="c4")
+        await browser.post("/runs/replay", form)
+        name = next(run["run"] for run in (await browser.get("/runs.json")).json["runs"] if run["ruleset"] == "c4")
+        return [
+            await browser.post("/runs/cancel", {**form, "run": name}),
+            await browser.post("/runs/cancel", {**form, "run": "live"}),
+            await browser.get("/runs.json"),
+        ]
+
+    cancelled, live, after = visit_console(world, tmp_path, visit, Begun())
+    assert (cancelled.status, live.status) == (303, 409) and "is live" in live.text
+    assert {run["ruleset"]: run["state"] for run in after.json["runs"]}["c4"] == "cancelled"
+
+
+def test_rulesets_differ_as_the_command_says(farmwatch: Runner, world: CutoverWorld, tmp_path: Path) -> None:
+    """The differences are those of `rulesets diff`, the text that of `rulesets show`; for the rules of a run too."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        return [
+            await browser.get("/rulesets.json", {"a": "default", "b": OTHER}),
+            await browser.get("/rulesets.json", {"a": "run first", "b": "run other"}),
+            await browser.get("/rulesets", {"b": "../default"}),
+        ]
+
+    shipped, of_runs, unknown = visit_console(world, tmp_path, visit)
+    said = json.loads(farmwatch("rulesets", "diff", "default", OTHER, "--json").out)
+    places = [(row["rule"] or "(ruleset)", row["field"]) for row in said["differences"]]
+    assert [(row["rule"], row["field"]) for row in shipped.json["differences"]] == places
+    assert of_runs.json["differences"] == shipped.json["differences"]
+    assert of_runs.json["b"]["text"] == load_ruleset(OTHER).source
+    assert unknown.status == 404
+
+
+def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) -> None:
+    """/frontier.json is `frontier --json`, with the meaning of each reason."""
+    parked = SiteRow(site="a.example", parked_until=2**42, parked_why="robots.txt:http_503", queued=1)
+    url = frontier_log(tmp_path, parked, SiteRow(site="b.example", stopped_at=5, stopped="excluded"))
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        return [await browser.result("/frontier.json"), await browser.result("/frontier")]
+
+    found, page = browse(url, tmp_path, visit)
+    said = json.loads(farmwatch("frontier", "--json", "--log", url).out)
+    assert {name: found.json[name] for name in said} == said and said["sites"]["parked"] == 1
+    assert "a.example" in page.text and found.json["meanings"]["robots.txt:http_503"]["text"] in page.text
+
+
+def test_a_host_is_forgotten_after_its_name_was_typed_twice(finished: str, tmp_path: Path) -> None:
+    """A slip removes nothing; otherwise the page says when it is done, and the host is on no page."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        form = await browser.form("/crawl", host=SITE)
+        slip = await browser.post("/crawl/forget", {**form, "again": "other.example"})
+        there = await browser.get("/site", {"site": SITE})
+        begun = await browser.post("/crawl/forget", {**form, "again": SITE})
+        while not (page := await browser.get("/crawl.json")).json["forgetting"][0]["done"]:
+            pass
+        return [slip, there, begun, page]
+
+    slip, there, begun, page = browse(finished, tmp_path, visit)
+    assert (slip.status, there.status, begun.status) == (400, 200, 303)
+    assert page.json["forgetting"][0]["said"].startswith("forgotten:")
+    assert [row.site for row in _sites_of(finished)] == ["b.example"]
+
+
+def _sites_of(url: str) -> list[Any]:
+    from farmwatch.config.config import load
+    from farmwatch.config.opening import opened
+
+    with opened(load(flags=[f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config) as log:
+        return [msgspec.structs.replace(row) for row in read_sites(log)]
