@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,17 +52,15 @@ def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> dict[str, Any]:
-    """The output of `farmwatch demo --json --serve`, run once for all tests, and `served`: the answer of its console."""
+    """The output of `farmwatch demo --json --serve`, run once for all tests; `served` is the answer of its console."""
     process = _start(folder, "demo", "--json", "--serve", "--keep", str(folder / "kept"))
     assert process.stderr is not None
     try:
-        address = (
-            next((line for line in process.stderr if line.startswith("console: ")), "").split(";")[0].split(" ")[-1]
-        )
-        assert address, process.communicate()
+        said = re.match(r"console: (\S+);", next((line for line in process.stderr if line.startswith("console: ")), ""))
+        assert said is not None, process.communicate()
         token = (folder / "kept" / "log" / "console.token").read_text().strip()
         opener = build_opener(HTTPCookieProcessor())
-        with opener.open(f"{address}answer.json?token={token}", timeout=60) as answer:
+        with opener.open(f"{said[1]}answer.json?token={token}", timeout=60) as answer:
             served = json.load(answer)
         process.send_signal(signal.SIGINT)
         printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])

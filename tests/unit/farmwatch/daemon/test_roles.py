@@ -10,6 +10,8 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -91,6 +93,33 @@ def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[
     assert 'process_open_fds{role="judge"}' in page
     assert re.search(r'farmwatch_disk_free_bytes\{folder="log",role="judge"\} \d', page)
     assert role.stop() == Exit.OK
+
+
+def test_the_console_serves_its_pages_and_ends(tmp_path: Path, started: list[_Process]) -> None:
+    """It reads the log to its end, counts the requests, is ready, and ends with 0 on SIGTERM."""
+    url = finished_log(tmp_path / "log")
+    role = _Process(tmp_path, "--role", "console", "--in-process", *_flags(url), "--set", "console.port=0")
+    started.append(role)
+    metrics = role.until(r"url=(http://127\.0\.0\.1:\d+)/metrics").group(1)
+    shown = role.until(r"console: (http://127\.0\.0\.1:\d+/); the token is in (\S+)")
+    with pytest.raises(HTTPError, match="401"):
+        urllib.request.urlopen(shown[1], timeout=10)
+    token = Path(shown[2]).read_text().strip()
+    with build_opener(HTTPCookieProcessor()).open(f"{shown[1]}health.json?token={token}", timeout=30) as answer:
+        assert answer.status == 200
+    wait_until(
+        lambda: 'farmwatch_console_behind_records{role="console"} 0.0' in _read(f"{metrics}/metrics"), role.output
+    )
+    counted = "farmwatch_console_request_duration_seconds_count"
+    for page, status in (("/", 401), ("/health.json", 303), ("/health.json", 200)):
+        assert f'{counted}{{page="{page}",role="console",status="{status}"}} 1.0' in _read(f"{metrics}/metrics")
+    assert _read(f"{metrics}/readyz") == "ok: ok\n"
+    assert role.stop() == Exit.OK
+
+
+def _read(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return str(answer.read().decode())
 
 
 def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[_Process]) -> None:
