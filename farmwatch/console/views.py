@@ -71,9 +71,10 @@ class Console:
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
-        self._status = Kept(StatusReader(log, config).read, _STATUS_S, threading.Lock())
         turn = threading.Lock()
         self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
+        status = StatusReader(log, config, clock, lambda: self._answers[""].get().value[0].lines)
+        self._status = Kept(status.read, _STATUS_S, threading.Lock())
         self._likely: dict[str, float] = {}
         self._likely_due_s = float("-inf")
 
@@ -262,9 +263,9 @@ class Console:
         return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
 
     def _find_likely(self) -> None:
-        started_s = time.monotonic()
+        started_s = time.thread_time()
         self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
-        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.monotonic() - started_s) / BUSY)
+        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.thread_time() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
