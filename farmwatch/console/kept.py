@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
-BUSY = 0.05  # largest share of the time in which a value is being found
+BUSY = 0.05  # largest share of a core that finds a value
 _LONGEST_S = 2.0  # that a request waits where there is a value to show
 
 
@@ -23,8 +23,11 @@ class Found(NamedTuple, Generic[T]):
 class Kept(Generic[T]):
     """One such value. It is found on request only, so that an idle console does nothing."""
 
-    def __init__(self, find: Callable[[], T], fresh_s: float, turn: threading.Lock) -> None:
+    def __init__(
+        self, find: Callable[[], T], fresh_s: float, turn: threading.Lock, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
         """`fresh_s`: how long it is shown without another look. Values with the same `turn` are found one at a time."""
+        self._clock_s = clock_s
         self._find, self._fresh_s, self._turn = find, fresh_s, turn
         self._lock = threading.Lock()  # of what is below
         self._last: Future[Found[T]] | None = None
@@ -35,27 +38,32 @@ class Kept(Generic[T]):
     def get(self) -> Found[T]:
         """The last value if there are regular requests; otherwise the next, if it comes soon. Raises as `find`."""
         with self._lock:
-            last, now_s = self._last, time.monotonic()
+            last, now_s = self._last, self._clock_s()
             is_regular = now_s - self._asked_s < 2 * self._period_s
             self._asked_s = now_s
             if self._next is None and now_s - self._found_s >= self._period_s:
                 self._next = Future()
                 threading.Thread(target=self._look, args=(self._next,), name="find", daemon=True).start()
             found = self._next
-        if last is None or found is None:
-            return (found or last).result()
-        is_shown = is_regular or wait([found], _LONGEST_S).not_done
-        return (last if is_shown else found).result()
+        if last is None or not (found is None or is_regular or wait([found], _LONGEST_S).not_done):
+            last = found
+        assert last is not None
+        return last.result()
 
     def _look(self, found: Future[Found[T]]) -> None:
         with self._turn:
-            started_s, at = time.monotonic(), int(time.time() * 1000)
+            started_s, at = time.thread_time(), int(time.time() * 1000)
             try:
-                found.set_result(Found(self._find(), at))
-            except Exception as error:  # noqa: BLE001 - the requests raise it
-                found.set_exception(error)
+                value, error = Found(self._find(), at), None
+            except Exception as raised:  # noqa: BLE001 - the requests raise it
+                value, error = None, raised
+            spent_s = time.thread_time() - started_s
         with self._lock:
-            self._found_s = time.monotonic()
-            is_good = found.exception() is None  # after an error the next request looks again
-            self._period_s = max(self._fresh_s, (self._found_s - started_s) / BUSY) if is_good else 0.0
+            self._found_s = self._clock_s()
             self._last, self._next = found, None
+            if value is None:
+                self._period_s = 0.0  # the next request looks again
+                found.set_exception(error)
+            else:
+                self._period_s = max(self._fresh_s, spent_s / BUSY)
+                found.set_result(value)

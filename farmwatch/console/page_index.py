@@ -15,7 +15,7 @@ from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 from stream.text.user_errors import NotFound
 
-_NEAR = 32  # offsets
+_NEAR, _NEAR_ON_BROKER = 32, 500  # offsets: reading so many costs less than a read of its own
 
 
 class IndexedRecords:
@@ -55,8 +55,9 @@ class IndexedRecords:
         return next(self._read(Page, PAGES, [] if self.where.page_at is None else [self.where.page_at]), None)
 
     def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
-        """The records at these ascending offsets. Near ones are read at once: a read costs as much as some records."""
-        cuts = [place for place in range(1, len(offsets)) if offsets[place] - offsets[place - 1] > _NEAR]
+        """The records at these ascending offsets; those that are near each other are read at once."""
+        near = _NEAR_ON_BROKER if self._log.forgets_offsets else _NEAR
+        cuts = [place for place in range(1, len(offsets)) if offsets[place] - offsets[place - 1] > near]
         for first, end in pairwise([0, *cuts, len(offsets)] if offsets else []):
             wanted = set(offsets[first:end])
             found = self._log.read(topic, self.where.partition, offsets[first], offsets[end - 1] + 1)

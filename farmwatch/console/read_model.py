@@ -209,7 +209,7 @@ class ReadModel:
             if len(search) < _TRIGRAM or "\0" in search or db.execute(few, [phrase]).fetchone()[0] > _FEW:
                 of = f"site INDEXED BY site_by_{sort}"
             else:
-                of, where, values = "site", [f"+id IN ({found})", *where], [phrase, *values]
+                of, where, values = "site NOT INDEXED", [f"id IN ({found})", *where], [phrase, *values]
             chosen = f"SELECT id FROM {of} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
             rows = db.execute(f"SELECT row FROM site WHERE id IN ({chosen}) ORDER BY {order}", [*values, limit])
             return [decode(SiteState, row) for (row,) in rows]
@@ -306,19 +306,20 @@ class ReadModel:
     def _set_about(self, db: sqlite3.Connection, name: str, value: str) -> None:
         db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [name, value])
 
-    def _position(self, db: sqlite3.Connection, topic: str, partition: int) -> int:
-        found = db.execute("SELECT next FROM position WHERE topic = ? AND partition = ?", [topic, partition]).fetchone()
-        return 0 if found is None else int(found[0])
-
     def _unread(self, db: sqlite3.Connection, log: Log, topics: Iterable[str]) -> Iterator[tuple[str, int, int, int]]:
         """Topic, partition, first and last offset + 1 of what is not read yet."""
         existing = log.topics()
         for topic in topics:
-            if topic in existing:
-                for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-                    start = max(first, self._position(db, topic, partition))
-                    if start < end:
-                        yield topic, partition, start, end
+            if topic not in existing:
+                continue
+            known = dict(db.execute("SELECT partition, next FROM position WHERE topic = ?", [topic]))
+            ends = log.end(topic)
+            if all(known.get(partition, 0) >= end for partition, end in enumerate(ends)):
+                continue
+            for partition, (first, end) in enumerate(zip(log.beginning(topic), ends, strict=True)):
+                start = max(first, known.get(partition, 0))
+                if start < end:
+                    yield topic, partition, start, end
 
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])

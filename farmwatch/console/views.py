@@ -91,9 +91,10 @@ class Console:
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
-        self._status = Kept(StatusReader(log, config).read, _STATUS_S, threading.Lock())
         turn = threading.Lock()
         self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
+        status = StatusReader(log, config, clock, lambda: self._answers[""].get().value[0].lines)
+        self._status = Kept(status.read, _STATUS_S, threading.Lock())
         self._likely: dict[str, float] = {}
         self._likely_due_s = float("-inf")
 
@@ -316,9 +317,9 @@ class Console:
         return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
 
     def _find_likely(self) -> None:
-        started_s = time.monotonic()
+        started_s = time.thread_time()
         self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
-        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.monotonic() - started_s) / BUSY)
+        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.thread_time() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)

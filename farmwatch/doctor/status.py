@@ -90,9 +90,12 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
 class StatusReader:
     """Reads the status of a log again and again; rates are those since the last look."""
 
-    def __init__(self, log: Log, config: Config, clock: Clock = wall_ms) -> None:
-        """Measure the first rates against the offsets of now."""
+    def __init__(
+        self, log: Log, config: Config, clock: Clock = wall_ms, lines: Callable[[], list[RateLine]] | None = None
+    ) -> None:
+        """Measure the first rates against the offsets of now. `lines`: the share, where the caller knows it already."""
         self._log = log
+        self._lines = lines
         self._config = config
         self._clock = clock
         self._before = self._processed()
@@ -155,18 +158,20 @@ class StatusReader:
         return CrawlState(found.sites, found.active, found.stopped, found.queued, found.fetched)
 
     def _share(self, control: Control, now_ms: int) -> RateLine | None:
-        topic, rate = names_of_live(control).sites, self._config.rate
+        topic = names_of_live(control).sites
         if topic not in self._log.topics():
             return None
-        kept = read_cached_rate(self._log, topic, rate, now_ms)
-        if kept is None:
-            rows = read_rows(self._log, topic)
-            lines = rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)) if rows else []
-        else:
-            lines = kept.lines
+        lines = self._read_lines(topic, now_ms) if self._lines is None else self._lines()
         live = control.live
         of_live = [line for line in lines if live is None or line.digest == live.digest]
         return max(of_live or lines, key=lambda line: line.sites, default=None)
+
+    def _read_lines(self, topic: str, now_ms: int) -> list[RateLine]:
+        rate = self._config.rate
+        if kept := read_cached_rate(self._log, topic, rate, now_ms):
+            return kept.lines
+        rows = read_rows(self._log, topic)
+        return rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)) if rows else []
 
     def _troubles(self) -> Iterator[Trouble]:
         subject = Subject(self._config, log=self._log)

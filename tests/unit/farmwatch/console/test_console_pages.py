@@ -8,17 +8,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
-from stream.log.contract import Message, Output, partition_of
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from stream.log.contract import Message, Output, partition_of, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
-from stream.schema.records import Page, SiteState, Verdict, encode
-from stream.schema.topics import HITS, PAGES, SITES, VERDICTS, all_topics
-from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner
+from stream.schema.records import Page, RatePoint, SiteState, Verdict, encode
+from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITES, VERDICTS, all_topics
+from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.web.console_browser import Answer, Browser, browse
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}javascript:alert(3)"
@@ -106,6 +109,57 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert counts == sorted(counts, reverse=True)
     assert [row["site"] for row in human] == names[::3]
     assert [row["site"] for row in search] == names[10:20]
+
+
+def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:
+    """Each page is on exactly one screen, in the order of the fetches, of which two may be at the same time."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    with closing(open_log(url)) as log:
+        log.create(all_topics(1, "e"))
+        pages = [Page(id=f"{n}", site=SITE, page_id=f"{n:03}", url=f"u{n:03}", fetched_at=n // 2) for n in range(250)]
+        log.append([Output(PAGES, 0, SITE.encode(), encode(page)) for page in reversed(pages)])
+        log.append([Output(SITES, 0, SITE.encode(), encode(SiteState(id=SITE, site=SITE)))])
+
+    async def visit(browser: Browser) -> list[list[str]]:
+        await browser.open()
+        screens, after = [], ""
+        while True:
+            got = (await browser.get("/site.json", {"site": SITE, "after": after})).json
+            screens.append([page["url"] for page in got["pages"]])
+            if not (after := got["next"]):
+                return screens
+
+    screens = browse(url, tmp_path, visit)
+    assert [len(screen) for screen in screens] == [100, 100, 50]
+    assert [url for screen in screens for url in screen] == [page.url for page in pages]
+
+
+def test_a_long_history_is_thinned(finished: str, tmp_path: Path) -> None:
+    """The newest point is always there, and no more than a plot shows."""
+    now = wall_ms()
+    points = [RatePoint(id=f"{n}", site="", at=now - n * 3_600_000, share=0.1, share_low=0.0) for n in range(700)]
+    with closing(open_log(finished)) as log:
+        log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
+    (answer,) = visited(finished, tmp_path, "/answer.json")
+    times = [point["at"] for point in answer.json["history"]]
+    assert times[-1] == now and times == sorted(times) and 100 < len(times) <= 200
+
+
+def test_earlier_pages_that_are_far_apart_are_found(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Records of other sites stand between those of the site, few or many: the page says what `explain` says."""
+    partition, measurer = partition_of(SITE, PARTITIONS), Measurer(MeasureSettings())
+    with closing(open_log(finished)) as log:
+        for n, others in enumerate((3, 100, 40, 0)):
+            url = f"https://{SITE}/{n}"
+            features = measurer.measure(url, article_html(), SITE, page_id=page_id(url), fetched_at=n)
+            other = msgspec.structs.replace(features, site="other.example")
+            made = [("other.example", other)] * others + [(SITE, features)]
+            log.append([Output(FEATURES, partition, key.encode(), encode(record)) for key, record in made])
+            fetched = Page(id=features.id, site=SITE, page_id=features.page_id, url=url)
+            log.append([Output(PAGES, partition, SITE.encode(), encode(fetched))])
+    (page,) = visited(finished, tmp_path, "/page.json", url=url)
+    explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+    assert page.json["repeats"] == explained["repeats"] and page.json["repeats"][0]["pages"] == 4
 
 
 class Tags(html.parser.HTMLParser):

@@ -138,7 +138,7 @@ def test_of_two_cutovers_from_one_page_one_is_told(world: CutoverWorld, tmp_path
     assert [run["run"] for run in last["runs"] if run["state"] == "live"] == ["first"]
     assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [
         ("first", "stricter"),
-        ("other", "stricter"),
+        ("kept", "stricter"),
     ]
     assert Control(world.log).cutovers[0].why == "stricter"
 

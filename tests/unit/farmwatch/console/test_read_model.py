@@ -1,0 +1,102 @@
+"""The console's index: its counts and finds are those of the log, however the records came."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from farmwatch.console.read_model import ReadModel
+from replay.runs.dead_letters import LetterState, letter_groups, read_letters
+from stream.log.contract import Message, Output
+from stream.memory.log import MemoryLog
+from stream.processing.dead_letters import dead_letter
+from stream.processing.retries import drop_of, retry_of
+from stream.schema.forgotten import Forgotten
+from stream.schema.records import Page, Record, SiteState, Verdict, encode
+from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, RETRIES, SITES, VERDICTS, all_topics
+
+NAMES = [f"s{n:04}.d{n % 7}.example" for n in range(2_100)]  # more than are sorted when a name is searched
+
+
+def output(topic: str, record: Record) -> Output:
+    return Output(topic, 0, record.site.encode(), encode(record))
+
+
+@pytest.fixture
+def log() -> Iterator[MemoryLog]:
+    with closing(MemoryLog()) as made:
+        made.create(all_topics(1, "e"))
+        yield made
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ReadModel:
+    return ReadModel(tmp_path / "index")
+
+
+@pytest.fixture(scope="module")
+def of_names(tmp_path_factory: pytest.TempPathFactory) -> ReadModel:
+    """A model of the sites NAMES."""
+    model = ReadModel(tmp_path_factory.mktemp("names") / "index")
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(1, "e"))
+        log.append([output(SITES, SiteState(id=name, site=name, articles=int(name[1:5]) % 5)) for name in NAMES])
+        model.follow(log, Forgotten(log))
+    return model
+
+
+@settings(max_examples=60, deadline=None)
+@given(search=st.one_of(st.text("sd.01e", min_size=1, max_size=5), st.sampled_from(NAMES), st.text(max_size=4)))
+@example(search="example")
+@example(search='s"*')
+@example(search="no such site")
+def test_a_search_finds_every_name_that_contains_it(of_names: ReadModel, search: str) -> None:
+    """With the index of names and without, many or few: the first in the chosen order."""
+    wanted = [name for name in NAMES if search.lower() in name]
+    assert [row.site for row in of_names.sites(search=search)] == wanted[:50]
+    by_articles = sorted(wanted, key=lambda name: (int(name[1:5]) % 5, name), reverse=True)
+    assert [row.site for row in of_names.sites(search=search, sort="articles")] == by_articles[:50]
+
+
+def test_the_outcomes_of_pages_are_counted_once(log: MemoryLog, model: ReadModel) -> None:
+    """A page that is fetched, judged and judged again counts by its newest verdict."""
+    pages = [
+        Page(id=p, site=p, page_id=p, url=f"https://{p}/", outcome=o) for p, o in (("a", "fetched"), ("b", "failed"))
+    ]
+    log.append([output(PAGES, page) for page in pages])
+    model.follow(log, Forgotten(log))
+    assert model.outcomes() == [("failed", "", 1), ("fetched", "", 1)]
+    for verdict, why in (("dropped", "words"), ("article", "")):
+        log.append(
+            [output(VERDICTS, Verdict(id="a", site="a", page_id="a", url="", verdict=verdict, first_failed=why))]
+        )
+        model.follow(log, Forgotten(log))
+        assert model.outcomes() == sorted([("failed", "", 1), (verdict, why, 1)])
+
+
+def test_letters_are_counted_as_the_command_counts_them(log: MemoryLog, model: ReadModel) -> None:
+    """Open, dropped, retried and waiting ones of two stages, without those that expired."""
+    for offset in range(8):
+        error = KeyError("x") if offset % 2 else ValueError("y")
+        message = Message(HITS, 0, offset, b"a.example", b"{", {}, 0)
+        log.append([dead_letter(message, "crawl" if offset < 6 else "tally", error, 1)])
+    letters = list(log.read(DEAD_LETTERS, 0))
+    log.append([drop_of(letters[1]), *(retry_of(letters[n], letters[n]) for n in (2, 3, 4))])
+    log.reset("crawl", RETRIES, [3])  # it has read the retries of 2 and 3
+    for first in (0, 1, 2):
+        log.truncate(DEAD_LETTERS, [first])
+        model.follow_letters(log, Forgotten(log), lambda: True)
+        expected = letter_groups(read_letters(log))
+        found = model.letters(log)
+        assert [(group.stage, group.reason, group.states) for group in found] == [
+            (group.stage, group.reason, group.states) for group in expected
+        ]
+        assert [f"{group.newest[1]}/{group.newest[2]}" for group in found] == [group.newest.id for group in expected]
+    states = sum((group.states for group in found), Counter[LetterState]())
+    assert set(states) == set(LetterState) - {LetterState.DROPPED}
