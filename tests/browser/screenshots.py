@@ -14,7 +14,7 @@ _SITE = "happytailguide.example"
 _PICTURES = {
     "answer": "/answer",
     "site": f"/site?site={_SITE}",
-    "page": f"/page?url=http%3A//{_SITE}/contact&ruleset=c4",
+    "page": f"/page?url=http%3A//{_SITE}/syndicated/copy&ruleset=c4",
 }
 
 
