@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import expect
 
+from stream.log.contract import Output, partition_of
+from stream.opening import open_log
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import SITES
 from tests.browser.conftest import OpenTab
 from tests.browser.served import ServedConsole, put_letter
+from tests.support.front_door import PARTITIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -26,13 +33,13 @@ def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab)
         expect(second.get_by_role("alert")).to_contain_text("somebody else was quicker")
 
 
-def test_with_script_a_tab_shows_what_another_did(small: ServedConsole, open_tab: OpenTab) -> None:
-    """The crawl that one tab pauses is paused on the other, without a reload, in time for its button."""
-    first, second = [open_tab(small).open("/crawl") for _ in range(2)]
-    first.get_by_role("button", name="Pause the crawl").click()
-    second.get_by_role("button", name="Resume the crawl").click()
-    expect(first.get_by_role("button", name="Pause the crawl")).to_be_visible()
-    expect(second.get_by_role("alert")).to_have_count(0)
+def test_with_script_a_tab_shows_new_records(small: ServedConsole, open_tab: OpenTab) -> None:
+    """A site that is measured while the page is open is on it without a reload."""
+    page = open_tab(small).open("/sites")
+    row = SiteState(id="new.example", site="new.example")
+    with closing(open_log(small.log)) as log:
+        log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+    expect(page.get_by_role("link", name="new.example")).to_be_visible()
 
 
 def test_letters_are_settled_once(small: ServedConsole, open_tab: OpenTab) -> None:
