@@ -23,23 +23,19 @@ def events(version: Callable[[], int], stopped: threading.Event) -> Handler:
     async def stream(request: web.Request) -> web.StreamResponse:
         answer = secured(web.StreamResponse(headers={"Content-Type": "text/event-stream"}))
         await answer.prepare(request)
-        with suppress(ConnectionError):  # the browser left
-            await _tell(answer, version, stopped)
+        told, quiet_s = version(), 0.0
+        with suppress(ConnectionResetError):  # the browser left
+            await answer.write(b"retry: 3000\n\n")
+            while not stopped.is_set():
+                await asyncio.sleep(_LOOK_S)
+                quiet_s += _LOOK_S
+                now = version()
+                if now != told and quiet_s >= _EVERY_S:
+                    await answer.write(f"data: {now}\n\n".encode())
+                    told, quiet_s = now, 0.0
+                elif quiet_s >= _ALIVE_S:
+                    await answer.write(b":\n\n")
+                    quiet_s = 0.0
         return answer
 
     return stream
-
-
-async def _tell(answer: web.StreamResponse, version: Callable[[], int], stopped: threading.Event) -> None:
-    told, quiet_s = version(), 0.0
-    await answer.write(b"retry: 3000\n\n")
-    while not stopped.is_set():
-        await asyncio.sleep(_LOOK_S)
-        quiet_s += _LOOK_S
-        now = version()
-        if now != told and quiet_s >= _EVERY_S:
-            await answer.write(f"data: {now}\n\n".encode())
-            told, quiet_s = now, 0.0
-        elif quiet_s >= _ALIVE_S:
-            await answer.write(b":\n\n")
-            quiet_s = 0.0

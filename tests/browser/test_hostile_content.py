@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import escape
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import pytest
@@ -39,6 +39,7 @@ _PAYLOAD = (
     "<meta http-equiv=refresh content='0;url=//elsewhere.example/'><a href='javascript:window.ran=1'>x</a>"
     "' autofocus onfocus=window.ran=1 x='\" autofocus onfocus=window.ran=1 {{ 7 * 7 }}"
 )
+_FOREIGN = "img, iframe, base, script:not([src^='/static/']), object, embed, body style, meta[http-equiv]"
 _TRIES = {
     "script-src-elem": "const script = document.createElement('script'); script.textContent = 'window.ran = 1';"
     "document.body.append(script)",
@@ -62,7 +63,8 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder: Path = tmp_path_factory.mktemp("hostile")
     flags = [f"log.url=sqlite:{folder / 'log'}", "log.partitions=1"]
     config = load(flags=flags, environment={}).config
-    site, first, again = f"a{_PAYLOAD}.example", f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
+    site, odd_site = "kept.example", f"z{_PAYLOAD}.example"
+    first, again = f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
     page_html = article_html().replace("</article>", f"<p>{escape(_PAYLOAD)}</p></article>") + _PAYLOAD
     measurer = Measurer(MeasureSettings())
     pages = [
@@ -79,6 +81,7 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         ensure_live_run(log, config)
         for topic, record in (
             (SITES, SiteState(id=site, site=site, verdict="llm", **texts, **lists)),
+            (SITES, SiteState(id=odd_site, site=odd_site, verdict="llm", **texts, **lists)),
             *(
                 (PAGES, Page(id=page.id, site=site, page_id=page.page_id, url=page.url, body=body, fetched_at=1))
                 for page in pages
@@ -88,7 +91,7 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             *((VERDICTS, verdict) for verdict in verdicts),
             (VERDICTS, msgspec.structs.replace(verdicts[1], first_failed=_PAYLOAD, **odd)),
         ):
-            log.append([Output(topic, 0, site.encode(), encode(record))])
+            log.append([Output(topic, 0, record.site.encode(), encode(record))])
     put_letter(config.log.url, KeyError(_PAYLOAD))
     order_pause(config, _PAYLOAD, on=True)
     order_exclusions(config, [("no.example", _PAYLOAD)], on=True)
@@ -102,14 +105,14 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_nothing_of_a_page_runs_or_loads(hostile: ServedConsole, open_tab: OpenTab, unprotected: bool) -> None:
     """On each page that links lead to, the attacks are text; no link leads elsewhere, the tab has no fault."""
     tab = open_tab(hostile, bypass_csp=unprotected)
-    shown, paths = "", walk(tab)
+    shown, paths = "", [*walk(tab), f"/site?site={quote(f'z{_PAYLOAD}.example', safe='')}"]
     assert hostile.pages == {urlsplit(path).path for path in paths}
     for path in paths:
         page = tab.open(path)
         shown += page.inner_text("body")
         assert page.evaluate("window.ran") is None, path
         assert page.url == hostile.url + path
-        assert page.locator("img, iframe, base, script, object, embed, body style, meta[http-equiv]").count() == 0, path
+        assert page.locator(_FOREIGN).count() == 0, path
         assert page.locator("main svg").count() == page.locator("main svg.history").count(), path
     assert shown.count("<script>window.ran=1</script>") > 10 and "Page 1 of 1" in shown and "{{ 7 * 7 }}" in shown
 

@@ -46,11 +46,15 @@ def test_a_browser_that_leaves_ends_its_answer() -> None:
     async def visit() -> None:
         app = web.Application()
         app.router.add_get(PATH, followed)
-        async with TestServer(app) as server:
-            async with ClientSession() as client, client.get(server.make_url(PATH)) as answer:
-                await answer.content.readline()
-            while not ended.is_set():
-                version[0] += 1
-                await asyncio.sleep(0.05)
+        runner = web.AppRunner(app)  # as the console's own; a TestServer cancels handlers
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        async with ClientSession() as client, client.get(f"http://127.0.0.1:{runner.addresses[0][1]}{PATH}") as answer:
+            await answer.content.readline()
+        while not ended.is_set():
+            version[0] += 1
+            await asyncio.sleep(0.05)
+        await runner.cleanup()
 
     asyncio.run(visit())
