@@ -43,7 +43,8 @@ from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, settled_in_words
-from replay.runs.site_table import read_sites
+from replay.runs.lookup import names_to_read
+from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
@@ -318,7 +319,12 @@ class Console:
 
     def _find_likely(self) -> None:
         started_s = time.thread_time()
-        self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
+        rows: list[SiteState] = []
+        if (topic := names_to_read(self._log).sites) in self._log.topics():
+            table = SiteColumns(self._log, topic)  # rows of their own would take three times the memory
+            table.refresh()
+            rows = list(table.rows())
+        self._likely = llm_probabilities(rows, self.config.rate, self._clock())
         self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.thread_time() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:

@@ -24,7 +24,7 @@ def test_no_character_is_lost_and_passages_stand_in_their_places(earlier: list[s
     text = " ".join([*more, *earlier, *more])
     repeats = Repeats(text)
     repeats.compare("http://a.example/earlier", " ".join(earlier))
-    lines = text_lines(Features(id="f", site="a.example", page_id="p", url="", text=text), repeats)
+    lines = text_lines(Features(id="f", site="a.example", page_id="p", url="", epoch="e", text=text), repeats)
     joined = ["".join(part.text for part in line.parts) for line in lines]
     assert joined == [line for line in text.split("\n") if line.strip()]
     passages = repeats.passages()
@@ -44,5 +44,7 @@ def test_lines_have_the_kinds_of_their_blocks() -> None:
 
 def test_a_record_without_blocks_has_lines_without_kinds() -> None:
     """Records of an older farmwatch have no table of blocks."""
-    lines = text_lines(Features(id="f", site="a.example", page_id="p", url="", text="One line.\n\nAnother one."), None)
+    lines = text_lines(
+        Features(id="f", site="a.example", page_id="p", url="", epoch="e", text="One line.\n\nAnother one."), None
+    )
     assert [(line.kind, line.parts[0].text) for line in lines] == [("", "One line."), ("", "Another one.")]
