@@ -15,7 +15,7 @@ from tests.support.web.console_browser import TOKEN
 
 REQUIRED = "FARMWATCH_REQUIRE_CHROMIUM"
 _ONLY_HERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"  # a request elsewhere is seen, and fails
-_PATIENCE_MS = 20_000
+_PATIENCE_MS = 60_000
 
 
 def program() -> str:

@@ -18,13 +18,13 @@ from tests.support.front_door import PARTITIONS, finished_log
 OpenTab = Callable[..., Tab]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # not longer: while Playwright runs, its thread can run no other event loop
 def chromium() -> Iterator[Browser]:
     with launched(program()) as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedConsole]:
     """The console of the demo's log, with a history, a dead letter, an exclusion; tests do not change it."""
     folder = tmp_path_factory.mktemp("demo")
