@@ -46,10 +46,12 @@ from replay.runs.lookup import names_to_read
 from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
+from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
+from stream.schema.topics import DEAD_LETTERS
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
