@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import escape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -71,17 +72,17 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         measurer.measure(url, page_html, site, page_id=page_id(url), fetched_at=at)
         for at, url in enumerate((again, first), start=1)
     ]
-    texts = {"ruleset": _PAYLOAD, "digest": _PAYLOAD, "detector": _PAYLOAD, "method": _PAYLOAD}
-    lists = {"sources": [_PAYLOAD], "queries": [_PAYLOAD], "dropped_by": {_PAYLOAD: 1}}
+    attacks: dict[str, Any] = dict.fromkeys(("ruleset", "digest", "detector", "method"), _PAYLOAD)
+    attacks |= {"sources": [_PAYLOAD], "queries": [_PAYLOAD], "dropped_by": {_PAYLOAD: 1}}
     body = zstandard.ZstdCompressor().compress(page_html.encode())
     verdicts = [judge(page, load_ruleset("default")) for page in pages]
-    odd = {"id": "p", "page_id": "p", "url": _PAYLOAD, "fetched_at": 2}
+    odd: dict[str, Any] = {"id": "p", "page_id": "p", "url": _PAYLOAD, "fetched_at": 2}
     with closing(open_log(config.log.url)) as log:
         log.create(all_topics(1, measurer.epoch))
         ensure_live_run(log, config)
         for topic, record in (
-            (SITES, SiteState(id=site, site=site, verdict="llm", **texts, **lists)),
-            (SITES, SiteState(id=odd_site, site=odd_site, verdict="llm", **texts, **lists)),
+            (SITES, SiteState(id=site, site=site, verdict="llm", **attacks)),
+            (SITES, SiteState(id=odd_site, site=odd_site, verdict="llm", **attacks)),
             *(
                 (PAGES, Page(id=page.id, site=site, page_id=page.page_id, url=page.url, body=body, fetched_at=1))
                 for page in pages
