@@ -69,7 +69,7 @@ def application(console: Console, access: Access) -> web.Application:
     )
     app.router.add_get("/", _to_answer)
     for view in views:
-        app.router.add_get(view.path, partial(_html, view, templates))
+        app.router.add_get(view.path, partial(_html, view, templates, console.version))
         app.router.add_get(f"{view.path}.json", partial(_twin, view))
     for name, kind in _STATIC.items():
         app.router.add_get(f"/static/{name}", partial(_static, name, kind))
@@ -139,10 +139,12 @@ async def _to_answer(_: web.Request) -> web.Response:
     raise web.HTTPSeeOther("/answer")
 
 
-async def _html(view: View, templates: Environment, request: web.Request) -> web.Response:
+async def _html(view: View, templates: Environment, version: Callable[[], int], request: web.Request) -> web.Response:
+    shown = version()  # before what it shows
     status, data = await _load(view, request)
     name = {200: view.template, 202: "working.html"}.get(status, "refused.html")
-    return web.Response(status=status, text=_page(name, templates, data, request), content_type="text/html")
+    html = _page(name, templates, {**data, "version": shown}, request)
+    return web.Response(status=status, text=html, content_type="text/html")
 
 
 async def _twin(view: View, request: web.Request) -> web.Response:

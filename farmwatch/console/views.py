@@ -51,7 +51,7 @@ from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
-from stream.schema.topics import DEAD_LETTERS
+from stream.schema.topics import CONTROL, DEAD_LETTERS
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
@@ -89,6 +89,7 @@ class Console:
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
+        self._orders = 0  # records of operators
         self._status = StatusReader(log, config, clock, lambda: self._answer("").value[0].lines)
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
@@ -98,6 +99,7 @@ class Console:
         while not stop.is_set():
             try:
                 self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
+                self._orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
             except (FarmwatchError, sqlite3.Error) as error:
@@ -106,8 +108,10 @@ class Console:
         self.stopped.set()
 
     def version(self) -> int:
-        """A number that changes when pages may: with new records, results of slow work, and progress of replays."""
-        return self._read + self._jobs.finished + (int(time.monotonic()) if self.desk.replays.any() else 0)
+        """A number that changes when pages may: with new records, orders, results of slow work, and progress of replays."""
+        return (
+            self._read + self._orders + self._jobs.finished + (int(time.monotonic()) if self.desk.replays.any() else 0)
+        )
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""

@@ -2,7 +2,7 @@
 // A page whose form is being filled in stays. Single keys press the buttons and links that name them.
 "use strict";
 
-const source = new EventSource("/events");
+const source = new EventSource(`/events?since=${document.body.dataset.version ?? ""}`);
 const state = document.getElementById("live");
 let fetching = false;
 let shown = document.querySelector("main").innerHTML;
