@@ -108,10 +108,9 @@ class Console:
         self.stopped.set()
 
     def version(self) -> int:
-        """A number that changes when pages may: with new records, orders, results of slow work, and progress of replays."""
-        return (
-            self._read + self._orders + self._jobs.finished + (int(time.monotonic()) if self.desk.replays.any() else 0)
-        )
+        """A number that changes when pages may: with records, orders, results of slow work, progress of replays."""
+        replaying = int(time.monotonic()) if self.desk.replays.any() else 0
+        return self._read + self._orders + self._jobs.finished + replaying
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
