@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 BUSY = 0.05  # largest share of a core that finds a value
 _LONGEST_S = 2.0  # that a request waits where there is a value to show
+_AT_ONCE_S = 0.1
 
 
 class Found(NamedTuple, Generic[T]):
@@ -37,18 +38,29 @@ class Kept(Generic[T]):
 
     def get(self) -> Found[T]:
         """The last value if there are regular requests; otherwise the next, if it comes soon. Raises as `find`."""
+        last, coming, is_regular = self._begin()
+        if last is None or not (coming is None or is_regular or wait([coming], _LONGEST_S).not_done):
+            last = coming
+        assert last is not None
+        return last.result()
+
+    def peek(self) -> T | None:
+        """As `get`, but None where even the first value does not come at once."""
+        last, coming, _ = self._begin()
+        if last is None and coming is not None and not wait([coming], _AT_ONCE_S).not_done:
+            last = coming
+        return None if last is None else last.result().value
+
+    def _begin(self) -> tuple[Future[Found[T]] | None, Future[Found[T]] | None, bool]:
+        """The last value, the one that is being found, and whether there are regular requests."""
         with self._lock:
-            last, now_s = self._last, self._clock_s()
+            now_s = self._clock_s()
             is_regular = now_s - self._asked_s < 2 * self._period_s
             self._asked_s = now_s
             if self._next is None and now_s - self._found_s >= self._period_s:
                 self._next = Future()
                 threading.Thread(target=self._look, args=(self._next,), name="find", daemon=True).start()
-            found = self._next
-        if last is None or not (found is None or is_regular or wait([found], _LONGEST_S).not_done):
-            last = found
-        assert last is not None
-        return last.result()
+            return self._last, self._next, is_regular
 
     def _look(self, found: Future[Found[T]]) -> None:
         with self._turn:

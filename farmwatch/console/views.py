@@ -6,11 +6,11 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import structlog
@@ -27,7 +27,7 @@ from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_walk import site_walk
+from farmwatch.console.site_walk import Step, site_walk
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
@@ -43,7 +43,8 @@ from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, settled_in_words
-from replay.runs.site_table import read_sites
+from replay.runs.lookup import names_to_read
+from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
@@ -59,7 +60,6 @@ from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
-T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 SITES_SHOWN, PAGES_SHOWN = 50, 100
@@ -67,7 +67,7 @@ _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _LIKELY_S = 60.0
 _FRONTIER_S = 30.0
-_SOON_S = 30.0
+_SLOW_S = 30.0
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
 _LETTERS_S = 0.2  # longest time for which a request reads new letters
@@ -93,6 +93,8 @@ class Console:
         self._read = 0  # how often records were read
         turn = threading.Lock()
         self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
+        self._canaries = Kept(self._find_canaries, _SLOW_S, turn)
+        self._change = Kept(self._find_change, _SLOW_S, turn)
         status = StatusReader(log, config, clock, lambda: self._answers[""].get().value[0].lines)
         self._status = Kept(status.read, _STATUS_S, threading.Lock())
         self._likely: dict[str, float] = {}
@@ -138,8 +140,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._soon(("canaries",), self._canaries),
-            "change": None if by else self._soon(("change",), self._change),
+            "canaries": [] if by else self._canaries.peek(),
+            "change": None if by else self._change.peek(),
         }
 
     def flow(self, _: Query) -> Data:
@@ -215,7 +217,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
+        walk = self._walk(row)
         shown: list[Data] = [
             {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
             for page in pages[:PAGES_SHOWN]
@@ -281,12 +283,12 @@ class Console:
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
-    def _canaries(self) -> list[Data]:
+    def _find_canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
         lines = read_canary_lines(self._log, self.config, self._clock()).lines
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
-    def _change(self) -> Data | None:
+    def _find_change(self) -> Data | None:
         """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
         try:
@@ -296,12 +298,14 @@ class Console:
         causes = [{"points": points, "what": what} for points, what in found.causes()]
         return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
 
-    def _soon(self, key: tuple[str, ...], work: Callable[[], T]) -> T | None:
-        """The result of slow work; None while there is none yet."""
+    def _walk(self, row: SiteState) -> Mapping[str, Step]:
+        """The walk of a site's test; empty while it is not read."""
         try:
-            return self._jobs.result(key, "", lambda _: work(), _SOON_S, wait_s=0.1)
+            return self._jobs.result(
+                ("walk", row.site), "", lambda _: site_walk(self._log, self.config, row), _SLOW_S, wait_s=0.1
+            )
         except Working:
-            return None
+            return {}
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
@@ -318,7 +322,12 @@ class Console:
 
     def _find_likely(self) -> None:
         started_s = time.thread_time()
-        self._likely = llm_probabilities(read_sites(self._log), self.config.rate, self._clock())
+        rows: list[SiteState] = []
+        if (topic := names_to_read(self._log).sites) in self._log.topics():
+            table = SiteColumns(self._log, topic)  # rows of their own would take three times the memory
+            table.refresh()
+            rows = list(table.rows())
+        self._likely = llm_probabilities(rows, self.config.rate, self._clock())
         self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.thread_time() - started_s) / BUSY)
 
     def _history(self) -> list[Data]:
