@@ -81,6 +81,16 @@ def test_an_error_is_not_kept() -> None:
     assert source.get(0) == 2
 
 
+def test_a_peek_does_not_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives None until the value is there, which it asked for."""
+    monkeypatch.setattr("farmwatch.console.kept._AT_ONCE_S", 0.0)
+    source = Source()
+    source.door.clear()
+    assert source.kept.peek() is None
+    finish(source)
+    assert source.kept.peek() == 1
+
+
 def test_each_look_has_its_time() -> None:
     """A value carries the time of its look."""
     found: Callable[[], int] = [7].pop
