@@ -68,6 +68,7 @@ _STATUS_S = 2.0
 _LIKELY_S = 60.0
 _FRONTIER_S = 30.0
 _SLOW_S = 30.0
+_MANY = 10_000  # records that are read within seconds
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
 _LETTERS_S = 0.2  # longest time for which a request reads new letters
@@ -149,7 +150,11 @@ class Console:
         kinds: dict[str, list[Data]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        return {"status": msgspec.to_builtins(self._status.get().value), "outcomes": kinds}
+        return {
+            "still_reads": self._still_reads(),
+            "status": msgspec.to_builtins(self._status.get().value),
+            "outcomes": kinds,
+        }
 
     def crawl(self, query: Query) -> Data:
         """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
@@ -205,6 +210,7 @@ class Console:
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
+            "still_reads": self._still_reads(),
             "sites": [self._site_fields(row) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
@@ -225,6 +231,7 @@ class Console:
         caveat = caveats(self.config, [row.detector])[row.detector]
         return {
             "site": self._site_fields(row),
+            "still_reads": self._still_reads(),
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
@@ -306,6 +313,10 @@ class Console:
             )
         except Working:
             return {}
+
+    def _still_reads(self) -> int:
+        """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
+        return self._model.left if self._model.left > _MANY else 0
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
