@@ -26,7 +26,7 @@ from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
-_VERSION = 2  # of the tables; another one is rebuilt
+_VERSION = 3  # of the tables; another one is rebuilt
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}

@@ -115,7 +115,7 @@ def rebuild(client: Client, pid: int, index: Path) -> None:
 
 def idle(pid: int, seconds: float = 60.0) -> None:
     """The CPU of a minute without requests."""
-    time.sleep(5)
+    time.sleep(seconds)  # what the last requests asked for is found
     before = cpu_of(pid)
     time.sleep(seconds)
     print(f"idle: {(cpu_of(pid) - before) / seconds:.2%} of a core", flush=True)
