@@ -54,18 +54,22 @@ def count_letters(db: sqlite3.Connection, log: Log) -> list[LetterCounts]:
     query = f"""
         SELECT stage, run, reason, letter.partition, MIN(at), COUNT(*), COUNT(settlement.letter), COUNT(retry_at),
             COALESCE(SUM(CASE WHEN retry_at IS NOT NULL THEN is_read(stage, run, letter.partition, retry_at) END), 0),
-            MAX(printf('%015d %d', time_ms, at))
+            MAX(time_ms)
         FROM letter LEFT JOIN settlement ON settlement.partition = letter.partition AND settlement.letter = at
         WHERE {are_left or "TRUE"} GROUP BY 1, 2, 3, 4"""
     groups: dict[tuple[str, str, str], LetterCounts] = {}
     rows = sorted(db.execute(query), key=lambda row: row[3:5])  # groups in the order of their first letters
-    for stage, run, reason, partition, _, letters, settled, retries, done, newest in rows:
-        time_ms, _, at = newest.partition(" ")
-        place = int(time_ms), partition, int(at)
+    for stage, run, reason, partition, _, letters, settled, retries, done, newest_ms in rows:
+        place = newest_ms, partition, 0
         group = groups.setdefault((stage, run, reason), LetterCounts(stage, run, reason, Counter(), place))
         group.newest = max(group.newest, place)
         states = {LetterState.OPEN: letters - settled, LetterState.DROPPED: settled - retries}
         group.states += Counter({**states, LetterState.RETRIED: done, LetterState.WAITING: retries - done})
+    last = "SELECT MAX(at) FROM letter WHERE (stage, run, reason, partition, time_ms) = (?, ?, ?, ?, ?)"
+    for group in groups.values():
+        time_ms, partition, _ = group.newest
+        (at,) = db.execute(last, [group.stage, group.run, group.reason, partition, time_ms]).fetchone()
+        group.newest = time_ms, partition, at
     return list(groups.values())
 
 

@@ -26,7 +26,7 @@ from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
-_VERSION = 2  # of the tables; another one is rebuilt
+_VERSION = 3  # of the tables; another one is rebuilt
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
@@ -134,6 +134,7 @@ class ReadModel:
 
     def __init__(self, path: Path) -> None:
         """Open the file, or make it. A file of another version, or a damaged one, is made anew."""
+        self.left = 0  # offsets that `follow` has still to read of those that it found at its start
         self._path = path
         try:
             self._prepare()
@@ -149,7 +150,10 @@ class ReadModel:
                 self._empty(db, names)
             forgotten.refresh()
             self._forget(db, forgotten)
-            return self._read(db, log, _readers(names), forgotten, goes_on)
+            self.left = 0
+            has_read = self._read(db, log, _readers(names), forgotten, goes_on)
+            self.left = 0  # markers and gaps of compaction are no records
+            return has_read
 
     def follow_letters(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool]) -> None:
         """Read new dead letters and what settles them, also beside `follow`: a row written twice is the same."""
@@ -159,12 +163,15 @@ class ReadModel:
     def _read(
         self, db: sqlite3.Connection, log: Log, readers: Readers, forgotten: Forgotten, goes_on: Callable[[], bool]
     ) -> bool:
+        unread = list(self._unread(db, log, readers))
+        self.left = max(self.left, sum(end - start for _, _, start, end in unread))
         found = False
-        for topic, partition, start, end in self._unread(db, log, readers):
+        for topic, partition, start, end in unread:
             for batch in _batches(log.read(topic, partition, start, end)):
                 with db:
                     readers[topic](db, [m for m in batch if not forgotten.covers(site_of_key(m.key))])
                     self._move(db, topic, partition, batch[-1].offset + 1)
+                self.left = max(0, self.left - len(batch))
                 found = True
                 if not goes_on():
                     return True

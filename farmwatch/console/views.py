@@ -65,7 +65,8 @@ SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _FRONTIER_S = 30.0
-_SOON_S = 30.0
+_SLOW_S = 30.0
+_MANY = 10_000  # records that are read within seconds
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
 _LETTERS_S = 0.2  # longest time for which a request reads new letters
@@ -129,8 +130,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._soon(("canaries",), self._canaries),
-            "change": None if by else self._soon(("change",), self._change),
+            "canaries": [] if by else self._soon(("canaries",), self._find_canaries),
+            "change": None if by else self._soon(("change",), self._find_change),
         }
 
     def flow(self, _: Query) -> Data:
@@ -138,7 +139,11 @@ class Console:
         kinds: dict[str, list[Data]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        return {"status": msgspec.to_builtins(self._read_status()), "outcomes": kinds}
+        return {
+            "still_reads": self._still_reads(),
+            "status": msgspec.to_builtins(self._read_status()),
+            "outcomes": kinds,
+        }
 
     def crawl(self, query: Query) -> Data:
         """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
@@ -194,6 +199,7 @@ class Console:
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
+            "still_reads": self._still_reads(),
             "sites": [self._site_fields(row) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
@@ -214,6 +220,7 @@ class Console:
         caveat = caveats(self.config, [row.detector])[row.detector]
         return {
             "site": self._site_fields(row),
+            "still_reads": self._still_reads(),
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
@@ -272,12 +279,12 @@ class Console:
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
-    def _canaries(self) -> list[Data]:
+    def _find_canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
         lines = read_canary_lines(self._log, self.config, self._clock()).lines
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
-    def _change(self) -> Data | None:
+    def _find_change(self) -> Data | None:
         """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
         try:
@@ -290,9 +297,13 @@ class Console:
     def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
         """The result of slow work; None while there is none yet."""
         try:
-            return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
+            return self._jobs.result(key, "", lambda _: work(), _SLOW_S, patience_s)
         except Working:
             return None
+
+    def _still_reads(self) -> int:
+        """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
+        return self._model.left if self._model.left > _MANY else 0
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""

@@ -3,7 +3,7 @@
 Run by `python -m tests.bench.bench_console [SITES] [PAGES] [REQUESTS]`. The console is a process of its own with one
 client over loopback HTTP. The log is synthetic: the first site has 1,000 pages, the second has 1, the others share the
 rest. No other role runs, so TALLY's process keeps no answer. In the last phase another process writes pages and rows of
-sites meanwhile. Beside it: bare sqlite3 on the index's table of sites, which no table in a browser can beat.
+sites meanwhile. Beside it, on the index's table of sites: bare sqlite3, and Datasette if it is on the PATH.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,6 +96,7 @@ def measure(url: str, sites: int, requests: int) -> None:
         with writer(url, sites):
             client.ask_all(kinds, requests // 10, pid)
     floor(index)
+    peer(index, sites)
 
 
 def rebuild(client: Client, pid: int, index: Path) -> None:
@@ -113,7 +115,7 @@ def rebuild(client: Client, pid: int, index: Path) -> None:
 
 def idle(pid: int, seconds: float = 60.0) -> None:
     """The CPU of a minute without requests."""
-    time.sleep(5)
+    time.sleep(seconds)  # what the last requests asked for is found
     before = cpu_of(pid)
     time.sleep(seconds)
     print(f"idle: {(cpu_of(pid) - before) / seconds:.2%} of a core", flush=True)
@@ -201,8 +203,7 @@ def kinds_of(sites: int) -> list[Kind]:
 @contextmanager
 def console(url: str) -> Iterator[tuple[Client, int]]:
     """A running console of the log."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "farmwatch", "console", "--log", url]
     sets = (f"console.port={port}", f"console.token={TOKEN}", f"log.partitions={PARTITIONS}")
     words = [word for pair in sets for word in ("--set", pair)]
@@ -249,10 +250,14 @@ def keep_writing(url: str, sites: int) -> None:
 
 def floor(index: Path) -> None:
     """Bare queries of the table of sites, on one connection and without HTTP."""
+    real = "substr(site, -8) <> '.invalid'"
     with closing(sqlite3.connect(index)) as database:
         for name, query in (
             ("by site", "SELECT * FROM site WHERE site > 's5' ORDER BY site LIMIT 50"),
-            ("by articles", "SELECT * FROM site WHERE articles < 5 ORDER BY articles DESC, site DESC LIMIT 50"),
+            (
+                "by flagged",
+                f"SELECT * FROM site WHERE {real} AND flagged < 2 ORDER BY flagged DESC, site DESC LIMIT 50",
+            ),
             ("none found", "SELECT * FROM site WHERE instr(site, 'zq') > 0 LIMIT 50"),
         ):
             times = []
@@ -261,6 +266,57 @@ def floor(index: Path) -> None:
                 database.execute(query).fetchall()
                 times.append(time.perf_counter() - started)
             print(f"  bare sqlite3, sites {name}: {figures(times)}", flush=True)
+
+
+def peer(index: Path, sites: int) -> None:
+    """Datasette's pages of the same table, with its defaults: by name, by number, and a name that contains a text."""
+    command = shutil.which("datasette")
+    if command is None:
+        print("  datasette: not on the PATH")
+        return
+    plain, port = index.with_name("plain.sqlite"), free_port()
+    with closing(sqlite3.connect(plain)) as database:
+        database.execute("ATTACH ? AS full", [str(index)])
+        database.execute("CREATE TABLE site (site TEXT PRIMARY KEY, verdict TEXT, articles INTEGER, flagged INTEGER)")
+        database.execute("INSERT INTO site SELECT site, verdict, articles, flagged FROM full.site")
+        database.execute("CREATE INDEX by_flagged ON site (flagged, site)")
+        database.commit()
+    running = subprocess.Popen(
+        [command, "serve", "-i", str(plain), "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    rng = random.Random(3)
+    try:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.2)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        for name, query in (
+            ("by site", "_size=50&_next={}"),
+            ("by flagged", "_sort_desc=flagged&_size=50&_next=1,{}"),
+            ("one found", "site__contains={}&_size=50"),
+            ("none found", "site__contains=zq&_size=50"),
+        ):
+            for kind in ("", ".json"):
+                times = []
+                for _ in range(40):
+                    started = time.perf_counter()
+                    connection.request("GET", f"/plain/site{kind}?{query.format(site_name(rng.randrange(2, sites)))}")
+                    answer = connection.getresponse()
+                    answer.read()
+                    assert answer.status == 200, f"{name}: {answer.status}"
+                    times.append(time.perf_counter() - started)
+                print(f"  datasette{kind}, sites {name}: {figures(times)}", flush=True)
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        return int(probe.getsockname()[1])
 
 
 def yardstick_s() -> float:
@@ -307,7 +363,13 @@ class Maker:
     def page(self, site: str, n: int) -> Iterator[Output]:
         """The records of page `n` of a site; its text is short but on the first site."""
         kind, url = n % 3, page_url(site, n)
-        at = {"id": fetch_id(url, 1), "site": site, "page_id": page_id(url), "url": url, "fetched_at": 1_000 * n + 1}
+        at: dict[str, Any] = {
+            "id": fetch_id(url, 1),
+            "site": site,
+            "page_id": page_id(url),
+            "url": url,
+            "fetched_at": 1_000 * n + 1,
+        }
         features, verdict = self._features[kind], self._verdicts[kind]
         yield _output(PAGES, Page(**at, status=200, body=self._bodies[kind]))
         text = features.text if site == site_name(0) else features.text[:100]

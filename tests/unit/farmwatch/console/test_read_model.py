@@ -80,6 +80,19 @@ def test_the_outcomes_of_pages_are_counted_once(log: MemoryLog, model: ReadModel
         assert model.outcomes() == sorted([("failed", "", 1), (verdict, why, 1)])
 
 
+def test_a_rebuild_says_what_is_left(log: MemoryLog, model: ReadModel) -> None:
+    """The number falls with each batch, and is 0 at the end."""
+    log.append([output(SITES, SiteState(id=name, site=name)) for name in [*NAMES, *NAMES]])
+    left: list[int] = []
+
+    def goes_on() -> bool:
+        left.append(model.left)
+        return True
+
+    model.follow(log, Forgotten(log), goes_on)
+    assert left == sorted(left, reverse=True) and 0 < left[0] < 2 * len(NAMES) and left[-1] == model.left == 0
+
+
 def test_letters_are_counted_as_the_command_counts_them(log: MemoryLog, model: ReadModel) -> None:
     """Open, dropped, retried and waiting ones of two stages, without those that expired."""
     for offset in range(8):
