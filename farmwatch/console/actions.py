@@ -13,11 +13,11 @@ from crawler.web.exclusions import exclusion_of, is_boundless
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
+from farmwatch.console.forgetting import forget_everywhere
 from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
-from farmwatch.daemon.forgetting import forget_hosts
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
 from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
@@ -73,7 +73,7 @@ def forget(desk: Desk, form: Form) -> str:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
     def work(say: Say) -> str:
-        report = forget_hosts(desk.config, [host], say, sure=True)
+        report = forget_everywhere(desk.config, [host], say, sure=True)
         return f"forgotten: {counted(report.records, 'record')} removed"
 
     begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)

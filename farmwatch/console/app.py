@@ -106,7 +106,9 @@ def _moved(answer: web.HTTPException) -> dict[str, str]:
 
 def _ask_for_token(templates: Environment, request: web.Request, *, wrong: bool = False) -> web.Response:
     if request.path.endswith(".json"):
-        return web.json_response({"error": "no token: open the address that `farmwatch console` prints"}, status=401)
+        return web.json_response(
+            {"error": "no token: open the address that `farmwatch up` or `console` prints"}, status=401
+        )
     html = _page("token.html", templates, {"wrong": wrong}, request)
     return web.Response(status=401, text=html, content_type="text/html")
 

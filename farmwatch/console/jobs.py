@@ -1,4 +1,8 @@
-"""Slow work of the console, off its requests: comparisons, looks at the frontier, the removal of a host."""
+"""Slow work of the console, off its requests: shares of large logs, comparisons, the frontier, the removal of a host.
+
+A request shows the last result, with its time, while a thread finds the next. Work begins on request only, so that an
+idle console does nothing, and takes a small part of the time.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+Key = tuple[Hashable, ...]  # the kind of work, and what it is on
 Say = Callable[[str], None]
-_KEPT = 6  # finished works
+_BUSY = 0.05  # largest share of the time in which one value is being found
+_PATIENCE_S = 2.0  # that a request waits
+_KEPT = 6  # finished works of a kind
 _AT_ONCE = 2
 
 
@@ -18,85 +25,116 @@ class Working(Exception):
     """The work is under way, and has no result yet; the text says what it does."""
 
 
+class Found(NamedTuple, Generic[T]):
+    """A result, and when it was looked for, ms UTC."""
+
+    value: T
+    at: int
+
+
 @dataclass(slots=True)
 class Job:
     """One piece of work, from its begin on."""
 
     title: str
-    said: str
-    done: threading.Event = field(default_factory=threading.Event)
-    done_s: float = 0.0
+    keep_s: float  # for which its result is shown without another look
+    said: str = ""
     result: Any = None
     error: Exception | None = None
+    at: int = 0
+    asked_s: float = float("-inf")  # when its result was asked for last
+    done_s: float = 0.0
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def outcome(self) -> Found[Any]:
+        """The result of a finished work. Raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return Found(self.result, self.at)
 
 
 class Jobs:
     """Works by key, each at most once at a time, in threads that do not delay the end of the process."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.finished = 0
+        """How many ended so far."""
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._turn = threading.Semaphore(_AT_ONCE)
-        self._finished: dict[Hashable, Job] = {}
-        self._under_way: dict[Hashable, Job] = {}
+        self._ended: dict[Key, Job] = {}
+        self._under_way: dict[Key, Job] = {}
 
-    def result(self, key: Hashable, title: str, work: Callable[[Say], T], keep_s: float, wait_s: float = 0.3) -> T:
-        """The result of `work`, which begins now unless it is under way or ended less than `keep_s` ago.
+    def found(
+        self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
+    ) -> Found[T]:
+        """The result of `work`, which begins now unless there is one of at most `keep_s`.
 
-        An older result is given while a new one is under way. Raises Working where there is none after `wait_s`, and
-        what the work raised.
+        An older result is given at once to regular requests, to others if the next takes longer than `patience_s`.
+        Raises Working where there is none, and what the work raised.
         """
         with self._lock:
-            job = self._finished.get(key)
-            is_fresh = job is not None and self._monotonic() - job.done_s <= keep_s
-            begun = None if is_fresh else self._begin(key, title, work)
-        if begun is not None and begun.done.wait(wait_s):
-            job = begun
-        if job is None:
-            raise Working(f"{title}: {begun.said}" if begun is not None and begun.said else title)
-        if job.error is not None:
-            raise job.error
-        return cast(T, job.result)
+            now_s, last = self._monotonic(), self._ended.get(key)
+            is_regular = False
+            if last is not None:
+                is_regular = last.error is None and now_s - last.asked_s < 2 * last.keep_s
+                last.asked_s = now_s
+                if now_s - last.done_s < last.keep_s:
+                    return last.outcome()
+            begun = self._begin(key, title, work, keep_s)
+        if not is_regular and begun.done.wait(patience_s):
+            return begun.outcome()
+        if last is None or last.error is not None:
+            raise Working(": ".join(filter(None, (title, begun.said))))
+        return last.outcome()
 
-    def start(self, key: Hashable, title: str, work: Callable[[Say], str]) -> bool:
+    def result(self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = 2.0) -> T:
+        """As `found`, without the time."""
+        return self.found(key, title, work, keep_s, patience_s).value
+
+    def start(self, key: Key, title: str, work: Callable[[Say], str]) -> bool:
         """Begin a work whose result is what it says at its end; False if it is under way already."""
         with self._lock:
             if key in self._under_way:
                 return False
-            self._begin(key, title, work)
+            self._begin(key, title, work, 0.0)
             return True
 
-    def said(self, kind: str) -> list[Job]:
-        """The works whose key begins with `kind`, the newest last."""
+    def of(self, kind: str) -> list[Job]:
+        """The works of a kind, those under way last."""
         with self._lock:
-            found = [*self._finished.items(), *self._under_way.items()]
-        return [job for key, job in found if isinstance(key, tuple) and key[0] == kind]
+            return [job for key, job in [*self._ended.items(), *self._under_way.items()] if key[0] == kind]
 
     def drop(self) -> None:
         """Forget all results that are no messages: they may have texts of a host that was forgotten."""
         with self._lock:
-            self._finished = {key: job for key, job in self._finished.items() if isinstance(job.result, str)}
+            self._ended = {key: job for key, job in self._ended.items() if isinstance(job.result, str)}
 
-    def _begin(self, key: Hashable, title: str, work: Callable[[Say], Any]) -> Job:
+    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], keep_s: float) -> Job:
         if (job := self._under_way.get(key)) is None:
-            job = self._under_way[key] = Job(title, "")
+            job = self._under_way[key] = Job(title, keep_s)
             threading.Thread(target=self._work, args=(key, job, work), name="console-job", daemon=True).start()
         return job
 
-    def _work(self, key: Hashable, job: Job, work: Callable[[Say], Any]) -> None:
+    def _work(self, key: Key, job: Job, work: Callable[[Say], Any]) -> None:
         def say(text: str) -> None:
             job.said = text
 
         with self._turn:
+            started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)
             except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
                 job.error = error
         with self._lock:
             job.done_s = self._monotonic()
+            # after an error the next request looks again
+            job.keep_s = 0.0 if job.error is not None else max(job.keep_s, (job.done_s - started_s) / _BUSY)
+            last = self._ended.pop(key, job)
+            job.asked_s = max(last.asked_s, started_s)
+            self._ended[key] = job
             del self._under_way[key]
-            self._finished.pop(key, None)
-            self._finished[key] = job
-            for old in list(self._finished)[:-_KEPT]:
-                del self._finished[old]
+            for old in [other for other in self._ended if other[0] == key[0]][:-_KEPT]:
+                del self._ended[old]
+            self.finished += 1
         job.done.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -23,17 +24,18 @@ def events(version: Callable[[], int], stopped: threading.Event) -> Handler:
         answer = secured(web.StreamResponse(headers={"Content-Type": "text/event-stream"}))
         await answer.prepare(request)
         told, quiet_s = version(), 0.0
-        await answer.write(b"retry: 3000\n\n")
-        while not stopped.is_set():
-            await asyncio.sleep(_LOOK_S)
-            quiet_s += _LOOK_S
-            now = version()
-            if now != told and quiet_s >= _EVERY_S:
-                await answer.write(f"data: {now}\n\n".encode())
-                told, quiet_s = now, 0.0
-            elif quiet_s >= _ALIVE_S:
-                await answer.write(b":\n\n")
-                quiet_s = 0.0
+        with suppress(ConnectionResetError):  # the browser left
+            await answer.write(b"retry: 3000\n\n")
+            while not stopped.is_set():
+                await asyncio.sleep(_LOOK_S)
+                quiet_s += _LOOK_S
+                now = version()
+                if now != told and quiet_s >= _EVERY_S:
+                    await answer.write(f"data: {now}\n\n".encode())
+                    told, quiet_s = now, 0.0
+                elif quiet_s >= _ALIVE_S:
+                    await answer.write(b":\n\n")
+                    quiet_s = 0.0
         return answer
 
     return stream

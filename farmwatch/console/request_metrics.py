@@ -8,11 +8,12 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from farmwatch.console.access import Handler
+from farmwatch.console.live import PATH as EVENTS
 from stream.processing.metrics import Metrics
 
 
 def timed(metrics: Metrics) -> Middleware:
-    """A middleware that observes the time of each answer, by page and status."""
+    """A middleware that observes the time of each answer, by page and status; events last as long as their tab."""
 
     @web.middleware
     async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -27,7 +28,8 @@ def timed(metrics: Metrics) -> Middleware:
         finally:
             resource = request.match_info.route.resource  # none where no page has this address
             page = "other" if resource is None else resource.canonical
-            spent_s = time.monotonic() - started
-            metrics.observe("console_request_duration_seconds", spent_s, page=page, status=status)
+            if page != EVENTS:
+                spent_s = time.monotonic() - started
+                metrics.observe("console_request_duration_seconds", spent_s, page=page, status=status)
 
     return measure

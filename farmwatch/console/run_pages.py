@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ class RunPages:
 
     def __init__(self, log: Log, config: Config, jobs: Jobs, replays: Replays, clock: Clock) -> None:
         self._log, self._config, self._jobs, self._replays, self._clock = log, config, jobs, replays, clock
+        self._lock = threading.Lock()  # of the labels file, which one writer has at a time
         self.labels_file = names_folder(config) / LABELS
 
     def runs(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -186,7 +187,7 @@ class RunPages:
 
     @contextmanager
     def _labels(self) -> Iterator[LabelsFile]:
-        with closing(LabelsFile(Path(self.labels_file))) as labels:
+        with self._lock, closing(LabelsFile(self.labels_file)) as labels:
             yield labels
 
 

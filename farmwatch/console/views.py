@@ -6,11 +6,10 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -21,19 +20,19 @@ from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
-from farmwatch.console.jobs import Jobs, Say, Working
-from farmwatch.console.kept import BUSY, Kept
+from farmwatch.console.jobs import Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_walk import Step, site_walk
+from farmwatch.console.site_walk import site_walk
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
 from farmwatch.daemon.current_rate import CurrentRate, current_rate
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.doctor.status import StatusReader
+from farmwatch.daemon.site_fields import site_fields
+from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
@@ -46,7 +45,6 @@ from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.lookup import names_to_read
 from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import llm_probabilities
-from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Clock, Log, wall_ms
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
@@ -60,14 +58,14 @@ from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
+T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
-_LIKELY_S = 60.0
 _FRONTIER_S = 30.0
-_SLOW_S = 30.0
+_SOON_S = 30.0
 _MANY = 10_000  # records that are read within seconds
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
@@ -92,42 +90,30 @@ class Console:
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
-        turn = threading.Lock()
-        self._answers = {by: Kept(partial(self._find_answer, by), _RATE_S, turn) for by in ("", *SPLITS)}
-        self._canaries = Kept(self._find_canaries, _SLOW_S, turn)
-        self._change = Kept(self._find_change, _SLOW_S, turn)
-        status = StatusReader(log, config, clock, lambda: self._answers[""].get().value[0].lines)
-        self._status = Kept(status.read, _STATUS_S, threading.Lock())
-        self._likely: dict[str, float] = {}
-        self._likely_due_s = float("-inf")
+        self._status = StatusReader(log, config, clock, lambda: self._answer("").value[0].lines)
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
         sys.setswitchinterval(_SWITCH_S)
-        is_stale, forgotten = True, self._forgotten.version
+        forgotten = self._forgotten.version
         while not stop.is_set():
             try:
-                has_read = self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
-                self._read += has_read
+                self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
-                is_stale |= has_read
-                if is_stale and time.monotonic() > self._likely_due_s:
-                    self._find_likely()
-                    is_stale = False
             except (FarmwatchError, sqlite3.Error) as error:
                 _log.warning("console_cannot_follow", error=str(error))
             stop.wait(every_s)
         self.stopped.set()
 
     def version(self) -> int:
-        """A number that changes when pages may: after new records, and with the time while a replay works."""
-        return self._read + (int(time.monotonic()) if self.desk.replays.any() else 0)
+        """A number that changes when pages may: with new records, results of slow work, and progress of replays."""
+        return self._read + self._jobs.finished + (int(time.monotonic()) if self.desk.replays.any() else 0)
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
-        (found, history), at = self._answers[by].get()
+        (found, history), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in found.lines))
         lines = [
             {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
@@ -141,8 +127,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._canaries.peek(),
-            "change": None if by else self._change.peek(),
+            "canaries": [] if by else self._soon(("canaries",), self._canaries),
+            "change": None if by else self._soon(("change",), self._change),
         }
 
     def flow(self, _: Query) -> Data:
@@ -152,7 +138,7 @@ class Console:
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
         return {
             "still_reads": self._still_reads(),
-            "status": msgspec.to_builtins(self._status.get().value),
+            "status": msgspec.to_builtins(self._read_status()),
             "outcomes": kinds,
         }
 
@@ -164,7 +150,7 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        found = self._status.get().value.crawl
+        found = self._read_status().crawl
         return {
             "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
@@ -172,7 +158,7 @@ class Console:
             "already": bool(query.get("already")),
             "forgetting": [
                 {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
-                for job in self._jobs.said("forget")
+                for job in self._jobs.of("forget")
             ],
         }
 
@@ -223,7 +209,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._walk(row)
+        walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
         shown: list[Data] = [
             {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
             for page in pages[:PAGES_SHOWN]
@@ -286,16 +272,16 @@ class Console:
 
     def health(self, _: Query) -> Data:
         """What is wrong, as `farmwatch status` says it, and how far the console itself is behind."""
-        found = self._status.get().value
+        found = self._read_status()
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
-    def _find_canaries(self) -> list[Data]:
+    def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
         lines = read_canary_lines(self._log, self.config, self._clock()).lines
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
-    def _find_change(self) -> Data | None:
+    def _change(self) -> Data | None:
         """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
         try:
@@ -305,14 +291,12 @@ class Console:
         causes = [{"points": points, "what": what} for points, what in found.causes()]
         return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
 
-    def _walk(self, row: SiteState) -> Mapping[str, Step]:
-        """The walk of a site's test; empty while it is not read."""
+    def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
+        """The result of slow work; None while there is none yet."""
         try:
-            return self._jobs.result(
-                ("walk", row.site), "", lambda _: site_walk(self._log, self.config, row), _SLOW_S, wait_s=0.1
-            )
+            return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
         except Working:
-            return {}
+            return None
 
     def _still_reads(self) -> int:
         """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
@@ -320,26 +304,31 @@ class Console:
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
-        fields = msgspec.to_builtins(msgspec.structs.asdict(row))
-        too_old = is_too_old(counted_at(row, self._clock()))
-        return {**fields, "run": shown_run(row.run), "p_llm": self._likely.get(row.site), "too_old": too_old}
+        return site_fields(row, self._soon(("likely",), self._find_likely, 2.0) or {}, self._clock())
 
     def _error_of(self, partition: int, offset: int) -> str:
         found = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
         return next((letter.error for _, letter in found), "")
 
-    def _find_answer(self, by: str) -> tuple[CurrentRate, list[Data]]:
-        return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
+    def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
+        def find(_: Say) -> tuple[CurrentRate, list[Data]]:
+            return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
 
-    def _find_likely(self) -> None:
-        started_s = time.thread_time()
+        return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
+
+    def _read_status(self) -> DaemonStatus:
+        self._answer("")  # what the status shows of it; not found within other work, which has its turns
+        return self._jobs.result(
+            ("status",), "Reading the state of the roles", lambda _: self._status.read(), _STATUS_S
+        )
+
+    def _find_likely(self) -> Mapping[str, float]:
         rows: list[SiteState] = []
         if (topic := names_to_read(self._log).sites) in self._log.topics():
             table = SiteColumns(self._log, topic)  # rows of their own would take three times the memory
             table.refresh()
             rows = list(table.rows())
-        self._likely = llm_probabilities(rows, self.config.rate, self._clock())
-        self._likely_due_s = time.monotonic() + max(_LIKELY_S, (time.thread_time() - started_s) / BUSY)
+        return llm_probabilities(rows, self.config.rate, self._clock())
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ _OPENING = b'{"fetch_id":'  # every line written here begins like this
 
 class _Line(msgspec.Struct):
     fetch_id: str | None = None
+    site: str = ""
 
 
 class LabelsFile:
@@ -62,6 +64,17 @@ class LabelsFile:
         self.latest.pop(said.fetch_id, None)
         if said.page_type:
             self.latest[said.fetch_id] = msgspec.structs.replace(said, text="")
+
+    def forget(self, is_forgotten: Callable[[str], bool]) -> None:
+        """Remove the lines of these sites, with their texts; an interruption leaves the file as it was."""
+        with self.file.open("rb") as lines:
+            kept = [line for line in lines if not is_forgotten(msgspec.json.decode(line, type=_Line).site)]
+        temporary = self.file.with_name(f"{self.file.name}.new")
+        with temporary.open("wb") as stream:
+            stream.writelines(kept)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self.file)
 
     def close(self) -> None:
         """Close it and release its lock."""

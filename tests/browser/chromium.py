@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 from tests.support.web.console_browser import TOKEN
 
@@ -52,13 +52,17 @@ class Tab:
             "console", lambda said: self.faults.append(f"{page.url}: {said.text}") if said.type == "error" else None
         )
         page.on("pageerror", lambda error: self.faults.append(f"{page.url}: {error}"))
-        page.on("dialog", lambda dialog: (self.faults.append(f"{page.url}: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._dismiss)
 
     def open(self, path: str = "/") -> Page:
         """Show the page at this path, with its result if the console works on it."""
         self.page.goto(self.url + path)
         expect(self.page.locator("meta[http-equiv=refresh]")).to_have_count(0)
         return self.page
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.faults.append(f"{self.page.url}: a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _check(self, url: str) -> None:
         if not url.startswith(f"{self.url}/"):

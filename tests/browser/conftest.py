@@ -12,23 +12,24 @@ from playwright.sync_api import Browser
 from farmwatch.config.config import load
 from farmwatch.crawl.orders import order_exclusions
 from tests.browser.chromium import Tab, launched, program, tab
-from tests.browser.served import ServedConsole, demo_log, put_letter, served
+from tests.browser.served import ServedConsole, demo_log, put_history, put_letter, served
 from tests.support.front_door import PARTITIONS, finished_log
 
 OpenTab = Callable[..., Tab]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # not longer: while Playwright runs, its thread can run no other event loop
 def chromium() -> Iterator[Browser]:
     with launched(program()) as browser:
         yield browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedConsole]:
-    """The console of the demo's log, with a dead letter and an exclusion; tests do not change it."""
+    """The console of the demo's log, with a history, a dead letter, an exclusion; tests do not change it."""
     folder = tmp_path_factory.mktemp("demo")
     config = demo_log(folder)
+    put_history(config.log.url)
     put_letter(config.log.url, KeyError("x"))
     order_exclusions(config, [("no.example", "its owner asked")], on=True)
     with served(config, folder) as console:

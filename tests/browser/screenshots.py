@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from PIL import Image
 
 from tests.browser.chromium import launched, program, tab
 from tests.browser.served import demo_log, served
 
-_SIZE = {"width": 1280, "height": 800}
+_SIZE = {"width": 1280, "height": 960}
 _SITE = "happytailguide.example"
 _PICTURES = {
     "answer": "/answer",
@@ -28,7 +31,8 @@ def main(target: Path) -> None:
         tab(browser, console.url, viewport=_SIZE, color_scheme="light") as shown,
     ):
         for name, path in _PICTURES.items():
-            shown.open(path).screenshot(path=target / f"console-{name}.png")
+            picture = Image.open(BytesIO(shown.open(path).screenshot()))
+            picture.quantize(256).save(target / f"console-{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ from aiohttp import web
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import opened
-from stream.log.contract import Message
+from stream.log.contract import Message, Output, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
-from stream.schema.topics import HITS
+from stream.schema.records import RatePoint, encode
+from stream.schema.topics import HITS, RATES
 from tests.support.front_door import SITE
 from tests.support.kafka_broker import free_ports
 from tests.support.paths import ROOT
@@ -56,20 +57,32 @@ def served(config: Config, folder: Path) -> Iterator[ServedConsole]:
         console, app = console_of(log, config, folder, port)
         following = threading.Thread(target=console.follow, args=(stop, 0.1))
         following.start()
-        try:
-            with _Server(app, port):
-                places = {route.resource.canonical for route in app.router.routes() if route.resource}
-                pages = {place for place in places if f"{place}.json" in places}
+        places = {route.resource.canonical for route in app.router.routes() if route.resource}
+        pages = {place for place in places if f"{place}.json" in places}
+        with _Server(app, port):
+            try:
                 yield ServedConsole(f"http://127.0.0.1:{port}", config.log.url, pages)
-        finally:
-            stop.set()
-            following.join()
+            finally:
+                stop.set()
+                following.join()  # it ends the streams of events, for which the server would wait
 
 
 def put_letter(url: str, error: Exception) -> None:
     """Append a dead letter of CRAWL to the log at `url`."""
     with closing(open_log(url)) as log:
         log.append([dead_letter(Message(HITS, 0, 0, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+
+
+def put_history(url: str) -> None:
+    """Append a share of each of the last three days."""
+    points = [
+        RatePoint(
+            id=f"{day}/all", site="", at=wall_ms() - day * 86_400_000, share=share, share_low=low, share_high=high
+        )
+        for day, low, share, high in ((3, 0.1, 0.5, 0.9), (2, 0.2, 0.4, 0.7), (1, 0.3, 0.45, 0.6))
+    ]
+    with closing(open_log(url)) as log:
+        log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
 
 
 def farmwatch(folder: Path, *arguments: str) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import Tab
 from tests.browser.conftest import OpenTab
@@ -81,3 +81,12 @@ def test_a_refusal_and_the_form_for_the_token_are_fit(demo: ServedConsole, open_
         assert unfit(tab.open(path)) == []
         assert all("Failed to load resource" in fault for fault in tab.faults)
         tab.faults.clear()
+
+
+@pytest.mark.parametrize(("script", "plot"), [(True, ".uplot canvas"), (False, "svg.history")])
+def test_the_history_is_shown(demo: ServedConsole, open_tab: OpenTab, script: bool, plot: str) -> None:
+    """With script as a plot that can be read, without as a picture; both have a table."""
+    page = open_tab(demo, java_script_enabled=script).page
+    expect(page.locator(plot)).to_be_visible()
+    page.get_by_text("of the last 30 days").click()
+    expect(page.get_by_role("cell", name="50.0%")).to_be_visible()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import escape
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import pytest
@@ -39,6 +40,7 @@ _PAYLOAD = (
     "<meta http-equiv=refresh content='0;url=//elsewhere.example/'><a href='javascript:window.ran=1'>x</a>"
     "' autofocus onfocus=window.ran=1 x='\" autofocus onfocus=window.ran=1 {{ 7 * 7 }}"
 )
+_FOREIGN = "img, iframe, base, script:not([src^='/static/']), object, embed, body style, meta[http-equiv]"
 _TRIES = {
     "script-src-elem": "const script = document.createElement('script'); script.textContent = 'window.ran = 1';"
     "document.body.append(script)",
@@ -62,23 +64,25 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder: Path = tmp_path_factory.mktemp("hostile")
     flags = [f"log.url=sqlite:{folder / 'log'}", "log.partitions=1"]
     config = load(flags=flags, environment={}).config
-    site, first, again = f"a{_PAYLOAD}.example", f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
+    site, odd_site = "kept.example", f"z{_PAYLOAD}.example"
+    first, again = f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
     page_html = article_html().replace("</article>", f"<p>{escape(_PAYLOAD)}</p></article>") + _PAYLOAD
     measurer = Measurer(MeasureSettings())
     pages = [
         measurer.measure(url, page_html, site, page_id=page_id(url), fetched_at=at)
         for at, url in enumerate((again, first), start=1)
     ]
-    texts = {"ruleset": _PAYLOAD, "digest": _PAYLOAD, "detector": _PAYLOAD, "method": _PAYLOAD}
-    lists = {"sources": [_PAYLOAD], "queries": [_PAYLOAD], "dropped_by": {_PAYLOAD: 1}}
+    attacks: dict[str, Any] = dict.fromkeys(("ruleset", "digest", "detector", "method"), _PAYLOAD)
+    attacks |= {"sources": [_PAYLOAD], "queries": [_PAYLOAD], "dropped_by": {_PAYLOAD: 1}}
     body = zstandard.ZstdCompressor().compress(page_html.encode())
     verdicts = [judge(page, load_ruleset("default")) for page in pages]
-    odd = {"id": "p", "page_id": "p", "url": _PAYLOAD, "fetched_at": 2}
+    odd: dict[str, Any] = {"id": "p", "page_id": "p", "url": _PAYLOAD, "fetched_at": 2}
     with closing(open_log(config.log.url)) as log:
         log.create(all_topics(1, measurer.epoch))
         ensure_live_run(log, config)
         for topic, record in (
-            (SITES, SiteState(id=site, site=site, verdict="llm", **texts, **lists)),
+            (SITES, SiteState(id=site, site=site, verdict="llm", **attacks)),
+            (SITES, SiteState(id=odd_site, site=odd_site, verdict="llm", **attacks)),
             *(
                 (PAGES, Page(id=page.id, site=site, page_id=page.page_id, url=page.url, body=body, fetched_at=1))
                 for page in pages
@@ -88,7 +92,7 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             *((VERDICTS, verdict) for verdict in verdicts),
             (VERDICTS, msgspec.structs.replace(verdicts[1], first_failed=_PAYLOAD, **odd)),
         ):
-            log.append([Output(topic, 0, site.encode(), encode(record))])
+            log.append([Output(topic, 0, record.site.encode(), encode(record))])
     put_letter(config.log.url, KeyError(_PAYLOAD))
     order_pause(config, _PAYLOAD, on=True)
     order_exclusions(config, [("no.example", _PAYLOAD)], on=True)
@@ -102,14 +106,14 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_nothing_of_a_page_runs_or_loads(hostile: ServedConsole, open_tab: OpenTab, unprotected: bool) -> None:
     """On each page that links lead to, the attacks are text; no link leads elsewhere, the tab has no fault."""
     tab = open_tab(hostile, bypass_csp=unprotected)
-    shown, paths = "", walk(tab)
+    shown, paths = "", [*walk(tab), f"/site?site={quote(f'z{_PAYLOAD}.example', safe='')}"]
     assert hostile.pages == {urlsplit(path).path for path in paths}
     for path in paths:
         page = tab.open(path)
         shown += page.inner_text("body")
         assert page.evaluate("window.ran") is None, path
         assert page.url == hostile.url + path
-        assert page.locator("img, iframe, base, script, object, embed, body style, meta[http-equiv]").count() == 0, path
+        assert page.locator(_FOREIGN).count() == 0, path
         assert page.locator("main svg").count() == page.locator("main svg.history").count(), path
     assert shown.count("<script>window.ran=1</script>") > 10 and "Page 1 of 1" in shown and "{{ 7 * 7 }}" in shown
 

@@ -131,7 +131,7 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
     mounted = ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=400m tmpfs {small} && exec "$0" "$@"']
     if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a disk in a namespace of its own")
-    with scene(tmp_path, f"sqlite:{small / 'log'}", crawl__warc_folder="") as at:
+    with scene(tmp_path, f"sqlite:{small / 'log'}", crawl__warc_folder="", crawl__pause_below_bytes="0") as at:
         up = at.up(*_ROLES, by=mounted)
         at.is_quiet()
         ballast = Path(f"/proc/{up.pid}/root{small}/ballast")

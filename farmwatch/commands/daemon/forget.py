@@ -7,12 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import opened
-from farmwatch.console.read_model import INDEX, ReadModel
-from farmwatch.daemon.forgetting import forget_hosts
+from farmwatch.console.forgetting import forget_everywhere
 from farmwatch.terminal.messages import message, put_json
-from stream.schema.forgotten import Forgotten
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, moment
 
@@ -40,10 +36,7 @@ def forget(
         raise UsageError("name a host")
     names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
-    report = forget_hosts(config, names, message, sure=yes)
-    if (index := names_folder(config) / INDEX).exists():
-        with opened(config) as log:
-            ReadModel(index).forget(Forgotten(log))
+    report = forget_everywhere(config, names, message, sure=yes)
     if json:
         put_json(
             {

@@ -5,21 +5,19 @@ from __future__ import annotations
 import time
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.review_labels import read_review
+from farmwatch.daemon.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import legend, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
 from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
-from stream.schema.records import SiteState
-from stream.schema.runs import shown_run
 from stream.schema.vocabulary import HUMAN, LLM
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
@@ -61,13 +59,7 @@ def sites(
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
-            names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
-            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
-            put_json(
-                fields
-                | {"run": shown_run(row.run), "p_llm": likely.get(row.site)}
-                | {"label": labels.get(row.site), "too_old": row.site in too_old}
-            )
+            put_json(site_fields(row, likely, now_ms) | {"label": labels.get(row.site)})
         print_caveats(warnings, short=True)
         return Exit.OK
     headings = put_columns(

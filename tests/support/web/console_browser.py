@@ -46,14 +46,13 @@ class Browser:
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        async with self._client.get(path, params=query, headers=headers, allow_redirects=False) as got:
-            return await _answer(got)
-
-    async def result(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """As `get`, once the slow work for it is done."""
-        while (answer := await self.get(path, query)).status == 202:
+        """The answer, once the slow work for it is done."""
+        while True:
+            async with self._client.get(path, params=query, headers=headers, allow_redirects=False) as got:
+                answer = await _answer(got)
+            if answer.status != 202:
+                return answer
             await asyncio.sleep(0.05)
-        return answer
 
     async def form(self, page: str, **fields: str) -> dict[str, str]:
         """The fields of a form of a page, with the one that shows that it is the console's own."""

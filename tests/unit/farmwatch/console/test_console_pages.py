@@ -271,13 +271,16 @@ def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Pa
 
 
 def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """`farmwatch forget` clears the index of a console that does not run, too: its bytes have no name of the host."""
+    """`farmwatch forget` clears index and labels of a console that does not run, too: no bytes have the host's name."""
     folder = Path(finished.partition(":")[2])
     assert visited(finished, folder, "/site", site=SITE)[0].status == 200
     assert SITE.encode() in (folder / "console.sqlite").read_bytes()
+    labels = [{"fetch_id": site, "site": site, "page_type": "article", "text": "words"} for site in (SITE, "b.example")]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
     assert farmwatch("forget", SITE, "--yes", "--log", finished).code == 0
     left = b"".join(path.read_bytes() for path in folder.glob("console.sqlite*"))
     assert SITE.encode() not in left
+    assert [json.loads(line)["site"] for line in (folder / "labels.jsonl").open()] == ["b.example"]
     assert [answer.status for answer in visited(finished, folder, "/site", "/sites", site=SITE)] == [404, 200]
 
 

@@ -20,22 +20,21 @@ def test_a_result_is_kept_and_found_anew() -> None:
         return next(found)
 
     with pytest.raises(Working, match="reading"):
-        jobs.result("key", "reading", work, keep_s=10, wait_s=0)
+        jobs.result(("key",), "reading", work, keep_s=10, patience_s=0)
     with pytest.raises(Working):
-        jobs.result("key", "reading", work, keep_s=10, wait_s=0)
+        jobs.result(("key",), "reading", work, keep_s=10, patience_s=0)
     gate.set()
-    assert jobs.result("key", "reading", work, keep_s=10, wait_s=60) == "a"
+    assert jobs.result(("key",), "reading", work, keep_s=10, patience_s=60) == "a"
     gate.clear()
     now[0] = 11.0
-    assert jobs.result("key", "reading", work, keep_s=10, wait_s=0) == "a"
+    assert jobs.result(("key",), "reading", work, keep_s=10, patience_s=0) == "a"
     gate.set()
-    wait_until(lambda: jobs.result("key", "reading", work, keep_s=10, wait_s=0) == "b", "the next result")
+    wait_until(lambda: jobs.result(("key",), "reading", work, keep_s=10, patience_s=0) == "b", "the next result")
 
 
 def test_an_error_is_raised_to_the_request_and_tried_again() -> None:
-    """What the work raised is raised once it is known, and the next look begins anew when it is old."""
-    now, outcomes = [0.0], iter([ValueError("no"), None])
-    jobs = Jobs(lambda: now[0])
+    """What the work raised is raised once; the next request looks again."""
+    outcomes, jobs = iter([ValueError("no"), None]), Jobs()
 
     def work(say: object) -> str:
         if error := next(outcomes):
@@ -43,9 +42,8 @@ def test_an_error_is_raised_to_the_request_and_tried_again() -> None:
         return "found"
 
     with pytest.raises(ValueError, match="no"):
-        jobs.result("key", "", work, keep_s=1, wait_s=60)
-    now[0] = 2.0
-    assert jobs.result("key", "", work, keep_s=1, wait_s=60) == "found"
+        jobs.result(("key",), "", work, keep_s=1, patience_s=60)
+    assert jobs.result(("key",), "", work, keep_s=1, patience_s=60) == "found"
 
 
 def test_work_begins_once_and_says_how_it_ended() -> None:
@@ -59,8 +57,35 @@ def test_work_begins_once_and_says_how_it_ended() -> None:
     assert jobs.start(("forget", "a"), "Forgetting a", work)
     assert not jobs.start(("forget", "a"), "Forgetting a", work)
     gate.set()
-    wait_until(lambda: jobs.said("forget")[0].done.is_set(), "the end")
-    jobs.result("compared", "", lambda say: ["a text"], keep_s=100, wait_s=60)
+    wait_until(lambda: jobs.of("forget")[0].done.is_set(), "the end")
+    jobs.result(("compared",), "", lambda say: ["a text"], keep_s=100, patience_s=60)
     jobs.drop()
-    assert [job.result for job in jobs.said("forget")] == ["removed"]
-    assert jobs.result("compared", "", lambda say: ["new"], keep_s=100, wait_s=60) == ["new"]
+    assert [job.result for job in jobs.of("forget")] == ["removed"]
+    assert jobs.result(("compared",), "", lambda say: ["new"], keep_s=100, patience_s=60) == ["new"]
+
+
+def test_a_visitor_after_a_pause_sees_the_present() -> None:
+    """Nobody asked for longer than two periods: the request waits for the next result, a regular one does not."""
+    now, found = [0.0], iter(range(9))
+    jobs = Jobs(lambda: now[0])
+    seen = []
+    for pause_s in (0, 9, 30, 300):
+        now[0] += pause_s
+        seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s=10, patience_s=60))
+    assert seen == [0, 0, 1, 2]
+
+
+def test_slow_work_takes_a_small_part_of_the_time() -> None:
+    """What took 5 s is not looked for again within 100 s, however often it is asked for."""
+    now, found = [0.0], iter(range(9))
+    jobs = Jobs(lambda: now[0])
+
+    def work(say: object) -> int:
+        now[0] += 5
+        return next(found)
+
+    seen = []
+    for pause_s in (0, 50, 49, 1000):
+        now[0] += pause_s
+        seen.append(jobs.found(("key",), "", work, keep_s=10, patience_s=60))
+    assert [one.value for one in seen] == [0, 0, 0, 1] and seen[0].at > 1_600_000_000_000

@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.request_metrics import timed
 from stream.processing.metrics import Metrics
 
@@ -26,6 +27,7 @@ def _counted(*paths: str) -> dict[tuple[str, str], float]:
     async def visit() -> None:
         app = web.Application(middlewares=[timed(metrics)])
         app.router.add_get("/site", _site)
+        app.router.add_get(EVENTS, _site)
         async with TestClient(TestServer(app)) as client:
             for path in paths:
                 await (await client.get(path)).read()
@@ -36,8 +38,8 @@ def _counted(*paths: str) -> dict[tuple[str, str], float]:
 
 
 def test_requests_count_by_page_and_status() -> None:
-    """A page has one label whatever its query; an error that nobody foresaw is 500."""
-    found = _counted("/site", "/site?site=a.example", "/site?site=b.example", "/site?site=broken")
+    """A page has one label whatever its query; an error that nobody foresaw is 500. Events have no time."""
+    found = _counted("/site", "/site?site=a.example", "/site?site=b.example", "/site?site=broken", EVENTS)
     assert found == {("/site", "200"): 1, ("/site", "404"): 2, ("/site", "500"): 1}
 
 

@@ -63,7 +63,7 @@ def test_the_walk_of_a_test_ends_where_the_row_is(tmp_path: Path, monkeypatch: p
         rows = {row.site: row for row in read_sites(world.log)}
 
         async def visit(browser: Browser) -> list[Answer]:
-            return [await browser.result("/site.json", {"site": site}) for site in rows]
+            return [await browser.get("/site.json", {"site": site}) for site in rows]
 
         for answer in visit_console(world, tmp_path, visit):
             row = rows[answer.json["site"]["site"]]
@@ -80,8 +80,8 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     async def visit(browser: Browser) -> list[Answer]:
         sides = {"a": "live", "b": "other"}
         return [
-            await browser.result("/compare.json", sides),
-            await browser.result("/compare", sides),
+            await browser.get("/compare.json", sides),
+            await browser.get("/compare", sides),
             await browser.get("/compare", {"b": "no-such"}),
         ]
 
@@ -99,7 +99,7 @@ def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_pat
 
     async def visit(browser: Browser) -> list[Any]:
         sides = {"a": "live", "b": "other"}
-        first = (await browser.result("/label.json", sides)).json
+        first = (await browser.get("/label.json", sides)).json
         form = await browser.form("/crawl", **sides, fetch_id=first["page"]["fetch_id"], said="", answer="h")
         posted = [await browser.post("/label", form), await browser.post("/label", {**form, "answer": "n"})]
         second = (await browser.get("/label.json", sides)).json
@@ -212,7 +212,7 @@ def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) 
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
-        return [await browser.result("/frontier.json"), await browser.result("/frontier")]
+        return [await browser.get("/frontier.json"), await browser.get("/frontier")]
 
     found, page = browse(url, tmp_path, visit)
     said = json.loads(farmwatch("frontier", "--json", "--log", url).out)
