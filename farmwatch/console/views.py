@@ -44,7 +44,7 @@ from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.lookup import names_to_read
 from replay.runs.site_columns import SiteColumns
-from scoring.rates.split_rates import llm_probabilities
+from scoring.rates.split_rates import RateLine, llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
@@ -90,7 +90,7 @@ class Console:
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
-        self._status = StatusReader(log, config, clock, lambda: self._answer("").value[0].lines)
+        self._status = StatusReader(log, config, clock, self._lines)
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
@@ -298,6 +298,13 @@ class Console:
         except Working:
             return None
 
+    def _lines(self) -> list[RateLine]:
+        """The share for the status; nothing while it is found for the first time."""
+        try:
+            return self._answer("").value[0].lines
+        except Working:
+            return []
+
     def _still_reads(self) -> int:
         """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
         return self._model.left if self._model.left > _MANY else 0
@@ -317,7 +324,8 @@ class Console:
         return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
-        self._answer("")  # what the status shows of it; not found within other work, which has its turns
+        with suppress(Working):
+            self._answer("")  # what the status shows of it; not found within other work, which has its turns
         return self._jobs.result(
             ("status",), "Reading the state of the roles", lambda _: self._status.read(), _STATUS_S
         )

@@ -139,7 +139,8 @@ class Client:
         return answer
 
     def json(self, path: str) -> Any:
-        self.get(path)
+        while self.get(path).status == 202:  # it is being found for the first time
+            time.sleep(1)
         return json.loads(self.body)
 
     def ask_all(self, kinds: Sequence[Kind], requests: int, pid: int) -> None:
