@@ -130,8 +130,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._soon(("canaries",), self._find_canaries),
-            "change": None if by else self._soon(("change",), self._find_change),
+            "canaries": [] if by else self._soon(("canaries",), self._canaries),
+            "change": None if by else self._soon(("change",), self._change),
         }
 
     def flow(self, _: Query) -> Data:
@@ -297,7 +297,7 @@ class Console:
     def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
         """The result of slow work; None while there is none yet."""
         try:
-            return self._jobs.result(key, "", lambda _: work(), _SLOW_S, patience_s)
+            return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
         except Working:
             return None
 
@@ -327,10 +327,7 @@ class Console:
         return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
-        with suppress(Working):
-            return self._jobs.result(
-                ("status",), "Reading the state of the roles", lambda _: self._status.read(), _STATUS_S
-            )
+        return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
     def _find_likely(self) -> Mapping[str, float]:
         rows: list[SiteState] = []
