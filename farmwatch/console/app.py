@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -161,6 +162,9 @@ async def _load(view: View, request: web.Request) -> tuple[int, Data]:
         if (status := _status_of(error)) == 503:
             _log.warning("console_cannot_read", path=view.path, error=str(error))
         return status, {"error": str(error)}
+    except sqlite3.Error as error:
+        _log.warning("console_cannot_read_index", path=view.path, error=str(error))
+        return 503, {"error": f"the index of the console cannot be read: {error}; it is made anew if it is damaged"}
 
 
 def _status_of(error: Exception) -> int:
@@ -174,7 +178,7 @@ def _status_of(error: Exception) -> int:
 
 
 def _page(name: str, templates: Environment, data: Data, request: web.Request) -> str:
-    twin = f"{request.path}.json" + (f"?{request.query_string}" if request.query_string else "")
+    twin = f"{request.path}.json" + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
     return templates.get_template(name).render(**data, path=request.path, twin=twin)
 
 

@@ -43,6 +43,10 @@ class Browser:
         """Follow the address with the token; the cookie is kept."""
         return await self.get("/", {"token": token})
 
+    def keep(self, name: str, value: str) -> None:
+        """Keep a cookie of this host."""
+        self._client.session.cookie_jar.update_cookies({name: value}, self._client.make_url("/"))
+
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:

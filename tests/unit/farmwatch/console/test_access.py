@@ -8,6 +8,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from farmwatch.console.access import Access, kept_token
+from stream.text.user_errors import ConfigError
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
 
 PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/crawl", "/runs", "/letters", "/health")
@@ -101,3 +102,29 @@ def test_a_token_is_made_once_for_its_owner(tmp_path: Path) -> None:
     token = kept_token(tmp_path)
     assert kept_token(tmp_path) == token and len(token) > 40
     assert (tmp_path / "console.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_without_a_token_lets_nobody_in(tmp_path: Path) -> None:
+    """A disk that was full at the first start leaves an empty file: the console does not start, and says why."""
+    (tmp_path / "console.token").touch()
+    with pytest.raises(ConfigError, match="remove it"):
+        kept_token(tmp_path)
+
+
+def test_two_consoles_of_a_machine_keep_their_cookies(finished: str, tmp_path: Path) -> None:
+    """Browsers send a host's cookies to all of its ports: the one of another console changes nothing."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        other = Access("another token", "127.0.0.1", 1, ()).let_in().cookies
+        (name, morsel), = other.items()
+        browser.keep(name, morsel.value)
+        return await browser.get("/sites")
+
+    assert browse(finished, tmp_path, visit).status == 200
+
+
+def test_bytes_that_are_no_text_are_wrong() -> None:
+    """What a stranger sends as cookie, token or field is refused without an error, whatever its bytes."""
+    access = Access(TOKEN, "127.0.0.1", 9480, ())
+    assert not access.opens("\udcff") and not access.is_own_form("\udcff")

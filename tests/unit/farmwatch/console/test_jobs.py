@@ -64,6 +64,31 @@ def test_work_begins_once_and_says_how_it_ended() -> None:
     assert jobs.result(("compared",), "", lambda say: ["new"], keep_s=100, patience_s=60) == ["new"]
 
 
+def test_a_result_that_was_under_way_is_dropped_too() -> None:
+    """It may have read the host before it was forgotten: who waits gets it, later requests look again."""
+    gate, found, jobs = threading.Event(), iter((["old"], ["new"])), Jobs()
+
+    def work(say: object) -> list[str]:
+        gate.wait()
+        return next(found)
+
+    with pytest.raises(Working):
+        jobs.result(("compared",), "", work, keep_s=100, patience_s=0)
+    jobs.drop()
+    gate.set()
+    wait_until(lambda: jobs.finished == 1, "its end")
+    assert jobs.result(("compared",), "", work, keep_s=100, patience_s=60) == ["new"]
+
+
+def test_orders_delay_no_page() -> None:
+    """Removals of hosts wait for minutes for the stages; meanwhile results are found."""
+    gate, jobs = threading.Event(), Jobs()
+    for host in "abc":
+        jobs.start(("forget", host), "", lambda say: str(gate.wait()))
+    assert jobs.result(("status",), "", lambda say: "found", keep_s=100, patience_s=60) == "found"
+    gate.set()
+
+
 def test_a_visitor_after_a_pause_sees_the_present() -> None:
     """Nobody asked for longer than two periods: the request waits for the next result, a regular one does not."""
     now, found = [0.0], iter(range(9))
