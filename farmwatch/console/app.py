@@ -164,7 +164,7 @@ async def _load(view: View, request: web.Request) -> tuple[int, Data]:
         return status, {"error": str(error)}
     except sqlite3.Error as error:
         _log.warning("console_cannot_read_index", path=view.path, error=str(error))
-        return 503, {"error": f"the index of the console cannot be read: {error}; it is made anew if it is damaged"}
+        return 503, {"error": f"the index of the console: {error}: if that does not pass, restart the console"}
 
 
 def _status_of(error: Exception) -> int:

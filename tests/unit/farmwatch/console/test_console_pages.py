@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -46,8 +48,8 @@ def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, t
     rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
     for row, said in zip(sites.json["sites"], rows, strict=True):
-        assert {name: row[name] for name in said if name not in ("label", "p_llm")} == {
-            name: value for name, value in said.items() if name not in ("label", "p_llm")
+        assert {name: row[name] for name in said if name != "label"} == {
+            name: value for name, value in said.items() if name != "label"
         }
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
@@ -74,6 +76,30 @@ def test_what_is_not_there_is_said(finished: str, tmp_path: Path) -> None:
     assert [answer.status for answer in answers] == [404, 404] and "no such site" in answers[0].text
     (wrong,) = visited(finished, tmp_path, "/sites", sort="beauty")
     assert wrong.status == 400 and "articles" in wrong.text
+
+
+def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
+    """Whatever characters the fields of the address have."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        page = await browser.get("/sites", {"search": "%41#&verdict=llm+"})
+        (twin,) = re.findall(r'href="(/sites\.json[^"]*)"', page.text)
+        return await browser.get(html.unescape(twin))
+
+    assert browse(finished, tmp_path, visit).json["search"] == "%41#&verdict=llm+"
+
+
+def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> None:
+    """The page says so in words; its twin too."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        (tmp_path / "console.sqlite").unlink()
+        return [await browser.get("/sites"), await browser.get("/sites.json")]
+
+    for answer in browse(finished, tmp_path, visit):
+        assert answer.status == 503 and "the index of the console" in answer.text
 
 
 def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
