@@ -117,7 +117,7 @@ def test_two_consoles_of_a_machine_keep_their_cookies(finished: str, tmp_path: P
     async def visit(browser: Browser) -> Answer:
         await browser.open()
         other = Access("another token", "127.0.0.1", 1, ()).let_in().cookies
-        (name, morsel), = other.items()
+        ((name, morsel),) = other.items()
         browser.keep(name, morsel.value)
         return await browser.get("/sites")
 

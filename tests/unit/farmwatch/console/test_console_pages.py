@@ -277,7 +277,7 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
 
 
 def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Of the chosen stage, run and reason only, as `farmwatch dead`; the page says how many, and no letter's bytes run."""
+    """Of the chosen stage, run and reason only, as `farmwatch dead`; the page says how many, no letter's bytes run."""
     with closing(open_log(finished)) as log:
         letters = ((KeyError("x"), ""), (KeyError(HOSTILE), ""), (ValueError("no"), ""), (KeyError("x"), "other"))
         for offset, (error, run) in enumerate(letters):
