@@ -295,11 +295,13 @@ class Console:
         return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
 
     def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
-        """The result of slow work; None while there is none yet."""
-        try:
-            return self._jobs.result(key, "", lambda _: work(), _SLOW_S, patience_s)
-        except Working:
-            return None
+        """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
+        with suppress(Working):
+            try:
+                return self._jobs.result(key, "", lambda _: work(), _SLOW_S, patience_s)
+            except FarmwatchError as error:
+                _log.warning("console_cannot_find", part=key[0], error=str(error))
+        return None
 
     def _still_reads(self) -> int:
         """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""

@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
+from farmwatch.config.config import load
+from farmwatch.console.views import SPLITS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.log.contract import Message, Output, partition_of, wall_ms
@@ -68,6 +70,40 @@ def test_pages_of_a_site_lead_to_their_explanation(finished: str, tmp_path: Path
     assert pages[SHORT_URL]["verdict"] == "dropped" and pages[SHORT_URL]["first_failed"]
     (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="c4")
     assert page.status == 200 and "Ruleset c4" in page.text and "Ruleset default" in page.text
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
+    farmwatch: Runner, finished: str, tmp_path: Path
+) -> None:
+    """/answer.json?by= is `rate --by --json`, /flow.json and /health.json say what `status --json` says."""
+    for split in SPLITS:
+        (answer,) = visited(finished, tmp_path, "/answer.json", by=split)
+        said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
+        assert answer.json["lines"] == [json.loads(line) for line in said.splitlines()]
+    flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")
+    status = json.loads(farmwatch("status", "--json", "--log", finished).out)
+    assert [flow.json["status"][name] for name in ("run", "crawl")] == [status[name] for name in ("run", "crawl")]
+    of_share = ("share", "low", "high", "scored_sites", "sites", "digest")
+    assert [flow.json["status"]["share"][name] for name in of_share] == [status["share"][name] for name in of_share]
+    assert [(role["role"], role["lag"]) for role in flow.json["status"]["roles"]] == [
+        (role["role"], role["lag"]) for role in status["roles"]
+    ]
+    assert health.json["wrong"] == status["wrong"]
+
+
+def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp_path: Path) -> None:
+    """The file of the canaries is gone: the rest of the page is there."""
+    config = load(
+        flags=[f"log.url={finished}", f"log.partitions={PARTITIONS}", f"canary.file={tmp_path}/gone"], environment={}
+    ).config
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        return await browser.get("/answer.json")
+
+    answer = browse(finished, tmp_path, visit, config=config)
+    assert answer.status == 200 and answer.json["lines"] and answer.json["canaries"] is None
 
 
 def test_what_is_not_there_is_said(finished: str, tmp_path: Path) -> None:
