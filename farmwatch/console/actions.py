@@ -29,7 +29,7 @@ from replay.runs.settle_letters import settle
 from stream.schema.control import Control
 from stream.schema.runs import RunStatus, shown_run
 from stream.text.user_errors import UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import one_line
 
 _LONGEST_WHY = 200  # characters
 _LONGEST_RULESET = 60_000
@@ -72,8 +72,7 @@ def forget(desk: Desk, form: Form) -> str:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
     def work(say: Say) -> str:
-        report = forget_everywhere(desk.config, [host], say, sure=True)
-        return f"forgotten: {counted(report.records, 'record')} removed"
+        return forget_everywhere(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
 
     begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"

@@ -20,6 +20,7 @@ _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
 _AT_ONCE = 2
+COMPARE = "compare"  # works of this kind take minutes, and so have one turn of their own
 
 
 class Working(Exception):
@@ -68,7 +69,7 @@ class Jobs:
         """How many ended so far."""
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._turn = threading.Semaphore(_AT_ONCE)
+        self._turn, self._turn_to_compare = threading.Semaphore(_AT_ONCE), threading.Semaphore(1)
         self._ended: dict[Key, Job] = {}
         self._under_way: dict[Key, Job] = {}
 
@@ -95,7 +96,9 @@ class Jobs:
             raise Working(": ".join(filter(None, (title, begun.said))))
         return last.outcome()
 
-    def result(self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = 2.0) -> T:
+    def result(
+        self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
+    ) -> T:
         """As `found`, without the time."""
         return self.found(key, title, work, keep_s, patience_s).value
 
@@ -129,7 +132,8 @@ class Jobs:
         def say(text: str) -> None:
             job.said = text
 
-        with self._turn if job.keep_s else nullcontext():  # an order does not wait for a turn, nor takes one
+        turn = self._turn_to_compare if key[0] == COMPARE else self._turn
+        with turn if job.keep_s else nullcontext():  # an order does not wait for a turn, nor takes one
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)

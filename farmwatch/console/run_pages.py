@@ -13,7 +13,7 @@ import msgspec
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.config.member_names import names_folder
-from farmwatch.console.jobs import Jobs, Say
+from farmwatch.console.jobs import COMPARE, Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
@@ -177,7 +177,7 @@ class RunPages:
             review = read_review(self._config.rate, now_ms)
             return compare(self._log, a, b, _REQUEST, self._config.rate, now_ms, review)
 
-        return self._jobs.result(("compare", a, b), f"Comparing {a} and {b}", work, keep_s)
+        return self._jobs.result((COMPARE, a, b), f"Comparing {a} and {b}", work, keep_s)
 
     def _sample(self, found: Comparison) -> list[SamplePage]:
         lines = label_lines(found, self._config.log.url).splitlines()
@@ -185,6 +185,7 @@ class RunPages:
 
     @contextmanager
     def _labels(self) -> Iterator[LabelsFile]:
+        self.labels_file.touch(0o600)  # as the log's own files
         with self._lock, closing(LabelsFile(self.labels_file)) as labels:
             yield labels
 

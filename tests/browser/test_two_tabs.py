@@ -30,7 +30,7 @@ def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab)
             page.get_by_role("button", name=button, exact=True).click()
             page.wait_for_load_state()
         expect(first.get_by_role("alert")).to_have_count(0)
-        expect(second.get_by_role("alert")).to_contain_text("somebody else was quicker")
+        expect(second.get_by_role("alert")).to_contain_text("another tab or command was quicker")
 
 
 def test_with_script_a_tab_shows_new_records(small: ServedConsole, open_tab: OpenTab) -> None:

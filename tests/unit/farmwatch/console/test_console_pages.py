@@ -288,7 +288,7 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
 
     first, second, page, resumed = browse(finished, tmp_path, visit)
     assert (first.headers["Location"], second.headers["Location"]) == ("/crawl", "/crawl?already=1")
-    assert "the crawl is paused" in page.text and "somebody else" in page.text and "<script>" not in page.text
+    assert "the crawl is paused" in page.text and "was quicker" in page.text and "<script>" not in page.text
     assert resumed.headers["Location"] == "/crawl"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
 
@@ -341,10 +341,12 @@ def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, 
     assert SITE.encode() in (folder / "console.sqlite").read_bytes()
     labels = [{"fetch_id": site, "site": site, "page_type": "article", "text": "words"} for site in (SITE, "b.example")]
     (folder / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
+    (folder / "labels.jsonl").chmod(0o600)
     assert farmwatch("forget", SITE, "--yes", "--log", finished).code == 0
     left = b"".join(path.read_bytes() for path in folder.glob("console.sqlite*"))
     assert SITE.encode() not in left
     assert [json.loads(line)["site"] for line in (folder / "labels.jsonl").open()] == ["b.example"]
+    assert (folder / "labels.jsonl").stat().st_mode & 0o777 == 0o600
     assert [answer.status for answer in visited(finished, folder, "/site", "/sites", site=SITE)] == [404, 200]
 
 

@@ -119,6 +119,7 @@ def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_pat
     assert (first["labelled"], second["labelled"], third["labelled"]) == (0, 1, 0)
     assert second["at"] != first["at"] and "labelled article, written by a human" in shown.text
     lines = [json.loads(line) for line in Path(first["file"]).read_text().splitlines()]
+    assert Path(first["file"]).stat().st_mode & 0o777 == 0o600  # it holds texts
     assert [(line["fetch_id"], line["label"]) for line in lines] == [(first["page"]["fetch_id"], "human")] * 1 + [
         (first["page"]["fetch_id"], "")
     ]
