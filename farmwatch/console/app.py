@@ -115,16 +115,14 @@ def _ask_for_token(templates: Environment, request: web.Request, *, wrong: bool 
 
 
 async def _take_token(access: Access, templates: Environment, request: web.Request) -> web.Response:
-    form = await request.post()
-    token = form.get("token", "")
-    right = isinstance(token, str) and access.opens(token.strip())
+    right = access.opens((await _form(request)).get("token", "").strip())
     return access.let_in() if right else _ask_for_token(templates, request, wrong=True)
 
 
 async def _act(
     action: Action, desk: Desk, access: Access, templates: Environment, request: web.Request
 ) -> web.Response:
-    form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    form = await _form(request)
     if not access.is_own_form(form.get("form_token", "")):
         return web.Response(status=403, text="refused: a form of another page\n")
     try:
@@ -134,6 +132,14 @@ async def _act(
         html = _page("refused.html", templates, {"error": str(error), "is_form": True}, request)
         return web.Response(status=status, text=html, content_type="text/html")
     raise web.HTTPSeeOther(where)
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    """Its fields. Raises HTTPBadRequest for what no browser sends."""
+    try:
+        return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    except (ValueError, LookupError):
+        raise web.HTTPBadRequest from None
 
 
 async def _to_answer(_: web.Request) -> web.Response:

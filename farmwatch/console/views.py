@@ -184,8 +184,9 @@ class Console:
             for found in self._model.letters(self._log)
             for time_ms, partition, offset in [found.newest]
         ]
-        done = {name: int(query[name]) for name in ("settled", "refused") if query.get(name, "").isdecimal()}
-        return {"letters": groups, "done": done}
+        done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
+        is_done = all(number.isdecimal() for number in done.values())
+        return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
 
     def sites(self, query: Query) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""

@@ -8,18 +8,23 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from farmwatch.console.access import Access, kept_token
+from farmwatch.console.actions import ACTIONS
 from stream.text.user_errors import ConfigError
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
 
-PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/crawl", "/runs", "/letters", "/health")
-
 
 def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
-    """Without the cookie each page is a form for the token and each JSON twin an error; a wrong token opens nothing."""
+    """Without the cookie each page is a form for the token, each JSON twin an error, and no form does anything.
+
+    A wrong token opens nothing.
+    """
 
     async def visit(browser: Browser) -> list[Answer]:
         wrong = [await browser.open("guess"), await browser.post("/token", {"token": "guess"})]
-        return [*wrong, *[await browser.get(path + end) for path in PAGES for end in ("", ".json")]]
+        gets = [path for path in browser.paths if not path.startswith(("/static/", "/token"))]
+        assert {"/", "/events", "/compare", "/label.json", *ACTIONS} <= set(gets)
+        posts = [await browser.post(path, {"order": "pause"}) for path in ACTIONS]
+        return [*wrong, *posts, *[await browser.get(path) for path in gets]]
 
     answers = browse(finished, tmp_path, visit)
     assert {answer.status for answer in answers} == {401}
@@ -122,6 +127,25 @@ def test_two_consoles_of_a_machine_keep_their_cookies(finished: str, tmp_path: P
         return await browser.get("/sites")
 
     assert browse(finished, tmp_path, visit).status == 200
+
+
+def test_what_no_browser_sends_is_refused(finished: str, tmp_path: Path) -> None:
+    """Forms and fields of other shapes are 400 or without effect, not an error of the console."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        sent = {"Origin": f"http://{browser.host}", "Content-Type": "application/x-www-form-urlencoded"}
+        no_part = {**sent, "Content-Type": "multipart/form-data"}
+        forms = [
+            (sent, b"\xff"),
+            ({**sent, "Content-Type": f"{sent['Content-Type']}; charset=x"}, b"a"),
+            (no_part, b"a"),
+        ]
+        posted = [await browser.post(path, form, headers) for path in ("/token", "/label") for headers, form in forms]
+        fields = ({"settled": "9" * 5000}, {"settled": "1"}, {"refused": "1"})
+        return [*posted, *[await browser.get("/letters", query) for query in fields]]
+
+    assert [answer.status for answer in browse(finished, tmp_path, visit)] == [400] * 6 + [200] * 3
 
 
 def test_bytes_that_are_no_text_are_wrong() -> None:
