@@ -12,11 +12,14 @@ import hmac
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import web
 
-_COOKIE = "farmwatch-console"
+from stream.text.user_errors import ConfigError
+
+_COOKIE = "farmwatch-console-{}"  # the port: browsers give a cookie to all ports of a host
 KEPT = "console.token"  # the file
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _POLICY = (
@@ -35,16 +38,14 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def kept_token(folder: Path) -> str:
-    """The token of the folder, made at the first call and readable by its owner alone."""
+    """The token of the folder, made at the first call and readable by its owner alone. Raises OSError, ConfigError."""
     file = folder / KEPT
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return file.read_text().strip()
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(secrets.token_urlsafe(32) + "\n")
-    return file.read_text().strip()
+    with suppress(FileExistsError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
+        made.write(secrets.token_urlsafe(32) + "\n")
+    if token := file.read_text().strip():
+        return token
+    raise ConfigError(f"{file}: has no token: remove it, and the next start makes one")
 
 
 class Access:
@@ -53,7 +54,7 @@ class Access:
     def __init__(self, token: str, host: str, port: int, more_hosts: Sequence[str]) -> None:
         """`more_hosts`: further names under which browsers reach the console, each with its port if it is not 80."""
         self._hosts = {f"{name}:{port}" for name in (host, *_LOOPBACK)} | {name.lower() for name in more_hosts}
-        self._key = token.encode()
+        self._key, self._cookie = token.encode(), _COOKIE.format(port)
         self._session = self._digest("session")
         self.form_token = self._digest("form")
 
@@ -69,24 +70,28 @@ class Access:
 
     def is_known(self, request: web.Request) -> bool:
         """Whether the request has the cookie."""
-        return hmac.compare_digest(request.cookies.get(_COOKIE, "").encode(), self._session.encode())
+        return _same(request.cookies.get(self._cookie, ""), self._session)
 
     def opens(self, token: str) -> bool:
         """Whether this is the token."""
-        return hmac.compare_digest(token.encode(), self._key)
+        return _same(token, self._key.decode())
 
     def let_in(self, where: str = "/") -> web.Response:
         """Give the browser its cookie, and send it on to an address without the token."""
         answer = web.Response(status=303, headers={"Location": where})
-        answer.set_cookie(_COOKIE, self._session, httponly=True, samesite="Strict", path="/")
+        answer.set_cookie(self._cookie, self._session, httponly=True, samesite="Strict", path="/")
         return answer
 
     def is_own_form(self, field: str) -> bool:
         """Whether a form that was sent is one of the console's."""
-        return hmac.compare_digest(field.encode(), self.form_token.encode())
+        return _same(field, self.form_token)
 
     def _digest(self, purpose: str) -> str:
         return hmac.new(self._key, purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def _same(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="replace"), known.encode())
 
 
 def secured(answer: web.StreamResponse) -> web.StreamResponse:

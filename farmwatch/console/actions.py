@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
-from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
+from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator
 from replay.runs.dead_letters import LetterState, StoredLetter
@@ -28,9 +27,9 @@ from replay.runs.lookup import find_run
 from replay.runs.overview import state_of
 from replay.runs.settle_letters import settle
 from stream.schema.control import Control
-from stream.schema.runs import RunStatus
+from stream.schema.runs import RunStatus, shown_run
 from stream.text.user_errors import UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import one_line
 
 _LONGEST_WHY = 200  # characters
 _LONGEST_RULESET = 60_000
@@ -68,26 +67,25 @@ def exclude(desk: Desk, form: Form) -> str:
 
 def forget(desk: Desk, form: Form) -> str:
     """As `farmwatch forget`, of one host whose name was typed twice. Raises UnusableUrl, UsageError."""
-    host = site_of(f"http://{form.get('host', '').strip()[:253]}/")
-    if form.get("again", "").strip().lower() != host:
+    host, again = (site_of(f"http://{form.get(name, '').strip()[:253]}/") for name in ("host", "again"))
+    if again != host:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
     def work(say: Say) -> str:
-        report = forget_everywhere(desk.config, [host], say, sure=True)
-        return f"forgotten: {counted(report.records, 'record')} removed"
+        return forget_everywhere(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
 
     begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"
 
 
 def settle_letters(desk: Desk, form: Form) -> str:
-    """As `farmwatch dead retry` and `drop` of the open letters of a stage and reason."""
+    """As `farmwatch dead retry` and `drop` of the open letters of a stage, run and reason."""
     retry = _one_of(form, "order", "retry", "drop") == "retry"
-    stage, reason = form.get("stage", ""), form.get("reason", "")
+    group = tuple(form.get(name, "") for name in ("stage", "run", "reason"))
 
     def wanted(stored: StoredLetter) -> bool:
         is_open = stored.state is LetterState.OPEN and not (retry and stored.letter.expired)
-        return is_open and (stored.letter.stage, stored.reason) == (stage, reason)
+        return is_open and (stored.letter.stage, shown_run(stored.letter.run), stored.reason) == group
 
     with opened(desk.config, write=True) as log:
         found = settle(log, wanted, retry=retry)
@@ -113,12 +111,15 @@ def replay(desk: Desk, form: Form) -> str:
             file = Path(folder) / "ruleset.toml"
             file.write_text(text.replace("\r\n", "\n"), encoding="utf-8")
             ruleset = str(file)
-        while True:
-            planned = plan(log, Control(log), desk.config, ReplayRequest(ruleset, name=name, why=why))
-            refuse_unfit(log, desk.config, planned)
-            with suppress(RunAlreadyBegun):
-                run = begin(log, planned)
-                break
+        planned = plan(log, control, desk.config, ReplayRequest(ruleset, name=name, why=why))
+        refuse_unfit(log, desk.config, planned)
+        same = [run.shown for run in control.runs.values() if run.digest == planned.run.digest]
+        if not name and any(map(desk.replays.has, same)):
+            return f"/runs?{ALREADY}"
+        try:
+            run = begin(log, planned)
+        except RunAlreadyBegun:
+            return f"/runs?{ALREADY}"
     desk.replays.start(run.shown)
     return "/runs"
 
@@ -133,10 +134,10 @@ def cancel_replay(desk: Desk, form: Form) -> str:
 def make_live(desk: Desk, form: Form) -> str:
     """As `farmwatch cutover`, from the live run that the page showed. Raises NotFound, CutoverRefused, OtherCutover."""
     back = _one_of(form, "order", "live", "back") == "back"
-    request = CutoverRequest("" if back else form.get("run", "") or "live", operator(), one_line(_why(form)))
+    to, number = "" if back else form.get("run", "") or "live", form.get("number", "")[:9]
+    seen = int(number) if number.isdecimal() else -1
+    request = CutoverRequest(to, operator(), one_line(_why(form)), seen=seen)
     with opened(desk.config, write=True) as log:
-        if str(Control(log).alias.number) != form.get("number"):
-            raise OtherCutover("another run became live since this page was shown: look at the runs again")
         cut_over(log, request, check_run=lambda run: require_site_method(desk.config, run))
     return "/runs"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -117,16 +118,14 @@ def _ask_for_token(templates: Environment, request: web.Request, *, wrong: bool 
 
 
 async def _take_token(access: Access, templates: Environment, request: web.Request) -> web.Response:
-    form = await request.post()
-    token = form.get("token", "")
-    right = isinstance(token, str) and access.opens(token.strip())
+    right = access.opens((await _form(request)).get("token", "").strip())
     return access.let_in() if right else _ask_for_token(templates, request, wrong=True)
 
 
 async def _act(
     action: Action, desk: Desk, access: Access, templates: Environment, request: web.Request
 ) -> web.Response:
-    form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    form = await _form(request)
     if not access.is_own_form(form.get("form_token", "")):
         return web.Response(status=403, text="refused: a form of another page\n")
     try:
@@ -136,6 +135,14 @@ async def _act(
         html = _page("refused.html", templates, {"error": str(error), "is_form": True}, request)
         return web.Response(status=status, text=html, content_type="text/html")
     raise web.HTTPSeeOther(where)
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    """Its fields. Raises HTTPBadRequest for what no browser sends."""
+    try:
+        return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    except (ValueError, LookupError):
+        raise web.HTTPBadRequest from None
 
 
 async def _to_answer(_: web.Request) -> web.Response:
@@ -164,6 +171,9 @@ async def _load(view: View, request: web.Request) -> tuple[int, Data]:
         if (status := _status_of(error)) == 503:
             _log.warning("console_cannot_read", path=view.path, error=str(error))
         return status, {"error": str(error)}
+    except sqlite3.Error as error:
+        _log.warning("console_cannot_read_index", path=view.path, error=str(error))
+        return 503, {"error": f"the index of the console: {error}: if that does not pass, restart the console"}
 
 
 def _status_of(error: Exception) -> int:
@@ -177,7 +187,7 @@ def _status_of(error: Exception) -> int:
 
 
 def _page(name: str, templates: Environment, data: Data, request: web.Request) -> str:
-    twin = f"{request.path}.json" + (f"?{request.query_string}" if request.query_string else "")
+    twin = f"{request.path}.json" + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
     return templates.get_template(name).render(**data, path=request.path, twin=twin)
 
 

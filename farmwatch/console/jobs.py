@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
 _AT_ONCE = 2
+COMPARE = "compare"  # works of this kind take minutes, and so have one turn of their own
 
 
 class Working(Exception):
@@ -44,7 +46,13 @@ class Job:
     at: int = 0
     asked_s: float = float("-inf")  # when its result was asked for last
     done_s: float = 0.0
+    is_dropped: bool = False  # it may have read what is forgotten now
     done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it ended with no more than words."""
+        return self.error is not None or isinstance(self.result, str)
 
     def outcome(self) -> Found[Any]:
         """The result of a finished work. Raises what it raised."""
@@ -61,7 +69,7 @@ class Jobs:
         """How many ended so far."""
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._turn = threading.Semaphore(_AT_ONCE)
+        self._turn, self._turn_to_compare = threading.Semaphore(_AT_ONCE), threading.Semaphore(1)
         self._ended: dict[Key, Job] = {}
         self._under_way: dict[Key, Job] = {}
 
@@ -88,7 +96,9 @@ class Jobs:
             raise Working(": ".join(filter(None, (title, begun.said))))
         return last.outcome()
 
-    def result(self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = 2.0) -> T:
+    def result(
+        self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
+    ) -> T:
         """As `found`, without the time."""
         return self.found(key, title, work, keep_s, patience_s).value
 
@@ -106,9 +116,11 @@ class Jobs:
             return [job for key, job in [*self._ended.items(), *self._under_way.items()] if key[0] == kind]
 
     def drop(self) -> None:
-        """Forget all results that are no messages: they may have texts of a host that was forgotten."""
+        """Forget all results that are no messages, also those under way: they may have texts of a forgotten host."""
         with self._lock:
-            self._ended = {key: job for key, job in self._ended.items() if isinstance(job.result, str)}
+            self._ended = {key: job for key, job in self._ended.items() if job.is_message}
+            for job in self._under_way.values():
+                job.is_dropped = True
 
     def _begin(self, key: Key, title: str, work: Callable[[Say], Any], keep_s: float) -> Job:
         if (job := self._under_way.get(key)) is None:
@@ -120,7 +132,8 @@ class Jobs:
         def say(text: str) -> None:
             job.said = text
 
-        with self._turn:
+        turn = self._turn_to_compare if key[0] == COMPARE else self._turn
+        with turn if job.keep_s else nullcontext():  # an order does not wait for a turn, nor takes one
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)
@@ -132,7 +145,8 @@ class Jobs:
             job.keep_s = 0.0 if job.error is not None else max(job.keep_s, (job.done_s - started_s) / _BUSY)
             last = self._ended.pop(key, job)
             job.asked_s = max(last.asked_s, started_s)
-            self._ended[key] = job
+            if job.is_message or not job.is_dropped:
+                self._ended[key] = job
             del self._under_way[key]
             for old in [other for other in self._ended if other[0] == key[0]][:-_KEPT]:
                 del self._ended[old]

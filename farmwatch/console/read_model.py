@@ -146,8 +146,8 @@ class ReadModel:
         """Read new records of the live run; True if there were any. Ends early when `goes_on` is false."""
         names = names_to_read(log)
         with closing(self._connect()) as db:
-            if self._about(db, "run") != "\n".join(names):
-                self._empty(db, names)
+            if not db.execute("PRAGMA user_version").fetchone()[0] or self._about(db, "run") != "\n".join(names):
+                self._empty(db, names)  # it is of another run, or the file was deleted
             forgotten.refresh()
             self._forget(db, forgotten)
             self.left = 0

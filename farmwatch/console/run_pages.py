@@ -13,10 +13,10 @@ import msgspec
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.config.member_names import names_folder
-from farmwatch.console.jobs import Jobs, Say
+from farmwatch.console.jobs import COMPARE, Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.daemon.review_labels import read_review
-from farmwatch.labels.judgements import ANSWERS, SamplePage, judgement, retraction
+from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
 from filters.rules.diff import differences, shown
@@ -101,11 +101,9 @@ class RunPages:
         pages = self._sample(found)
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
-            wanted = query.get("at", "")
+            wanted = query.get("at", "")[:9]
             at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else session.number
             page = None if at is None else pages[at]
-            said = labels.latest.get(page.fetch_id) if page is not None else None
-            words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
             return {
                 "a": found.a.run,
                 "b": found.b.run,
@@ -113,7 +111,7 @@ class RunPages:
                 "of": len(pages),
                 "labelled": session.labelled,
                 "page": None if page is None else msgspec.to_builtins(page, str_keys=True),
-                "said": "" if said is None else words.get((said.page_type, said.label), said.page_type),
+                "said": "" if page is None else _words_of(labels.latest.get(page.fetch_id)),
                 "answers": {key: answer.words for key, answer in ANSWERS.items()},
                 "counts": session.counts(),
                 "changes": [change._asdict() for change in session.changes()] if at is None else [],
@@ -134,7 +132,7 @@ class RunPages:
         if answer != UNDO and answer not in ANSWERS:
             raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
         with self._labels() as labels:
-            if (page.fetch_id in labels.latest) != bool(query.get("said")):
+            if _words_of(labels.latest.get(page.fetch_id)) != query.get("said", ""):
                 return False
             by = getpass.getuser()
             if answer == UNDO:
@@ -179,7 +177,7 @@ class RunPages:
             review = read_review(self._config.rate, now_ms)
             return compare(self._log, a, b, _REQUEST, self._config.rate, now_ms, review)
 
-        return self._jobs.result(("compare", a, b), f"Comparing {a} and {b}", work, keep_s)
+        return self._jobs.result((COMPARE, a, b), f"Comparing {a} and {b}", work, keep_s)
 
     def _sample(self, found: Comparison) -> list[SamplePage]:
         lines = label_lines(found, self._config.log.url).splitlines()
@@ -187,8 +185,17 @@ class RunPages:
 
     @contextmanager
     def _labels(self) -> Iterator[LabelsFile]:
+        self.labels_file.touch(0o600)  # as the log's own files
         with self._lock, closing(LabelsFile(self.labels_file)) as labels:
             yield labels
+
+
+def _words_of(said: Judgement | None) -> str:
+    """A label in words; "" without one."""
+    if said is None:
+        return ""
+    words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
+    return words.get((said.page_type, said.label), said.page_type)
 
 
 SIDES = (("a", "live"), ("b", "before"))  # fields of the address, and the runs without them

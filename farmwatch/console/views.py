@@ -184,8 +184,9 @@ class Console:
             for found in self._model.letters(self._log)
             for time_ms, partition, offset in [found.newest]
         ]
-        done = {name: int(query[name]) for name in ("settled", "refused") if query.get(name, "").isdecimal()}
-        return {"letters": groups, "done": done}
+        done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
+        is_done = all(number.isdecimal() for number in done.values())
+        return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
 
     def sites(self, query: Query) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
@@ -295,11 +296,13 @@ class Console:
         return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
 
     def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
-        """The result of slow work; None while there is none yet."""
-        try:
-            return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
-        except Working:
-            return None
+        """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
+        with suppress(Working):
+            try:
+                return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
+            except FarmwatchError as error:
+                _log.warning("console_cannot_find", part=key[0], error=str(error))
+        return None
 
     def _lines(self) -> list[RateLine]:
         """The share for the status; nothing while it is found for the first time."""

@@ -38,7 +38,7 @@ from stream.schema.panel import panel_key, read_panels, write_panel
 from stream.schema.runs import memory_store
 from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES, TALLY_STORE
 from stream.text.user_errors import NotFound, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 _STATE = "state."
 _NOT_OF_SITES = (CONTROL, RATES)
@@ -57,6 +57,16 @@ class ForgetReport:
     records: int = 0
     warc_records: int = 0
     gone_at_ms: int = 0  # as of `Erased`
+
+    def text(self, warc_folder: str) -> str:
+        """What was removed, in words; the archive is in `warc_folder`, "" = there is none."""
+        archive = f", {counted(self.warc_records, 'WARC record')} in {warc_folder}" if warc_folder else ""
+        if not self.gone_at_ms:
+            return f"forgotten: {counted(self.records, 'record')} removed{archive}"
+        return (
+            f"forgotten: no reader sees {counted(self.records, 'record')} any more; the broker removes the last by"
+            f" {moment(self.gone_at_ms)}, and those of compacted topics when it compacts them{archive}"
+        )
 
 
 def records_of_hosts(log: Log, hosts: Sequence[str]) -> Iterator[Message]:

@@ -71,6 +71,7 @@ class LabelsFile:
             kept = [line for line in lines if not is_forgotten(msgspec.json.decode(line, type=_Line).site)]
         temporary = self.file.with_name(f"{self.file.name}.new")
         with temporary.open("wb") as stream:
+            os.fchmod(stream.fileno(), stat.S_IMODE(os.fstat(self._fd).st_mode))
             stream.writelines(kept)
             stream.flush()
             os.fsync(stream.fileno())

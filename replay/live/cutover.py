@@ -59,6 +59,7 @@ class CutoverRequest:
     why: str = ""
     max_lag: int = MAX_LAG
     partial: bool = False  # accept a run that lacks records, most of its scores, or any article
+    seen: int | None = None  # number of the last cutover that the operator saw; None = it does not matter
 
 
 def cut_over(
@@ -75,6 +76,8 @@ def cut_over(
     """
     looked = Control(log)
     seen = looked.alias
+    if request.seen not in (None, seen.number):
+        raise OtherCutover("another run became live since this page was shown: look at the runs again")
     moved, alias = _decide(log, looked, request, clock(), check_run)
     if moved.cutover is None:
         return moved

@@ -61,3 +61,16 @@ def test_forms_are_sent_by_enter(small: ServedConsole, open_tab: OpenTab) -> Non
         page.keyboard.type(text)
         page.keyboard.press("Enter")
         expect(page.locator("main")).to_contain_text(said)
+
+
+def test_a_key_that_is_held_down_labels_one_page(demo: ServedConsole, open_tab: OpenTab) -> None:
+    """The repeated presses that a browser sends of it do nothing."""
+    page = open_tab(demo).open("/label?a=live&b=stricter")
+    presses = """() => {
+        let clicks = 0;
+        document.addEventListener("click", event => { event.preventDefault(); clicks++; });
+        for (const repeat of [false, true, true])
+            document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "h", repeat, bubbles: true}));
+        return clicks;
+    }"""
+    assert page.evaluate(presses) == 1

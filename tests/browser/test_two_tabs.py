@@ -30,7 +30,7 @@ def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab)
             page.get_by_role("button", name=button, exact=True).click()
             page.wait_for_load_state()
         expect(first.get_by_role("alert")).to_have_count(0)
-        expect(second.get_by_role("alert")).to_contain_text("somebody else was quicker")
+        expect(second.get_by_role("alert")).to_contain_text("another tab or command was quicker")
 
 
 def test_with_script_a_tab_shows_new_records(small: ServedConsole, open_tab: OpenTab) -> None:
@@ -40,6 +40,37 @@ def test_with_script_a_tab_shows_new_records(small: ServedConsole, open_tab: Ope
     with closing(open_log(small.log)) as log:
         log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
     expect(page.get_by_role("link", name="new.example")).to_be_visible()
+
+
+def test_a_tab_that_is_shown_again_shows_what_came_meanwhile(small: ServedConsole, open_tab: OpenTab) -> None:
+    """A hidden tab keeps no connection, of which a browser has six to a host; later it is brought up to date."""
+    page = open_tab(small).open("/sites")
+    expect(page.locator("#live")).to_have_text("live")
+    hide = "is => { Object.defineProperty(document, 'hidden', {value: is, configurable: true});"
+    hide += "document.dispatchEvent(new Event('visibilitychange')); return source.readyState; }"
+    assert page.evaluate(hide, True) == 2  # closed
+    row = SiteState(id="new.example", site="new.example")
+    with closing(open_log(small.log)) as log:
+        log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+    page.evaluate(hide, False)
+    expect(page.get_by_role("link", name="new.example")).to_be_visible()
+
+
+def test_what_was_typed_stays_while_the_page_changes(small: ServedConsole, open_tab: OpenTab) -> None:
+    """Also where the field lost the focus; once it is empty again, the page is renewed."""
+    page, other = open_tab(small).open("/crawl"), open_tab(small).open("/crawl")
+    field = page.get_by_label("Host, domain")
+    field.fill("typed.example")
+    page.get_by_role("heading", name="Crawl").click()
+    other.get_by_label("Host, domain").fill("no.example")
+    other.get_by_role("button", name="Exclude", exact=True).click()
+    expect(other.get_by_role("rowheader", name="no.example")).to_be_visible()
+    page.evaluate("source.onmessage(new MessageEvent('message', {data: '0'}))")
+    expect(field).to_have_value("typed.example")
+    field.fill("")
+    field.blur()
+    page.evaluate("source.onmessage(new MessageEvent('message', {data: '0'}))")
+    expect(page.get_by_role("rowheader", name="no.example")).to_be_visible()
 
 
 def test_letters_are_settled_once(small: ServedConsole, open_tab: OpenTab) -> None:

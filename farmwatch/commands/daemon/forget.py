@@ -10,7 +10,6 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.console.forgetting import forget_everywhere
 from farmwatch.terminal.messages import message, put_json
 from stream.text.user_errors import Exit, UsageError
-from stream.text.wording import counted, moment
 
 
 def forget(
@@ -46,13 +45,5 @@ def forget(
                 "gone_at": report.gone_at_ms,
             }
         )
-    folder = config.crawl.warc_folder
-    archive = f", {counted(report.warc_records, 'WARC record')} in {folder}" if folder else ""
-    if report.gone_at_ms:
-        message(
-            f"forgotten: no reader sees {counted(report.records, 'record')} any more; the broker removes the last by"
-            f" {moment(report.gone_at_ms)}, and those of compacted topics when it compacts them{archive}"
-        )
-    else:
-        message(f"forgotten: {counted(report.records, 'record')} removed{archive}")
+    message(report.text(config.crawl.warc_folder))
     return Exit.OK

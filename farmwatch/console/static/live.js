@@ -1,26 +1,40 @@
 // Keeps the page as the server has it: when the log moved on, the page is fetched again and its main part replaced.
-// A page whose form is being filled in stays. Single keys press the buttons and links that name them.
+// A page whose form is being filled in stays. A hidden page does not listen: a browser opens six connections to a host.
+// Single keys press the buttons and links that name them.
 "use strict";
 
-const source = new EventSource(`/events?since=${document.body.dataset.version ?? ""}`);
 const state = document.getElementById("live");
+let source = null;
+let version = document.body.dataset.version ?? ""; // that the page shows
 let fetching = false;
 let shown = document.querySelector("main").innerHTML;
 
-source.onopen = () => { state.textContent = "live"; };
-source.onerror = () => { state.textContent = "not live: the console does not answer"; };
-source.onmessage = async () => {
-  const isFilledIn = document.activeElement.closest("main form") !== null;
-  if (fetching || document.hidden || isFilledIn || getSelection().type === "Range") return;
+function listen() {
+  source?.close();
+  if (document.hidden) return;
+  source = new EventSource(`/events?since=${version}`);
+  source.onopen = () => { state.textContent = "live"; };
+  source.onerror = () => { state.textContent = "not live: the console does not answer"; };
+  source.onmessage = (event) => renew(event.data);
+}
+
+async function renew(now) {
+  if (fetching || isFilledIn() || getSelection().type === "Range") return;
   fetching = true;
   try {
     const answer = await fetch(location.href);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
-    if (next !== null && next.innerHTML !== shown) replaceMain(next);
+    if (next !== null && next.innerHTML !== shown && !isFilledIn()) replaceMain(next);
+    version = now;
   } catch { /* the next event tries again */ } finally {
     fetching = false;
   }
-};
+}
+
+function isFilledIn() {
+  const fields = [...document.querySelectorAll("main input, main textarea")];
+  return document.activeElement.closest("main form") !== null || fields.some((field) => field.value !== field.defaultValue);
+}
 
 function replaceMain(next) {
   const main = document.querySelector("main");
@@ -34,6 +48,9 @@ function replaceMain(next) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
 });
+
+document.addEventListener("visibilitychange", listen);
+listen();

@@ -38,10 +38,15 @@ class Browser:
 
     def __init__(self, client: TestClient[web.Request, web.Application], host: str) -> None:
         self._client, self.host = client, host
+        self.paths = {route.resource.canonical for route in client.app.router.routes() if route.resource}
 
     async def open(self, token: str = TOKEN) -> Answer:
         """Follow the address with the token; the cookie is kept."""
         return await self.get("/", {"token": token})
+
+    def keep(self, name: str, value: str) -> None:
+        """Keep a cookie of this host."""
+        self._client.session.cookie_jar.update_cookies({name: value}, self._client.make_url("/"))
 
     async def get(
         self, path: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
@@ -59,7 +64,9 @@ class Browser:
         text = (await self.get(page)).text
         return {"form_token": text.partition('name="form_token" value="')[2].partition('"')[0], **fields}
 
-    async def post(self, path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Answer:
+    async def post(
+        self, path: str, form: Mapping[str, str] | bytes, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         """Send a form, by default from a page of the console."""
         sent = {"Origin": f"http://{self.host}"} if headers is None else headers
         async with self._client.post(path, data=form, headers=sent, allow_redirects=False) as got:

@@ -12,6 +12,7 @@ from crawler.fetch.jobs import Capture, RequestKind
 from crawler.warc.erasing import names_host
 from crawler.warc.exchange import exchange
 from farmwatch.crawl.orders import exclusions_of
+from farmwatch.daemon.forgetting import ForgetReport
 from stream.opening import open_log
 from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.text.user_errors import Exit
@@ -95,3 +96,10 @@ def test_an_interrupted_removal_is_reported(farmwatch: Runner, finished: str) ->
     assert said in farmwatch("status", "--log", finished).out.splitlines()
     assert farmwatch("forget", SITE, "--yes", "--log", finished).code == Exit.OK
     assert said not in farmwatch("status", "--log", finished).out
+
+
+def test_the_words_say_what_a_broker_still_holds() -> None:
+    """The console and the command say the same: until when the broker has records, and what left the archive."""
+    report = ForgetReport(records=3, warc_records=1, gone_at_ms=86_400_000)
+    assert "the broker removes the last by 1970-01-02" in report.text("") and "WARC" not in report.text("")
+    assert report.text("arc").endswith(", 1 WARC record in arc")

@@ -8,17 +8,23 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from farmwatch.console.access import Access, kept_token
+from farmwatch.console.actions import ACTIONS
+from stream.text.user_errors import ConfigError
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
-
-PAGES = ("/answer", "/flow", "/sites", "/site", "/page", "/crawl", "/runs", "/letters", "/health")
 
 
 def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
-    """Without the cookie each page is a form for the token and each JSON twin an error; a wrong token opens nothing."""
+    """Without the cookie each page is a form for the token, each JSON twin an error, and no form does anything.
+
+    A wrong token opens nothing.
+    """
 
     async def visit(browser: Browser) -> list[Answer]:
         wrong = [await browser.open("guess"), await browser.post("/token", {"token": "guess"})]
-        return [*wrong, *[await browser.get(path + end) for path in PAGES for end in ("", ".json")]]
+        gets = [path for path in browser.paths if not path.startswith(("/static/", "/token"))]
+        assert {"/", "/events", "/compare", "/label.json", *ACTIONS} <= set(gets)
+        posts = [await browser.post(path, {"order": "pause"}) for path in ACTIONS]
+        return [*wrong, *posts, *[await browser.get(path) for path in gets]]
 
     answers = browse(finished, tmp_path, visit)
     assert {answer.status for answer in answers} == {401}
@@ -101,3 +107,48 @@ def test_a_token_is_made_once_for_its_owner(tmp_path: Path) -> None:
     token = kept_token(tmp_path)
     assert kept_token(tmp_path) == token and len(token) > 40
     assert (tmp_path / "console.token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_without_a_token_lets_nobody_in(tmp_path: Path) -> None:
+    """A disk that was full at the first start leaves an empty file: the console does not start, and says why."""
+    (tmp_path / "console.token").touch()
+    with pytest.raises(ConfigError, match="remove it"):
+        kept_token(tmp_path)
+
+
+def test_two_consoles_of_a_machine_keep_their_cookies(finished: str, tmp_path: Path) -> None:
+    """Browsers send a host's cookies to all of its ports: the one of another console changes nothing."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        other = Access("another token", "127.0.0.1", 1, ()).let_in().cookies
+        ((name, morsel),) = other.items()
+        browser.keep(name, morsel.value)
+        return await browser.get("/sites")
+
+    assert browse(finished, tmp_path, visit).status == 200
+
+
+def test_what_no_browser_sends_is_refused(finished: str, tmp_path: Path) -> None:
+    """Forms and fields of other shapes are 400 or without effect, not an error of the console."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        sent = {"Origin": f"http://{browser.host}", "Content-Type": "application/x-www-form-urlencoded"}
+        no_part = {**sent, "Content-Type": "multipart/form-data"}
+        forms = [
+            (sent, b"\xff"),
+            ({**sent, "Content-Type": f"{sent['Content-Type']}; charset=x"}, b"a"),
+            (no_part, b"a"),
+        ]
+        posted = [await browser.post(path, form, headers) for path in ("/token", "/label") for headers, form in forms]
+        fields = ({"settled": "9" * 5000}, {"settled": "1"}, {"refused": "1"})
+        return [*posted, *[await browser.get("/letters", query) for query in fields]]
+
+    assert [answer.status for answer in browse(finished, tmp_path, visit)] == [400] * 6 + [200] * 3
+
+
+def test_bytes_that_are_no_text_are_wrong() -> None:
+    """What a stranger sends as cookie, token or field is refused without an error, whatever its bytes."""
+    access = Access(TOKEN, "127.0.0.1", 9480, ())
+    assert not access.opens("\udcff") and not access.is_own_form("\udcff")

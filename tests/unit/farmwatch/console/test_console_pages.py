@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
+from farmwatch.config.config import load
+from farmwatch.console.views import SPLITS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.log.contract import Message, Output, partition_of, wall_ms
@@ -46,8 +50,8 @@ def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, t
     rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
     for row, said in zip(sites.json["sites"], rows, strict=True):
-        assert {name: row[name] for name in said if name not in ("label", "p_llm")} == {
-            name: value for name, value in said.items() if name not in ("label", "p_llm")
+        assert {name: row[name] for name in said if name != "label"} == {
+            name: value for name, value in said.items() if name != "label"
         }
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
@@ -68,12 +72,70 @@ def test_pages_of_a_site_lead_to_their_explanation(finished: str, tmp_path: Path
     assert page.status == 200 and "Ruleset c4" in page.text and "Ruleset default" in page.text
 
 
+@pytest.mark.usefixtures("no_weights")
+def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
+    farmwatch: Runner, finished: str, tmp_path: Path
+) -> None:
+    """/answer.json?by= is `rate --by --json`, /flow.json and /health.json say what `status --json` says."""
+    for split in SPLITS:
+        (answer,) = visited(finished, tmp_path, "/answer.json", by=split)
+        said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
+        assert answer.json["lines"] == [json.loads(line) for line in said.splitlines()]
+    flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")
+    status = json.loads(farmwatch("status", "--json", "--log", finished).out)
+    assert [flow.json["status"][name] for name in ("run", "crawl")] == [status[name] for name in ("run", "crawl")]
+    of_share = ("share", "low", "high", "scored_sites", "sites", "digest")
+    assert [flow.json["status"]["share"][name] for name in of_share] == [status["share"][name] for name in of_share]
+    assert [(role["role"], role["lag"]) for role in flow.json["status"]["roles"]] == [
+        (role["role"], role["lag"]) for role in status["roles"]
+    ]
+    assert health.json["wrong"] == status["wrong"]
+
+
+def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp_path: Path) -> None:
+    """The file of the canaries is gone: the rest of the page is there."""
+    config = load(
+        flags=[f"log.url={finished}", f"log.partitions={PARTITIONS}", f"canary.file={tmp_path}/gone"], environment={}
+    ).config
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        return await browser.get("/answer.json")
+
+    answer = browse(finished, tmp_path, visit, config=config)
+    assert answer.status == 200 and answer.json["lines"] and answer.json["canaries"] is None
+
+
 def test_what_is_not_there_is_said(finished: str, tmp_path: Path) -> None:
     """An unknown site or page is 404, a wrong value of a field 400, with words."""
     answers = visited(finished, tmp_path, "/site", "/page", site="no.example", url="https://no.example/")
     assert [answer.status for answer in answers] == [404, 404] and "no such site" in answers[0].text
     (wrong,) = visited(finished, tmp_path, "/sites", sort="beauty")
     assert wrong.status == 400 and "articles" in wrong.text
+
+
+def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
+    """Whatever characters the fields of the address have."""
+
+    async def visit(browser: Browser) -> Answer:
+        await browser.open()
+        page = await browser.get("/sites", {"search": "%41#&verdict=llm+"})
+        (twin,) = re.findall(r'href="(/sites\.json[^"]*)"', page.text)
+        return await browser.get(html.unescape(twin))
+
+    assert browse(finished, tmp_path, visit).json["search"] == "%41#&verdict=llm+"
+
+
+def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> None:
+    """The page says so in words; its twin too."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        (tmp_path / "console.sqlite").unlink()
+        return [await browser.get("/sites"), await browser.get("/sites.json")]
+
+    for answer in browse(finished, tmp_path, visit):
+        assert answer.status == 503 and "the index of the console" in answer.text
 
 
 def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
@@ -226,7 +288,7 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
 
     first, second, page, resumed = browse(finished, tmp_path, visit)
     assert (first.headers["Location"], second.headers["Location"]) == ("/crawl", "/crawl?already=1")
-    assert "the crawl is paused" in page.text and "somebody else" in page.text and "<script>" not in page.text
+    assert "the crawl is paused" in page.text and "was quicker" in page.text and "<script>" not in page.text
     assert resumed.headers["Location"] == "/crawl"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
 
@@ -251,23 +313,25 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
 
 
 def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Of the chosen stage and reason only, as `farmwatch dead`; the page says how many, and no letter's bytes run."""
+    """Of the chosen stage, run and reason only, as `farmwatch dead`; the page says how many, no letter's bytes run."""
     with closing(open_log(finished)) as log:
-        for offset, error in enumerate((KeyError("x"), KeyError(HOSTILE), ValueError("no"))):
-            log.append([dead_letter(Message(HITS, 0, offset, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+        letters = ((KeyError("x"), ""), (KeyError(HOSTILE), ""), (ValueError("no"), ""), (KeyError("x"), "other"))
+        for offset, (error, run) in enumerate(letters):
+            log.append([dead_letter(Message(HITS, 0, offset, SITE.encode(), b"{", {}, 0), "crawl", error, 1, run)])
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
         page = await browser.get("/letters")
-        drop = await browser.form("/letters", order="drop", stage="crawl", reason="KeyError")
+        drop = await browser.form("/letters", order="drop", stage="crawl", run="", reason="KeyError")
         return [page, await browser.post("/letters", drop), await browser.get("/letters.json")]
 
     page, dropped, after = browse(finished, tmp_path, visit)
     assert "<script>" not in page.text and "&lt;script" in page.text
     assert dropped.headers["Location"] == "/letters?settled=2&refused=0"
-    assert {one["reason"]: one["open"] for one in after.json["letters"]} == {"KeyError": 0, "ValueError": 1}
+    left = {(one["run"], one["reason"]): one["open"] for one in after.json["letters"]}
+    assert left == {("", "KeyError"): 0, ("", "ValueError"): 1, ("other", "KeyError"): 1}
     lines = farmwatch("dead", "list", "--json", "--log", finished).out.splitlines()
-    assert {one["reason"]: one["dropped"] for one in map(json.loads, lines)} == {"KeyError": 2, "ValueError": 0}
+    assert sorted(one["dropped"] for one in map(json.loads, lines)) == [0, 0, 2]
 
 
 def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
@@ -277,10 +341,12 @@ def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, 
     assert SITE.encode() in (folder / "console.sqlite").read_bytes()
     labels = [{"fetch_id": site, "site": site, "page_type": "article", "text": "words"} for site in (SITE, "b.example")]
     (folder / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
+    (folder / "labels.jsonl").chmod(0o600)
     assert farmwatch("forget", SITE, "--yes", "--log", finished).code == 0
     left = b"".join(path.read_bytes() for path in folder.glob("console.sqlite*"))
     assert SITE.encode() not in left
     assert [json.loads(line)["site"] for line in (folder / "labels.jsonl").open()] == ["b.example"]
+    assert (folder / "labels.jsonl").stat().st_mode & 0o777 == 0o600
     assert [answer.status for answer in visited(finished, folder, "/site", "/sites", site=SITE)] == [404, 200]
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from farmwatch.console.jobs import Jobs, Working
+from farmwatch.console.jobs import COMPARE, Jobs, Working
 from tests.support.waiting import wait_until
 
 
@@ -62,6 +62,33 @@ def test_work_begins_once_and_says_how_it_ended() -> None:
     jobs.drop()
     assert [job.result for job in jobs.of("forget")] == ["removed"]
     assert jobs.result(("compared",), "", lambda say: ["new"], keep_s=100, patience_s=60) == ["new"]
+
+
+def test_a_result_that_was_under_way_is_dropped_too() -> None:
+    """It may have read the host before it was forgotten: who waits gets it, later requests look again."""
+    gate, found, jobs = threading.Event(), iter((["old"], ["new"])), Jobs()
+
+    def work(say: object) -> list[str]:
+        gate.wait()
+        return next(found)
+
+    with pytest.raises(Working):
+        jobs.result(("compared",), "", work, keep_s=100, patience_s=0)
+    jobs.drop()
+    gate.set()
+    wait_until(lambda: jobs.finished == 1, "its end")
+    assert jobs.result(("compared",), "", work, keep_s=100, patience_s=60) == ["new"]
+
+
+def test_orders_and_comparisons_delay_no_page() -> None:
+    """Removals of hosts wait for minutes for the stages, comparisons take minutes; meanwhile results are found."""
+    gate, jobs = threading.Event(), Jobs()
+    for name in "abc":
+        jobs.start(("forget", name), "", lambda say: str(gate.wait()))
+        with pytest.raises(Working):
+            jobs.result((COMPARE, name), "", lambda say: gate.wait(), keep_s=100, patience_s=0)
+    assert jobs.result(("status",), "", lambda say: "found", keep_s=100, patience_s=60) == "found"
+    gate.set()
 
 
 def test_a_visitor_after_a_pause_sees_the_present() -> None:

@@ -113,3 +113,13 @@ def test_letters_are_counted_as_the_command_counts_them(log: MemoryLog, model: R
         assert [f"{group.newest[1]}/{group.newest[2]}" for group in found] == [group.newest.id for group in expected]
     states = sum((group.states for group in found), Counter[LetterState]())
     assert set(states) == set(LetterState) - {LetterState.DROPPED}
+
+
+def test_an_index_that_is_deleted_is_made_anew(log: MemoryLog, model: ReadModel, tmp_path: Path) -> None:
+    """Also while the console runs: the next look at the log reads it from its start."""
+    log.append([output(SITES, SiteState(id="a.example", site="a.example"))])
+    for _ in range(2):
+        model.follow(log, Forgotten(log))
+        assert [row.site for row in model.sites()] == ["a.example"]
+        for path in tmp_path.glob("index*"):
+            path.unlink()

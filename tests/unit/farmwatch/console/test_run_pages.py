@@ -55,6 +55,9 @@ class Begun(Replays):
     def start(self, run: str) -> None:
         self.runs.append(run)
 
+    def has(self, run: str) -> bool:
+        return run in self.runs
+
 
 def test_the_walk_of_a_test_ends_where_the_row_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each site the steps are numbered in the order of fetches, and the row's verdict is that of its last page."""
@@ -95,7 +98,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
 
 
 def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_path: Path) -> None:
-    """A label goes to the labels file; the second form changes nothing; taking it back and labelling again does."""
+    """A label goes to the labels file; a form of a page that showed another label, or none, changes nothing."""
 
     async def visit(browser: Browser) -> list[Any]:
         sides = {"a": "live", "b": "other"}
@@ -103,18 +106,20 @@ def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_pat
         form = await browser.form("/crawl", **sides, fetch_id=first["page"]["fetch_id"], said="", answer="h")
         posted = [await browser.post("/label", form), await browser.post("/label", {**form, "answer": "n"})]
         second = (await browser.get("/label.json", sides)).json
-        shown = await browser.get("/label", {**sides, "at": str(first["at"])})
-        back = await browser.post("/label", {**form, "said": "x", "answer": "undo"})
+        shown, page = [await browser.get(path, {**sides, "at": str(first["at"])}) for path in ("/label.json", "/label")]
+        other = await browser.post("/label", {**form, "said": "another label", "answer": "n"})
+        back = await browser.post("/label", {**form, "said": shown.json["said"], "answer": "undo"})
         third = (await browser.get("/label.json", sides)).json
         wrong = await browser.post("/label", {**form, "fetch_id": "no"})
-        return [first, posted, second, shown, back, third, wrong]
+        return [first, [*posted, other, back], second, page, third, wrong]
 
-    first, posted, second, shown, back, third, wrong = visit_console(world, tmp_path, visit)
+    first, posted, second, shown, third, wrong = visit_console(world, tmp_path, visit)
     assert "verdict" not in shown.text.replace("Their verdicts are not shown", "")
-    assert [answer.headers["Location"].endswith("already=1") for answer in (*posted, back)] == [False, True, False]
+    assert [answer.headers["Location"].endswith("already=1") for answer in posted] == [False, True, True, False]
     assert (first["labelled"], second["labelled"], third["labelled"]) == (0, 1, 0)
     assert second["at"] != first["at"] and "labelled article, written by a human" in shown.text
     lines = [json.loads(line) for line in Path(first["file"]).read_text().splitlines()]
+    assert Path(first["file"]).stat().st_mode & 0o777 == 0o600  # it holds texts
     assert [(line["fetch_id"], line["label"]) for line in lines] == [(first["page"]["fetch_id"], "human")] * 1 + [
         (first["page"]["fetch_id"], "")
     ]
@@ -144,7 +149,7 @@ def test_of_two_cutovers_from_one_page_one_is_told(world: CutoverWorld, tmp_path
 
 
 def test_a_replay_begins_with_a_text_of_rules(world: CutoverWorld, tmp_path: Path) -> None:
-    """The run has the digest of the text and begins once; a text with mistakes is refused with all of them."""
+    """The run has the digest of the text; a second press begins none; a text with mistakes is refused."""
     text = load_ruleset(KEEPS).source.replace("threshold = 200", "threshold = 321")
     assert text != load_ruleset(KEEPS).source
     begun = Begun()
@@ -153,14 +158,16 @@ def test_a_replay_begins_with_a_text_of_rules(world: CutoverWorld, tmp_path: Pat
         form = await browser.form("/rulesets", why="longer pages")
         return [
             await browser.post("/runs/replay", {**form, "text": text.replace("\n", "\r\n")}),
+            await browser.post("/runs/replay", {**form, "text": text}),
             await browser.post("/runs/replay", {**form, "text": "[rules.no_such]\nthreshold = 1"}),
             await browser.post("/runs/replay", {**form, "ruleset": "/etc/passwd"}),
             await browser.post("/runs/replay", {**form, "ruleset": "c4"}),
         ]
 
     answers = visit_console(world, tmp_path, visit, begun)
-    assert [answer.status for answer in answers] == [303, 400, 400, 303]
-    assert "no_such" in answers[1].text
+    assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
+    assert [answer.headers["Location"] for answer in answers[:2]] == ["/runs", "/runs?already=1"]
+    assert "no_such" in answers[2].text
     runs = Control(world.log).runs
     file = tmp_path / "mine.toml"
     file.write_text(text)
