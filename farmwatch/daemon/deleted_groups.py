@@ -14,6 +14,7 @@ from itertools import islice
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import inputs_of_live
 from stream.log.contract import Log
+from stream.processing.heartbeat import holds_records
 from stream.schema.control import Control
 from stream.schema.roles import STAGES, Role
 from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, RETRIES, SCORES
@@ -76,7 +77,7 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = STAGES) -> Iterato
             store, product = stores[role]
             changelog = f"state.{store}"
             is_empty = not any(size.records for size in log.sizes([changelog]).values())
-            if is_empty and product in existing and any(log.end(product)):
+            if is_empty and product in existing and holds_records(log, product):
                 yield RereadingGroup(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
 
 

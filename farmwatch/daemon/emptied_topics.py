@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from replay.runs.lookup import names_of_live
 from stream.log.contract import Log
+from stream.processing.heartbeat import holds_records
 from stream.schema.control import Control
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, SCORE_REQUESTS, SCORES
 
@@ -30,14 +31,25 @@ def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
     def has_read(group: str, topic: str) -> bool:
         return topic in existing and any(offset for offset in log.committed(group, topic))
 
+    judged = log.committed(names.judge_group, names.features) if names.features in existing else []
+    has_judged = not holds(names.verdicts) and holds_records(log, names.features, judged)
     expected = (
         (HITS, stores(FRONTIER_STORE), _BACKUP),
         (PAGES, holds(names.features), _BACKUP),
         (names.features, holds(names.verdicts), _BACKUP),
-        (names.verdicts, has_read(names.judge_group, names.features), _REPLAY),
+        (names.verdicts, has_judged, _REPLAY),
         (SCORES, has_read("score", SCORE_REQUESTS), _REPLAY),
-        (names.sites, stores(names.tally_store), _REPLAY),
+        (names.sites, not holds(names.sites) and _has_sites(log, names.tally_store), _REPLAY),
     )
     for topic, had_records, repair in expected:
         if had_records and topic in existing and not holds(topic):
             yield topic, repair
+
+
+def _has_sites(log: Log, store: str) -> bool:
+    """Whether TALLY has a site; keys that begin with a zero byte are its own."""
+    for partition in range(log.topics().get(f"state.{store}", 0)):
+        with log.read_state(store, partition) as state:
+            if state.scan(b"", 1, b"\0\xff"):
+                return True
+    return False

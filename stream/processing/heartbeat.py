@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from itertools import islice
 
 from stream.log.contract import Headers, Log, Message, Output
 from stream.schema.topics import HITS
 
 HEADER = "heartbeat"  # value: the start in ms
 KEY = b"heartbeat"
+_LOOKED_AT = 10_000  # records of a partition
 
 
 def is_heartbeat(message: Message) -> bool:
@@ -31,3 +34,13 @@ def started_at(message: Message) -> int | None:
     """When the heartbeat started, ms; None if the header is not a number."""
     value = message.headers[HEADER]
     return int(value) if value.isascii() and value.isdigit() else None
+
+
+def holds_records(log: Log, topic: str, until: Sequence[int | None] | None = None) -> bool:
+    """Whether the topic has a record besides heartbeats, of the first of each partition, before the offsets `until`."""
+    ends = log.end(topic) if until is None else [offset or 0 for offset in until]
+    return any(
+        not is_heartbeat(message)
+        for partition, end in enumerate(ends)
+        for message in islice(log.read(topic, partition, stop=end), _LOOKED_AT)
+    )

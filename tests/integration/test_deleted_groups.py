@@ -11,11 +11,13 @@ import pytest
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
 from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.daemon.group_repair import repair_groups
-from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
+from replay.runs.topology import READS
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, StateChange, Topic, TopicSize, wall_ms
 from stream.log.errors import StreamError
-from stream.processing.heartbeat import is_heartbeat
+from stream.processing.heartbeat import HEADER, is_heartbeat, travelling
+from stream.schema import topics
 from stream.schema.roles import Role
-from stream.schema.topics import FEATURES, HITS, SCORE_REQUESTS, SCORES, VERDICTS
+from stream.schema.topics import FEATURES, HITS, SCORE_REQUESTS, SCORES, TALLY_STORE, VERDICTS
 from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later
 from tests.support.worlds import World, settle
 
@@ -38,6 +40,19 @@ def records(live: LiveWorld, topic: str) -> int:
 def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
     """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so that they begin without a report."""
     assert list(find_rereading_groups(live.log)) == []
+
+
+def test_nothing_is_said_of_a_log_that_only_heartbeats_have_passed(world: World) -> None:
+    """A new daemon without hits: its groups have read heartbeats, CRAWL and TALLY have no site yet."""
+    made = LiveWorld(world.log, config_of("sqlite:unused"))
+    made.feed([])
+    passed = (HITS, topics.PAGES, FEATURES, SCORE_REQUESTS, SCORES)
+    world.log.append([travelling(topic, 0, {HEADER: "1"}) for topic in passed])
+    for group, read in READS.items():
+        for topic in read:
+            world.log.reset(group, topic, world.log.end(topic))
+    world.log.load_state(TALLY_STORE, 0, [StateChange(b"\0dated", b"1")])
+    assert (list(find_rereading_groups(world.log)), list(find_emptied_topics(world.log))) == ([], [])
 
 
 def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
