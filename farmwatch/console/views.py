@@ -81,7 +81,7 @@ class Console:
     def __init__(
         self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms, replays: Replays | None = None
     ) -> None:
-        """Reads nothing yet."""
+        """Reads offsets alone."""
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
@@ -96,15 +96,19 @@ class Console:
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
         sys.setswitchinterval(_SWITCH_S)
-        forgotten = self._forgotten.version
+        forgotten, is_away = self._forgotten.version, False
         while not stop.is_set():
             try:
                 self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 self._orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
+                self._read += is_away  # pages that could not be shown can be now
+                is_away = False
             except (FarmwatchError, sqlite3.Error) as error:
-                _log.warning("console_cannot_follow", error=str(error))
+                if not is_away:
+                    _log.warning("console_cannot_follow", error=str(error))
+                is_away = True
             stop.wait(every_s)
         self.stopped.set()
 

@@ -102,6 +102,17 @@ def test_a_visitor_after_a_pause_sees_the_present() -> None:
     assert seen == [0, 0, 1, 2]
 
 
+def test_a_result_is_as_new_as_each_request_wants_it() -> None:
+    """Labels are of one comparison, however old; the page of the comparison is of the present all the same."""
+    now, found = [0.0], iter("ab")
+    jobs = Jobs(lambda: now[0])
+    seen = []
+    for keep_s in (float("inf"), 10, float("inf")):
+        seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s, patience_s=60))
+        now[0] += 100
+    assert seen == ["a", "b", "b"]
+
+
 def test_slow_work_takes_a_small_part_of_the_time() -> None:
     """What took 5 s is not looked for again within 100 s, however often it is asked for."""
     now, found = [0.0], iter(range(9))
