@@ -20,7 +20,7 @@ _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
 _AT_ONCE = 2
-COMPARE = "compare"  # works of this kind take minutes, and so have one turn of their own
+COMPARE, WALK = "compare", "walk"  # kinds of work that may take minutes, the second on Kafka: each has its own turn
 
 
 class Working(Exception):
@@ -70,7 +70,10 @@ class Jobs:
         """How many ended so far."""
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._turn, self._turn_to_compare = threading.Semaphore(_AT_ONCE), threading.Semaphore(1)
+        self._turn = threading.Semaphore(_AT_ONCE)
+        self._own_turns: dict[Hashable, threading.Semaphore] = {
+            kind: threading.Semaphore(1) for kind in (COMPARE, WALK)
+        }
         self._ended: dict[Key, Job] = {}
         self._under_way: dict[Key, Job] = {}
 
@@ -134,8 +137,7 @@ class Jobs:
         def say(text: str) -> None:
             job.said = text
 
-        turn = self._turn_to_compare if key[0] == COMPARE else self._turn
-        with nullcontext() if job.is_order else turn:
+        with nullcontext() if job.is_order else self._own_turns.get(key[0], self._turn):
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)

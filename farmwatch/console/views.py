@@ -20,7 +20,7 @@ from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
-from farmwatch.console.jobs import Found, Jobs, Say, Working
+from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
@@ -217,7 +217,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
+        walk = self._soon((WALK, row.site), lambda: site_walk(self._log, self.config, row)) or {}
         shown: list[Data] = [
             {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
             for page in pages[:PAGES_SHOWN]
