@@ -97,6 +97,9 @@ def _guard(access: Access, templates: Environment) -> Middleware:
             return secured(web.Response(status=answer.status, text=f"{answer.reason}\n", headers=_moved(answer)))
         except FarmwatchError as error:
             return secured(web.Response(status=503, text=f"{error}\n"))
+        except Exception:  # noqa: BLE001 - one page that fails must not end the others
+            _log.exception("console_failed", path=request.path)
+            return secured(web.Response(status=500, text="the console failed: its log says why\n"))
 
     return guard
 

@@ -44,7 +44,7 @@ from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.lookup import names_to_read
 from replay.runs.site_columns import SiteColumns
-from scoring.rates.split_rates import llm_probabilities
+from scoring.rates.split_rates import RateLine, llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
@@ -65,7 +65,7 @@ SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _FRONTIER_S = 30.0
-_SLOW_S = 30.0
+_SOON_S = 30.0
 _MANY = 10_000  # records that are read within seconds
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
@@ -91,7 +91,7 @@ class Console:
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
         self._orders = 0  # records of operators
-        self._status = StatusReader(log, config, clock, lambda: self._answer("").value[0].lines)
+        self._status = StatusReader(log, config, clock, self._lines)
 
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
@@ -134,8 +134,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._soon(("canaries",), self._find_canaries),
-            "change": None if by else self._soon(("change",), self._find_change),
+            "canaries": [] if by else self._soon(("canaries",), self._canaries),
+            "change": None if by else self._soon(("change",), self._change),
         }
 
     def flow(self, _: Query) -> Data:
@@ -284,12 +284,12 @@ class Console:
         wrong = msgspec.to_builtins(found.wrong)
         return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
 
-    def _find_canaries(self) -> list[Data]:
+    def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
         lines = read_canary_lines(self._log, self.config, self._clock()).lines
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
-    def _find_change(self) -> Data | None:
+    def _change(self) -> Data | None:
         """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
         try:
@@ -303,10 +303,17 @@ class Console:
         """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
         with suppress(Working):
             try:
-                return self._jobs.result(key, "", lambda _: work(), _SLOW_S, patience_s)
+                return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
             except FarmwatchError as error:
                 _log.warning("console_cannot_find", part=key[0], error=str(error))
         return None
+
+    def _lines(self) -> list[RateLine]:
+        """The share for the status; nothing while it is found for the first time."""
+        try:
+            return self._answer("").value[0].lines
+        except Working:
+            return []
 
     def _still_reads(self) -> int:
         """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
@@ -327,10 +334,7 @@ class Console:
         return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
-        self._answer("")  # what the status shows of it; not found within other work, which has its turns
-        return self._jobs.result(
-            ("status",), "Reading the state of the roles", lambda _: self._status.read(), _STATUS_S
-        )
+        return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
     def _find_likely(self) -> Mapping[str, float]:
         rows: list[SiteState] = []

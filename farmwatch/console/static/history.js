@@ -19,7 +19,7 @@ function draw() {
   const line = { stroke: probe, points: { show: rows.length < 40 }, value: percent };
   const place = document.createElement("div");
   picture.replaceWith(place);
-  const size = () => ({ width: place.parentElement.clientWidth, height: 260 });
+  const size = () => ({ width: place.clientWidth, height: 260 });
   const plot = new uPlot({
     ...size(),
     series: [
@@ -33,7 +33,11 @@ function draw() {
     scales: { y: { range: (_, low, high) => [Math.max(0, low - 0.02), Math.min(1, high + 0.02)] } },
     tzDate: (at) => uPlot.tzDate(new Date(1000 * at), "UTC"),
   }, [column("at").map((at) => at / 1000), column("share"), column("low"), column("high")], place);
-  new ResizeObserver(() => plot.setSize(size())).observe(place.parentElement);
+  new ResizeObserver((_, observer) => {
+    if (place.isConnected) return plot.setSize(size());
+    observer.disconnect();  // the page was replaced
+    plot.destroy();
+  }).observe(place);
 }
 
 draw();
