@@ -20,7 +20,7 @@ _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
 _AT_ONCE = 2
-COMPARE = "compare"  # works of this kind take minutes, and so have one turn of their own
+COMPARE, WALK = "compare", "walk"  # kinds of work that may take minutes, the second on Kafka: each has its own turn
 
 
 class Working(Exception):
@@ -39,13 +39,14 @@ class Job:
     """One piece of work, from its begin on."""
 
     title: str
-    keep_s: float  # for which its result is shown without another look
+    is_order: bool  # it waits for no turn, and takes none
     said: str = ""
     result: Any = None
     error: Exception | None = None
     at: int = 0
     asked_s: float = float("-inf")  # when its result was asked for last
     done_s: float = 0.0
+    rest_s: float = 0.0  # the slower it was, the later is the next look
     is_dropped: bool = False  # it may have read what is forgotten now
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -69,7 +70,10 @@ class Jobs:
         """How many ended so far."""
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._turn, self._turn_to_compare = threading.Semaphore(_AT_ONCE), threading.Semaphore(1)
+        self._turn = threading.Semaphore(_AT_ONCE)
+        self._own_turns: dict[Hashable, threading.Semaphore] = {
+            kind: threading.Semaphore(1) for kind in (COMPARE, WALK)
+        }
         self._ended: dict[Key, Job] = {}
         self._under_way: dict[Key, Job] = {}
 
@@ -85,11 +89,12 @@ class Jobs:
             now_s, last = self._monotonic(), self._ended.get(key)
             is_regular = False
             if last is not None:
-                is_regular = last.error is None and now_s - last.asked_s < 2 * last.keep_s
+                kept_s = 0.0 if last.error is not None else max(keep_s, last.rest_s)
+                is_regular = now_s - last.asked_s < 2 * kept_s
                 last.asked_s = now_s
-                if now_s - last.done_s < last.keep_s:
+                if now_s - last.done_s < kept_s:
                     return last.outcome()
-            begun = self._begin(key, title, work, keep_s)
+            begun = self._begin(key, title, work)
         if not is_regular and begun.done.wait(patience_s):
             return begun.outcome()
         if last is None or last.error is not None:
@@ -107,7 +112,7 @@ class Jobs:
         with self._lock:
             if key in self._under_way:
                 return False
-            self._begin(key, title, work, 0.0)
+            self._begin(key, title, work, is_order=True)
             return True
 
     def of(self, kind: str) -> list[Job]:
@@ -122,9 +127,9 @@ class Jobs:
             for job in self._under_way.values():
                 job.is_dropped = True
 
-    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], keep_s: float) -> Job:
+    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], *, is_order: bool = False) -> Job:
         if (job := self._under_way.get(key)) is None:
-            job = self._under_way[key] = Job(title, keep_s)
+            job = self._under_way[key] = Job(title, is_order)
             threading.Thread(target=self._work, args=(key, job, work), name="console-job", daemon=True).start()
         return job
 
@@ -132,8 +137,7 @@ class Jobs:
         def say(text: str) -> None:
             job.said = text
 
-        turn = self._turn_to_compare if key[0] == COMPARE else self._turn
-        with turn if job.keep_s else nullcontext():  # an order does not wait for a turn, nor takes one
+        with nullcontext() if job.is_order else self._own_turns.get(key[0], self._turn):
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)
@@ -141,8 +145,7 @@ class Jobs:
                 job.error = error
         with self._lock:
             job.done_s = self._monotonic()
-            # after an error the next request looks again
-            job.keep_s = 0.0 if job.error is not None else max(job.keep_s, (job.done_s - started_s) / _BUSY)
+            job.rest_s = (job.done_s - started_s) / _BUSY
             last = self._ended.pop(key, job)
             job.asked_s = max(last.asked_s, started_s)
             if job.is_message or not job.is_dropped:

@@ -1,4 +1,7 @@
-"""The processes of replays that the console began: they end with it, and a button or a command resumes them."""
+"""The processes of replays that the console began: they end with it, and a button or a command resumes them.
+
+Those of a console that was killed finish their replays.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
-from farmwatch.console.jobs import Found, Jobs, Say, Working
+from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
@@ -81,7 +81,7 @@ class Console:
     def __init__(
         self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms, replays: Replays | None = None
     ) -> None:
-        """Reads nothing yet."""
+        """Reads offsets alone."""
         self.config = config
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
@@ -96,15 +96,19 @@ class Console:
     def follow(self, stop: threading.Event, every_s: float = 1.0) -> None:
         """Keep the read model at the end of the log until `stop`; a log that is away is tried again."""
         sys.setswitchinterval(_SWITCH_S)
-        forgotten = self._forgotten.version
+        forgotten, is_away = self._forgotten.version, False
         while not stop.is_set():
             try:
                 self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
                 self._orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
+                self._read += is_away  # pages that could not be shown can be now
+                is_away = False
             except (FarmwatchError, sqlite3.Error) as error:
-                _log.warning("console_cannot_follow", error=str(error))
+                if not is_away:
+                    _log.warning("console_cannot_follow", error=str(error))
+                is_away = True
             stop.wait(every_s)
         self.stopped.set()
 
@@ -213,7 +217,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._soon(("walk", row.site), lambda: site_walk(self._log, self.config, row)) or {}
+        walk = self._soon((WALK, row.site), lambda: site_walk(self._log, self.config, row)) or {}
         shown: list[Data] = [
             {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
             for page in pages[:PAGES_SHOWN]

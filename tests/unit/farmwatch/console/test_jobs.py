@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from farmwatch.console.jobs import COMPARE, Jobs, Working
+from farmwatch.console.jobs import COMPARE, WALK, Jobs, Working
 from tests.support.waiting import wait_until
 
 
@@ -81,12 +81,13 @@ def test_a_result_that_was_under_way_is_dropped_too() -> None:
 
 
 def test_orders_and_comparisons_delay_no_page() -> None:
-    """Removals of hosts wait for minutes for the stages, comparisons take minutes; meanwhile results are found."""
+    """Removals of hosts wait for minutes for the stages, other works take minutes; meanwhile results are found."""
     gate, jobs = threading.Event(), Jobs()
     for name in "abc":
         jobs.start(("forget", name), "", lambda say: str(gate.wait()))
-        with pytest.raises(Working):
-            jobs.result((COMPARE, name), "", lambda say: gate.wait(), keep_s=100, patience_s=0)
+        for kind in (COMPARE, WALK):
+            with pytest.raises(Working):
+                jobs.result((kind, name), "", lambda say: gate.wait(), keep_s=100, patience_s=0)
     assert jobs.result(("status",), "", lambda say: "found", keep_s=100, patience_s=60) == "found"
     gate.set()
 
@@ -100,6 +101,17 @@ def test_a_visitor_after_a_pause_sees_the_present() -> None:
         now[0] += pause_s
         seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s=10, patience_s=60))
     assert seen == [0, 0, 1, 2]
+
+
+def test_a_result_is_as_new_as_each_request_wants_it() -> None:
+    """Labels are of one comparison, however old; the page of the comparison is of the present all the same."""
+    now, found = [0.0], iter("ab")
+    jobs = Jobs(lambda: now[0])
+    seen = []
+    for keep_s in (float("inf"), 10, float("inf")):
+        seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s, patience_s=60))
+        now[0] += 100
+    assert seen == ["a", "b", "b"]
 
 
 def test_slow_work_takes_a_small_part_of_the_time() -> None:

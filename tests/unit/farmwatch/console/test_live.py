@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from farmwatch.config.config import load
+from farmwatch.config.opening import opened
 from farmwatch.console.live import PATH, events
+from farmwatch.console.read_model import ReadModel
+from stream.log.errors import LogUnavailable
+from tests.support.front_door import PARTITIONS
+from tests.support.web.console_browser import console_of
 
 
 def test_an_event_comes_for_each_change_and_the_end_ends_it() -> None:
@@ -58,3 +66,25 @@ def test_a_browser_that_leaves_ends_its_answer() -> None:
         await runner.cleanup()
 
     asyncio.run(visit())
+
+
+def test_pages_learn_that_the_log_is_back(finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version changes once, so that a page that says that the log is away is shown again."""
+    config = load(flags=[f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
+    stop, outcomes = threading.Event(), iter([None, LogUnavailable("away"), LogUnavailable("away"), None])
+    versions = []
+    with opened(config) as log:
+        console, _ = console_of(log, config, tmp_path, 0)
+
+        def follow(*_: object) -> bool:
+            versions.append(console.version())
+            try:
+                if error := next(outcomes):
+                    raise error
+            except StopIteration:
+                stop.set()
+            return False
+
+        monkeypatch.setattr(ReadModel, "follow", follow)
+        console.follow(stop, every_s=0)
+    assert [version - versions[1] for version in versions[1:]] == [0, 0, 0, 1]
