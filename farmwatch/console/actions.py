@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
+from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
 from replay.live.cutover import CutoverRequest, cut_over
@@ -33,6 +35,7 @@ from stream.text.wording import one_line
 
 _LONGEST_WHY = 200  # characters
 _LONGEST_RULESET = 60_000
+_CALLED = re.compile("[a-z0-9-]{1,24}")
 ALREADY = "already=1"  # field of the next address: another browser or command was quicker
 
 
@@ -107,11 +110,19 @@ def replay(desk: Desk, form: Form) -> str:
         ruleset = form.get("ruleset") or None
         if ruleset and ("/" in ruleset or ruleset.endswith(".toml")):
             raise UsageError("ruleset: the name of a shipped one, or its text")
+        if not (name or ruleset or text.strip()):
+            raise UsageError("choose a ruleset, or write one")
         if text:
-            file = Path(folder) / "ruleset.toml"
+            called = form.get("called", "") or "changed"
+            if not _CALLED.fullmatch(called):
+                raise UsageError("the name of a ruleset has 1 to 24 letters a-z, digits and hyphens")
+            file = Path(folder) / f"{called}.toml"
             file.write_text(text.replace("\r\n", "\n"), encoding="utf-8")
             ruleset = str(file)
-        planned = plan(log, control, desk.config, ReplayRequest(ruleset, name=name, why=why))
+        try:
+            planned = plan(log, control, desk.config, ReplayRequest(ruleset, name=name, why=why))
+        except BadRuleset as error:
+            raise UsageError(str(error).replace(f"{folder}/", "")) from error
         refuse_unfit(log, desk.config, planned)
         same = [run.shown for run in control.runs.values() if run.digest == planned.run.digest]
         if not name and any(map(desk.replays.has, same)):
@@ -145,8 +156,8 @@ def make_live(desk: Desk, form: Form) -> str:
 def label(desk: Desk, form: Form) -> str:
     """As a key of `farmwatch label`. Raises NotFound, UsageError, Working."""
     changed = desk.runs.add_label(form)
-    sides = {side: form.get(side, "") for side in ("a", "b")}
-    return f"/label?{urlencode(sides)}" + ("" if changed else f"&{ALREADY}")
+    shown = {name: form.get(name, "") for name in ("a", "b", "after")}
+    return f"/label?{urlencode(shown)}" + ("" if changed else f"&{ALREADY}")
 
 
 ACTIONS: Mapping[str, Action] = {

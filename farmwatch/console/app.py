@@ -16,6 +16,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from yarl import URL
 
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
@@ -94,7 +95,11 @@ def _guard(access: Access, templates: Environment) -> Middleware:
         try:
             return secured(await handler(request))
         except web.HTTPException as answer:
-            return secured(web.Response(status=answer.status, text=f"{answer.reason}\n", headers=_moved(answer)))
+            if "Location" in answer.headers:
+                return secured(web.Response(status=answer.status, headers={"Location": answer.headers["Location"]}))
+            return secured(_refused(templates, request, answer.status, f"{answer.reason}: {request.path[:80]}"))
+        except ConnectionError:  # the browser left
+            raise
         except FarmwatchError as error:
             return secured(web.Response(status=503, text=f"{error}\n"))
         except Exception:  # noqa: BLE001 - one page that fails must not end the others
@@ -104,22 +109,26 @@ def _guard(access: Access, templates: Environment) -> Middleware:
     return guard
 
 
-def _moved(answer: web.HTTPException) -> dict[str, str]:
-    return {"Location": answer.headers["Location"]} if "Location" in answer.headers else {}
-
-
-def _ask_for_token(templates: Environment, request: web.Request, *, wrong: bool = False) -> web.Response:
+def _ask_for_token(
+    templates: Environment, request: web.Request, where: str = "", *, wrong: bool = False
+) -> web.Response:
+    """`where` the browser goes with the right token, by default to the address that it asked for."""
     if request.path.endswith(".json"):
         return web.json_response(
             {"error": "no token: open the address that `farmwatch up` or `console` prints"}, status=401
         )
-    html = _page("token.html", templates, {"wrong": wrong}, request)
+    where = where or (request.raw_path if request.method == "GET" else "/")
+    html = _page("token.html", templates, {"wrong": wrong, "where": where}, request)
     return web.Response(status=401, text=html, content_type="text/html")
 
 
 async def _take_token(access: Access, templates: Environment, request: web.Request) -> web.Response:
-    right = access.opens((await _form(request)).get("token", "").strip())
-    return access.let_in() if right else _ask_for_token(templates, request, wrong=True)
+    form = await _form(request)
+    where = form.get("where", "")
+    if not (where.startswith("/") and not where.startswith(("//", "/\\")) and where.isascii() and where.isprintable()):
+        where = "/"
+    right = access.opens(form.get("token", "").strip())
+    return access.let_in(where) if right else _ask_for_token(templates, request, where, wrong=True)
 
 
 async def _act(
@@ -131,10 +140,15 @@ async def _act(
     try:
         where = await asyncio.to_thread(action, desk, form)
     except (FarmwatchError, UnusableUrl, Working) as error:
-        status = _status_of(error)
-        html = _page("refused.html", templates, {"error": str(error), "is_form": True}, request)
-        return web.Response(status=status, text=html, content_type="text/html")
+        return _refused(templates, request, _status_of(error), str(error))
     raise web.HTTPSeeOther(where)
+
+
+def _refused(templates: Environment, request: web.Request, status: int, why: str) -> web.Response:
+    """A form that changed nothing, or an address that is none, with the way back to the page before."""
+    before = URL(request.headers.get("Referer", "")).raw_path_qs
+    html = _page("refused.html", templates, {"error": why, "back": before}, request)
+    return web.Response(status=status, text=html, content_type="text/html")
 
 
 async def _form(request: web.Request) -> dict[str, str]:
@@ -200,6 +214,7 @@ def _environment(access: Access) -> Environment:
     environment = Environment(
         loader=PackageLoader("farmwatch.console"),
         autoescape=True,
+        auto_reload=False,  # an upgrade on disk is for the next start
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -90,10 +90,14 @@ class RunPages:
         """Two runs, as `farmwatch compare` says it. Raises NotFound, Working."""
         found = self._compared(query, _COMPARED_S)
         warnings = caveats(self._config, dict.fromkeys((found.a.detector, found.b.detector)))
-        return {**as_json(found), "warnings": warnings}
+        pages = self._sample(found)
+        with self._labels() as labels:
+            session = Session(pages, labels, "", self._clock)
+            labelled, changes = session.labelled, [change._asdict() for change in session.changes()]
+        return {**as_json(found), "warnings": warnings, "labelled": labelled, "labels": changes}
 
     def label(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """A page of the sample without its verdicts: the one at `at`, or the next without a label.
+        """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
 
         Raises NotFound, Working.
         """
@@ -102,7 +106,10 @@ class RunPages:
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
             wanted = query.get("at", "")[:9]
-            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else session.number
+            after = query.get("after", "")[:9]
+            later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
+            following = (number for number in later if pages[number].fetch_id not in labels.latest)
+            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
             return {
                 "a": found.a.run,
@@ -146,20 +153,10 @@ class RunPages:
 
         Raises NotFound, BadRuleset.
         """
-        control = Control(self._log)
-        runs = {f"run {run.shown}": run for run in control.runs.values() if control.ruleset_text(run)}
-        names = [*shipped_rulesets(), *runs]
-
-        def found(name: str) -> Ruleset:
-            if name in runs:
-                return rules_of(control, runs[name]).ruleset
-            if name not in names:
-                raise NotFound(f"{name[:80]!r}: no such ruleset; there are {', '.join(names)}")
-            return load_ruleset(name)
-
+        control, names = Control(self._log), self.ruleset_names()
         a = query.get("a", "") or (f"run {control.live.shown}" if control.live else names[0])
         b = query.get("b", "") or a
-        one, other = found(a), found(b)
+        one, other = self.ruleset(a), self.ruleset(b)
         fields = ("rule", "field", "a", "b")
         return {
             "names": names,
@@ -167,6 +164,24 @@ class RunPages:
             "b": {"name": b, "digest": other.digest, "rules_in_force": other.in_force, "text": other.source},
             "differences": [dict(zip(fields, shown(each), strict=True)) for each in differences(one, other)],
         }
+
+    def ruleset_names(self) -> list[str]:
+        """The rulesets that ship, and `run NAME` for that of each run."""
+        control = Control(self._log)
+        return [
+            *shipped_rulesets(),
+            *(f"run {run.shown}" for run in control.runs.values() if control.ruleset_text(run)),
+        ]
+
+    def ruleset(self, name: str) -> Ruleset:
+        """One of them by its name. Raises NotFound."""
+        names = self.ruleset_names()
+        if name not in names:
+            raise NotFound(f"{name[:80]!r}: no such ruleset; there are {', '.join(names)}")
+        if name.startswith("run "):
+            control = Control(self._log)
+            return rules_of(control, find_run(control, name.removeprefix("run "))).ruleset
+        return load_ruleset(name)
 
     def _compared(self, query: Mapping[str, str], keep_s: float) -> Comparison:
         control = Control(self._log)

@@ -22,23 +22,30 @@ class Step(NamedTuple):
     llr: float  # nats; of `deciles` the margin
 
 
-def site_walk(log: Log, config: ReplaySettings, row: SiteState) -> Mapping[str, Step]:
-    """Page id -> the test after that page, in the order of the test. Raises as `Log.read_state`, NoSiteTest."""
+class Walk(NamedTuple):
+    """The test after each page, by page id, and its evidence in words."""
+
+    steps: Mapping[str, Step]
+    evidence: str
+
+
+def site_walk(log: Log, config: ReplaySettings, row: SiteState) -> Walk | None:
+    """The walk of a site's test; None for a site that TALLY does not hold. Raises as `Log.read_state`, NoSiteTest."""
     rules = find_rules(log, config)
     kept = rules.run.site_method
     method = method_of_text(kept) if kept else site_method(config.tally, row.detector)
     store = rules.names.tally_store
     partitions = log.topics().get(f"state.{store}", 0)
     if not partitions:
-        return {}
+        return None
     with log.read_state(store, partition_of(row.site, partitions)) as state:
         data = state.get(row.site.encode())
     if data is None:
-        return {}
+        return None
     evidence = SiteTally.load(data, config.tally.term_ms).evidence(row.detector, row.term)
     scores = list(evidence.values())
     found: dict[str, Step] = {}
     for number, page in enumerate(evidence, 1):
         said = method.decide(scores[:number])
         found[page] = Step(number, said.verdict, said.llr)
-    return found
+    return Walk(found, method.evidence(method.decide(scores)))

@@ -38,7 +38,6 @@ from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from filters.extraction.extractor import decode
 from filters.measure.page_measures import inflated
-from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
 from replay.runs.dead_letters import LetterState, settled_in_words
@@ -217,9 +216,12 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._soon((WALK, row.site), lambda: site_walk(self._log, self.config, row)) or {}
+        walk = self._soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
         shown: list[Data] = [
-            {**page._asdict(), "walk": None if (step := walk.get(page.page_id)) is None else step._asdict()}
+            {
+                **page._asdict(),
+                "walk": None if walk is None or (step := walk.steps.get(page.page_id)) is None else step._asdict(),
+            }
             for page in pages[:PAGES_SHOWN]
         ]
         caveat = caveats(self.config, [row.detector])[row.detector]
@@ -229,21 +231,20 @@ class Console:
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
+            "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
         }
 
     def page(self, query: Query) -> Data:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
         url, ruleset = query.get("url", ""), query.get("ruleset", "")
-        if ruleset:
-            _one_of(query, "ruleset", tuple(shipped_rulesets()))
         rules = find_rules(self._log, self.config)
         records = IndexedRecords(self._model, self._log, rules.names, url, self.config.measure.pages_per_site)
 
         def explained(name: str) -> PageExplanation:
             return explain_page(
                 records,
-                load_ruleset(name) if name else rules.ruleset,
+                self.runs.ruleset(name) if name else rules.ruleset,
                 self.config.measure,
                 live=not name,
                 detector_identity=lambda: rules.run.detector or tally_identity(self.config),
@@ -262,7 +263,7 @@ class Console:
             "html": html,
             "html_is_cut": cut,
             "other": {**as_json(explained(ruleset)), "name": ruleset} if ruleset else None,
-            "rulesets": shipped_rulesets(),
+            "rulesets": self.runs.ruleset_names(),
         }
 
     def frontier(self, _: Query) -> Data:

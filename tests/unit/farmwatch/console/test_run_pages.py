@@ -92,7 +92,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     flags = [part for flag in SETTINGS for part in ("--set", flag)]
     ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
     said = json.loads(ran.out)
-    assert {**found.json, "at": 0} == {**said, "at": 0}
+    assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
     assert unknown.status == 404 and "no run" in unknown.text
 
