@@ -152,3 +152,21 @@ def test_bytes_that_are_no_text_are_wrong() -> None:
     """What a stranger sends as cookie, token or field is refused without an error, whatever its bytes."""
     access = Access(TOKEN, "127.0.0.1", 9480, ())
     assert not access.opens("\udcff") and not access.is_own_form("\udcff")
+
+
+def test_the_token_leads_on_to_what_was_asked_for(finished: str, tmp_path: Path) -> None:
+    """The form of a stranger keeps the address; one that leads elsewhere is not followed; a lost form is told."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        asked = await browser.get("/sites", {"verdict": "llm"})
+        told = await browser.post("/crawl/pause", {"order": "pause"})
+        places = ("/sites?verdict=llm", "//evil.example/", "https://evil.example/", "/\\evil.example", "/a\r\nX: y")
+        sent = [await browser.post("/token", {"token": TOKEN, "where": where}) for where in places]
+        wrong = await browser.post("/token", {"token": "no", "where": places[0]})
+        return [asked, told, wrong, *sent]
+
+    asked, told, wrong, right, *elsewhere = browse(finished, tmp_path, visit)
+    kept = 'name="where" value="/sites?verdict=llm"'
+    assert kept in asked.text and kept in wrong.text and right.headers["Location"] == "/sites?verdict=llm"
+    assert told.status == 401 and "was not sent" in told.text
+    assert {answer.headers["Location"] for answer in elsewhere} == {"/"}

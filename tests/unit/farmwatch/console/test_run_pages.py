@@ -75,6 +75,7 @@ def test_the_walk_of_a_test_ends_where_the_row_is(tmp_path: Path, monkeypatch: p
             assert len(steps) == row.scored and row.verdict in ("llm", "human")
             assert (steps[-1]["verdict"], steps[row.pages_used - 1]["llr"]) == (row.verdict, row.llr)
             assert {step["verdict"] for step in steps[: row.pages_used - 1]} <= {"undecided", "unclassifiable"}
+            assert f"log-likelihood ratio {row.llr:+.2f}, at or " in answer.json["evidence"]
 
 
 def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWorld, tmp_path: Path) -> None:
@@ -252,3 +253,44 @@ def _sites_of(url: str) -> list[Any]:
 
     with opened(load(flags=[f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config) as log:
         return [msgspec.structs.replace(row) for row in read_sites(log)]
+
+
+def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: CutoverWorld, tmp_path: Path) -> None:
+    """After a label comes the next page without one; the last leads back to those before; /compare has the counts."""
+
+    async def visit(browser: Browser) -> list[Any]:
+        sides = {"a": "live", "b": "other"}
+        before = (await browser.get("/compare.json", sides)).json
+        second = (await browser.get("/label.json", {**sides, "at": "1"})).json
+        form = await browser.form(
+            "/crawl", **sides, fetch_id=second["page"]["fetch_id"], said="", answer="a", after="1"
+        )
+        third = (await browser.get("/label.json", {**sides, "after": "1"})).json
+        led = (await browser.post("/label", form)).headers["Location"]
+        last = (await browser.get("/label.json", {**sides, "after": str(second["of"] - 1)})).json
+        return [before, led, third, last, (await browser.get("/compare.json", sides)).json]
+
+    before, led, third, last, after = visit_console(world, tmp_path, visit)
+    assert led.endswith("after=1") and (third["at"], last["at"]) == (2, 0)
+    assert (before["labelled"], after["labelled"]) == (0, 1)
+    assert after["labels"] == [{"what": "kept by first, dropped by other", "pages": 1, "articles": 1}]
+
+
+def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld, tmp_path: Path) -> None:
+    """The message has the name that was given and the place of the mistake; the page leads back."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        form = await browser.form("/rulesets", called="mine", text="[rules.min_tokens")
+        headers = {"Origin": f"http://{browser.host}", "Referer": f"http://{browser.host}/rulesets?b=c4"}
+        nameless = {**form, "called": "../x", "text": load_ruleset("c4").source}
+        return [
+            await browser.post("/runs/replay", form, headers),
+            await browser.post("/runs/replay", nameless),
+            await browser.post("/runs/replay", {**form, "text": " "}),
+        ]
+
+    mistake, nameless, empty = visit_console(world, tmp_path, visit, Begun())
+    assert (mistake.status, nameless.status, empty.status) == (400, 400, 400)
+    assert "mine.toml: not TOML" in mistake.text and str(tmp_path.parent.parent) not in mistake.text
+    assert 'href="/rulesets?b=c4">Back' in mistake.text and "/tmp" not in mistake.text
+    assert "24 letters" in nameless.text and "choose a ruleset" in empty.text
