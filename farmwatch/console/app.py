@@ -56,7 +56,7 @@ def application(console: Console, access: Access) -> web.Application:
     app = web.Application(middlewares=[_guard(access, templates)], client_max_size=64 * 1024)
     views = (
         View("/answer", "answer.html", console.answer),
-        View("/flow", "flow.html", console.flow),
+        View("/flow", "flow.html", console.state.flow),
         View("/sites", "sites.html", console.sites),
         View("/site", "site.html", console.site),
         View("/page", "page.html", console.page),
@@ -67,7 +67,7 @@ def application(console: Console, access: Access) -> web.Application:
         View("/label", "label.html", console.runs.label),
         View("/rulesets", "rulesets.html", console.runs.rulesets),
         View("/letters", "letters.html", console.letters),
-        View("/health", "health.html", console.health),
+        View("/health", "health.html", console.state.health),
     )
     app.router.add_get("/", _to_answer)
     for view in views:

@@ -9,18 +9,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import structlog
+
+from stream.text.user_errors import FarmwatchError
+
+_log = structlog.get_logger()
 T = TypeVar("T")
 Key = tuple[Hashable, ...]  # the kind of work, and what it is on
 Say = Callable[[str], None]
 _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
+_SOON_S = 30.0  # for which a part of a page is shown again
 _AT_ONCE = 2
-COMPARE, WALK = "compare", "walk"  # kinds of work that may take minutes, the second on Kafka: each has its own turn
+COMPARE, WALK, DOCTOR = "compare", "walk", "doctor"  # work that may take minutes: each kind has its own turn
 
 
 class Working(Exception):
@@ -72,7 +78,7 @@ class Jobs:
         self._lock = threading.Lock()
         self._turn = threading.Semaphore(_AT_ONCE)
         self._own_turns: dict[Hashable, threading.Semaphore] = {
-            kind: threading.Semaphore(1) for kind in (COMPARE, WALK)
+            kind: threading.Semaphore(1) for kind in (COMPARE, WALK, DOCTOR)
         }
         self._ended: dict[Key, Job] = {}
         self._under_way: dict[Key, Job] = {}
@@ -106,6 +112,15 @@ class Jobs:
     ) -> T:
         """As `found`, without the time."""
         return self.found(key, title, work, keep_s, patience_s).value
+
+    def soon(self, key: Key, work: Callable[[], T], patience_s: float = 0.5) -> T | None:
+        """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
+        with suppress(Working):
+            try:
+                return self.result(key, "", lambda _: work(), _SOON_S, patience_s)
+            except FarmwatchError as error:
+                _log.warning("console_cannot_find", part=key[0], error=str(error))
+        return None
 
     def start(self, key: Key, title: str, work: Callable[[Say], str]) -> bool:
         """Begin a work whose result is what it says at its end; False if it is under way already."""

@@ -27,6 +27,7 @@ from stream.schema.topics import PAGES, SCORES
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
 _VERSION = 3  # of the tables; another one is rebuilt
+_MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
@@ -100,6 +101,24 @@ class _VerdictHead(Record, frozen=True, kw_only=True):
     first_failed: str
     text_digest: str
     fetched_at: int
+
+
+@projection_of(SiteState)
+class _SiteCounts(Record, frozen=True, kw_only=True):
+    hits: int = 0
+    pages: int = 0
+    articles: int = 0
+    scored: int = 0
+
+
+class Funnel(NamedTuple):
+    """Sums over the rows of sites without canaries."""
+
+    hits: int
+    measured: int  # pages
+    articles: int
+    scored: int
+    sites: int
 
 
 class PageRow(NamedTuple):
@@ -183,6 +202,11 @@ class ReadModel:
         """Remove the forgotten hosts."""
         with closing(self._connect()) as db:
             self._forget(db, forgotten)
+
+    @property
+    def rebuilding(self) -> int:
+        """Records that it lacks while it is rebuilt; 0 where it follows the log."""
+        return self.left if self.left > _MANY else 0
 
     def behind(self, log: Log) -> int:
         """Offsets of the live run that `follow` has still to read."""
@@ -272,6 +296,16 @@ class ReadModel:
         query = "SELECT kind, why, pages FROM outcome WHERE pages ORDER BY 3 DESC, 1, 2"
         with self.reading() as db:
             return db.execute(query).fetchall()
+
+    def funnel(self) -> Funnel:
+        """The sums over all rows; decodes each."""
+        hits = pages = articles = scored = sites = 0
+        with self.reading() as db:
+            for (row,) in db.execute(f"SELECT row FROM site WHERE {_NOT_CANARY}"):
+                counts = decode(_SiteCounts, row)
+                hits, pages, sites = hits + counts.hits, pages + counts.pages, sites + 1
+                articles, scored = articles + counts.articles, scored + counts.scored
+        return Funnel(hits, pages, articles, scored, sites)
 
     def letters(self, log: Log) -> list[LetterCounts]:
         """The dead letters by stage, run and reason."""

@@ -26,6 +26,7 @@ from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.console.site_walk import site_walk
+from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
@@ -64,8 +65,6 @@ SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _FRONTIER_S = 30.0
-_SOON_S = 30.0
-_MANY = 10_000  # records that are read within seconds
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
 _LETTERS_S = 0.2  # longest time for which a request reads new letters
@@ -86,6 +85,7 @@ class Console:
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
+        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
@@ -135,17 +135,6 @@ class Console:
             "history": history,
             "canaries": [] if by else self._soon(("canaries",), self._canaries),
             "change": None if by else self._soon(("change",), self._change),
-        }
-
-    def flow(self, _: Query) -> Data:
-        """What `farmwatch status` says, and what became of the pages."""
-        kinds: dict[str, list[Data]] = {}
-        for kind, why, pages in self._model.outcomes():
-            kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        return {
-            "still_reads": self._still_reads(),
-            "status": msgspec.to_builtins(self._read_status()),
-            "outcomes": kinds,
         }
 
     def crawl(self, query: Query) -> Data:
@@ -203,7 +192,7 @@ class Console:
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
-            "still_reads": self._still_reads(),
+            "still_reads": self._model.rebuilding,
             "sites": [self._site_fields(row) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
@@ -227,7 +216,7 @@ class Console:
         caveat = caveats(self.config, [row.detector])[row.detector]
         return {
             "site": self._site_fields(row),
-            "still_reads": self._still_reads(),
+            "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
@@ -279,12 +268,6 @@ class Console:
             "meanings": {reason: meaning_of_reason(reason)._asdict() for reason in meanings},
         }
 
-    def health(self, _: Query) -> Data:
-        """What is wrong, as `farmwatch status` says it, and how far the console itself is behind."""
-        found = self._read_status()
-        wrong = msgspec.to_builtins(found.wrong)
-        return {"at": found.at, "log": found.log, "wrong": wrong, "behind": self._model.behind(self._log)}
-
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
         lines = read_canary_lines(self._log, self.config, self._clock()).lines
@@ -302,12 +285,7 @@ class Console:
 
     def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
         """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
-        with suppress(Working):
-            try:
-                return self._jobs.result(key, "", lambda _: work(), _SOON_S, patience_s)
-            except FarmwatchError as error:
-                _log.warning("console_cannot_find", part=key[0], error=str(error))
-        return None
+        return self._jobs.soon(key, work, patience_s)
 
     def _lines(self) -> list[RateLine]:
         """The share for the status; nothing while it is found for the first time."""
@@ -315,10 +293,6 @@ class Console:
             return self._answer("").value[0].lines
         except Working:
             return []
-
-    def _still_reads(self) -> int:
-        """Records that the read model lacks while it is rebuilt; 0 where it follows the log."""
-        return self._model.left if self._model.left > _MANY else 0
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""

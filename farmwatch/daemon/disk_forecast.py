@@ -7,14 +7,20 @@ compacted topic and keyed state grow with the number of sites, so their growth h
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
 from farmwatch.config.topic_limits import kept, limits_of
 from stream.log.contract import At, CleanupPolicy, Log, Topic
+from stream.text.wording import lasting, size
 
 LEAST_DAYS = 1.0  # a younger log has no forecast
-_DAY_MS = 86_400_000
+_DAY_S, _DAY_MS = 86_400, 86_400_000
 _FAR_DAYS = 3650
 _PROBED = 8  # records from the first retained offset on; on Kafka the first ones may be transaction markers
 
@@ -79,6 +85,36 @@ def forecast(growths: Sequence[TopicGrowth], free_bytes: float) -> DiskForecast:
             middle = (low + full) / 2
             low, full = (low, middle) if taken(middle) > free_bytes else (middle, full)
     return DiskForecast(size_bytes, taken(1.0) - taken(0.0), sum(growth.freed_bytes for growth in growths), full)
+
+
+def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: float, now_ms: int) -> list[str]:
+    """Size and growth of the log, and when its disk is full."""
+    free = None if config.log.url.startswith("kafka:") else free_bytes(config)
+    found = forecast(growths, math.inf if free is None else free)
+    if age_days < LEAST_DAYS:
+        return [f"the log holds {size(found.size_bytes)}; a forecast needs records of a day"]
+    lines = [f"the log holds {size(found.size_bytes)} and grows by {size(found.bytes_a_day)} a day"]
+    if free is None:
+        lines.append("farmwatch does not see the brokers' disks: compare this with their free space")
+    elif found.full_in_days is None:
+        lines.append(f"retention ends the growth before the disk is full ({size(free)} free)")
+    else:
+        span_s = found.full_in_days * _DAY_S
+        due = time.strftime("%Y-%m-%d", time.gmtime(now_ms / 1000 + span_s))
+        lines.append(
+            f"at this pace the disk ({size(free)} free) is full in {lasting(span_s)}, on {due}: add disk, or lower the"
+            " limits of the largest topics ([retention], docs/how-to/disk.md)"
+        )
+    if found.freed_bytes:
+        lines.append(f"the next round of retention frees about {size(found.freed_bytes)}")
+    return lines
+
+
+def free_bytes(config: Config) -> int:
+    """Free bytes on the disk of an embedded log, or of the local state on Kafka."""
+    folder = names_folder(config).absolute()
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
+    return shutil.disk_usage(existing).free
 
 
 def _most_bytes(topic: Topic, pace: float) -> float:

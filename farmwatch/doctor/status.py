@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,7 +9,7 @@ import msgspec
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.config.config import Config
-from farmwatch.config.member_names import names_folder
+from farmwatch.daemon.disk_forecast import free_bytes
 from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.doctor import crawl_checks, log_checks, machine_checks
@@ -128,7 +126,7 @@ class StatusReader:
             crawl=None if log.forgets_offsets or HITS not in existing else self._crawl(existing[HITS]),
             share=share,
             log_bytes=sum(size.bytes for size in log.sizes(list(existing)).values()),
-            free_bytes=_free_bytes(config),
+            free_bytes=free_bytes(config),
             wrong=[*([down] if absent else []), *_old_verdicts(share), *self._wrong],
         )
 
@@ -190,9 +188,3 @@ def _old_verdicts(share: RateLine | None) -> list[Trouble]:
         return []
     found = f"{share.expired} of {share.sites} verdicts are too old to count"
     return [Trouble("WARN", "verdicts", found, "`farmwatch frontier` shows why the sites are not measured again")]
-
-
-def _free_bytes(config: Config) -> int:
-    folder = names_folder(config).absolute()
-    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
-    return shutil.disk_usage(existing).free
