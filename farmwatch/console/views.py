@@ -173,6 +173,7 @@ class Console:
         chosen = {
             "search": query.get("search", "").strip()[:253],
             "verdict": _one_of(query, "verdict", ("", *VERDICTS)),
+            "source": (source := query.get("source", "")[:100]),
             "sort": _one_of(query, "sort", tuple(SORTS)),
             "after": query.get("after", "")[:253],
         }
@@ -180,6 +181,7 @@ class Console:
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
+            "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._still_reads(),
             "sites": [self._site_fields(row) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
