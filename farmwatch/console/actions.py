@@ -18,6 +18,7 @@ from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
+from farmwatch.daemon.letter_fields import existing_letter
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
@@ -30,7 +31,7 @@ from replay.runs.overview import state_of
 from replay.runs.settle_letters import settle
 from stream.schema.control import Control
 from stream.schema.runs import RunStatus, shown_run
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import LetterRefused, UsageError
 from stream.text.wording import one_line
 
 _LONGEST_WHY = 200  # characters
@@ -93,6 +94,17 @@ def settle_letters(desk: Desk, form: Form) -> str:
     with opened(desk.config, write=True) as log:
         found = settle(log, wanted, retry=retry)
     return f"/letters?settled={found.count}&refused={found.refused.total()}"
+
+
+def settle_letter(desk: Desk, form: Form) -> str:
+    """As `farmwatch dead retry` and `drop` of one letter. Raises LetterRefused, NotFound, UsageError."""
+    retry, letter = _one_of(form, "order", "retry", "drop") == "retry", form.get("id", "")
+    with opened(desk.config, write=True) as log:
+        chosen = existing_letter(log, letter).id
+        found = settle(log, lambda stored: stored.id == chosen, retry=retry)
+    if found.refused:
+        raise LetterRefused(f"dead letter {chosen}: {', '.join(found.refused)}")
+    return f"/letter?id={chosen}"
 
 
 def replay(desk: Desk, form: Form) -> str:
@@ -165,6 +177,7 @@ ACTIONS: Mapping[str, Action] = {
     "/crawl/exclude": exclude,
     "/crawl/forget": forget,
     "/letters": settle_letters,
+    "/letter": settle_letter,
     "/runs/replay": replay,
     "/runs/cancel": cancel_replay,
     "/runs/cutover": make_live,

@@ -66,7 +66,8 @@ def application(console: Console, access: Access) -> web.Application:
         View("/compare", "compare.html", console.runs.compare),
         View("/label", "label.html", console.runs.label),
         View("/rulesets", "rulesets.html", console.runs.rulesets),
-        View("/letters", "letters.html", console.letters),
+        View("/letters", "letters.html", console.letters.letters),
+        View("/letter", "letter.html", console.letters.letter),
         View("/health", "health.html", console.state.health),
     )
     app.router.add_get("/", _to_answer)

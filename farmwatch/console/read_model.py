@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structlog
+from msgspec.json import encode as to_json
 
 from farmwatch.console.letter_tables import OF_LETTERS, TABLES, LetterCounts, Readers, count_letters
 from farmwatch.explain.page_records import FeaturesHead
@@ -26,13 +27,15 @@ from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
-_VERSION = 3  # of the tables; another one is rebuilt
+_VERSION = 4  # of the tables; another one is rebuilt
 _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
 _NOT_CANARY = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
-_FEW = 2_000  # sites found by name that are sorted; of more, the first are found sooner in order
+_SITE_SOURCES = """INSERT INTO site_source
+        SELECT DISTINCT value, new.id FROM site, json_each(sources) WHERE site.id = new.id AND NOT_CANARY"""
+_FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
 _TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
 # All rows of a site stand together: they are written, read and forgotten together.
 _TABLES = (
@@ -41,17 +44,25 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
     WITHOUT ROWID;
 CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
-    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, row BLOB NOT NULL);
+    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL);
 CREATE INDEX site_by_site ON site (site, verdict) WHERE NOT_CANARY;
 CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
 CREATE INDEX site_by_flagged ON site (flagged, site, verdict) WHERE NOT_CANARY;
 CREATE INDEX site_by_updated ON site (updated_at, site, verdict) WHERE NOT_CANARY;
 CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
+CREATE TABLE site_source (source TEXT, id INTEGER, PRIMARY KEY (source, id)) WITHOUT ROWID;
+CREATE INDEX source_by_site ON site_source (id);
 CREATE TRIGGER site_comes AFTER INSERT ON site BEGIN
     INSERT INTO name (rowid, site) VALUES (new.id, new.site);
+    SITE_SOURCES;
+END;
+CREATE TRIGGER site_changes AFTER UPDATE ON site WHEN old.sources <> new.sources BEGIN
+    DELETE FROM site_source WHERE id = new.id;
+    SITE_SOURCES;
 END;
 CREATE TRIGGER site_goes AFTER DELETE ON site BEGIN
     INSERT INTO name (name, rowid, site) VALUES ('delete', old.id, old.site);
+    DELETE FROM site_source WHERE id = old.id;
 END;
 CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
@@ -76,11 +87,13 @@ CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
 CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
     abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
-""".replace("NOT_CANARY", _NOT_CANARY)
+""".replace("SITE_SOURCES", _SITE_SOURCES).replace("NOT_CANARY", _NOT_CANARY)
     + TABLES
 )
 _OF_A_SITE = ("site", "page", "visit", "judged", "score", "letter", "settlement")
-_DROPS = "".join(f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", *_OF_A_SITE))
+_DROPS = "".join(
+    f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *_OF_A_SITE)
+)
 _MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
 
 
@@ -217,7 +230,14 @@ class ReadModel:
             return sum(end - start for _, _, start, end in self._unread(db, log, _readers(names)))
 
     def sites(
-        self, *, search: str = "", verdict: str = "", sort: str = "site", after: str = "", limit: int = 50
+        self,
+        *,
+        search: str = "",
+        verdict: str = "",
+        source: str = "",
+        sort: str = "site",
+        after: str = "",
+        limit: int = 50,
     ) -> list[SiteState]:
         """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
         column, down = SORTS[sort], sort != "site"
@@ -226,24 +246,40 @@ class ReadModel:
         if verdict:
             where.append("verdict = ?")
             values.append(verdict)
+        picks = list[tuple[str, str]]()  # indices that select sites
+        if source:
+            picks.append(("SELECT id FROM site_source WHERE source = ?", source))
+            where.append("EXISTS (SELECT 1 FROM site_source WHERE source = ? AND site_source.id = site.id)")
+            values.append(source)
         if search:
             where.append("instr(site, ?) > 0")
             values.append(search.lower())
+        if len(search) >= _TRIGRAM and "\0" not in search:
+            phrase = '"{}"'.format(search[:_LETTERS].replace('"', '""'))
+            picks.append(("SELECT rowid FROM name WHERE name MATCH ?", phrase))
         with self.reading() as db:
             if after:  # two values use the whole index, a subquery only its first column
                 key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
                 where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")
                 values += key or (None, None)
-            found = "SELECT rowid FROM name WHERE name MATCH ?"
-            phrase = '"{}"'.format(search[:_LETTERS].replace('"', '""'))
-            few = f"SELECT COUNT(*) FROM ({found} LIMIT {_FEW + 1})"
-            if len(search) < _TRIGRAM or "\0" in search or db.execute(few, [phrase]).fetchone()[0] > _FEW:
-                of = f"site INDEXED BY site_by_{sort}"
-            else:
-                of, where, values = "site NOT INDEXED", [f"id IN ({found})", *where], [phrase, *values]
+            of = f"site INDEXED BY site_by_{sort}"
+            for pick, value in picks:
+                (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {_FEW + 1})", [value]).fetchone()
+                if many <= _FEW:
+                    of, where, values = "site NOT INDEXED", [f"id IN ({pick})", *where], [value, *values]
+                    break
             chosen = f"SELECT id FROM {of} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
             rows = db.execute(f"SELECT row FROM site WHERE id IN ({chosen}) ORDER BY {order}", [*values, limit])
             return [decode(SiteState, row) for (row,) in rows]
+
+    def sources(self) -> list[str]:
+        """The sources of the sites, by name; found by a step in the index for each."""
+        query = """
+            WITH RECURSIVE one (source) AS (SELECT MIN(source) FROM site_source UNION ALL
+                SELECT (SELECT MIN(source) FROM site_source WHERE source > one.source) FROM one WHERE source NOTNULL)
+            SELECT source FROM one WHERE source NOTNULL"""
+        with self.reading() as db:
+            return [source for (source,) in db.execute(query)]
 
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
@@ -400,14 +436,14 @@ def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     gone = [[key.decode(errors="replace")] for key, (_, row) in rows.items() if row is None]
     db.executemany("DELETE FROM site WHERE site = ?", gone)
     values = (
-        (row.site, row.verdict, row.articles, row.flagged, row.updated_at, message.value)
+        (row.site, row.verdict, row.articles, row.flagged, row.updated_at, to_json(row.sources).decode(), message.value)
         for message, row in rows.values()
         if row is not None
     )
     query = """
-        INSERT INTO site (site, verdict, articles, flagged, updated_at, row) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO site (site, verdict, articles, flagged, updated_at, sources, row) VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET verdict = excluded.verdict, articles = excluded.articles, flagged = excluded.flagged,
-            updated_at = excluded.updated_at, row = excluded.row"""
+            updated_at = excluded.updated_at, sources = excluded.sources, row = excluded.row"""
     db.executemany(query, values)
 
 

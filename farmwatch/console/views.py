@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
+from farmwatch.console.letter_pages import LetterPages
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
@@ -41,17 +41,15 @@ from filters.extraction.extractor import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from replay.runs.dead_letters import LetterState, settled_in_words
 from replay.runs.lookup import names_to_read
 from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import RateLine, llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
-from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
-from stream.schema.topics import CONTROL, DEAD_LETTERS
+from stream.schema.topics import CONTROL
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
@@ -67,7 +65,6 @@ _STATUS_S = 2.0
 _FRONTIER_S = 30.0
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
-_LETTERS_S = 0.2  # longest time for which a request reads new letters
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS, _HISTORY_POINTS = 30, 200
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
@@ -84,6 +81,7 @@ class Console:
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
+        self.letters = LetterPages(log, model, self._forgotten)
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
@@ -157,34 +155,12 @@ class Console:
             ],
         }
 
-    def letters(self, query: Query) -> Data:
-        """Dead letters by stage and reason, as `farmwatch dead list` says them."""
-        until_s = time.monotonic() + _LETTERS_S
-        with suppress(sqlite3.Error):  # the thread that follows has the index
-            self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
-        groups = [
-            {
-                "stage": found.stage,
-                "run": shown_run(found.run),
-                "reason": found.reason,
-                "open": found.states[LetterState.OPEN],
-                "settled": settled_in_words(found.states),
-                "newest": f"{partition}/{offset}",
-                "at": time_ms,
-                "error": self._error_of(partition, offset),
-            }
-            for found in self._model.letters(self._log)
-            for time_ms, partition, offset in [found.newest]
-        ]
-        done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
-        is_done = all(number.isdecimal() for number in done.values())
-        return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
-
     def sites(self, query: Query) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
         chosen = {
             "search": query.get("search", "").strip()[:253],
             "verdict": _one_of(query, "verdict", ("", *VERDICTS)),
+            "source": (source := query.get("source", "")[:100]),
             "sort": _one_of(query, "sort", tuple(SORTS)),
             "after": query.get("after", "")[:253],
         }
@@ -192,6 +168,7 @@ class Console:
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
+            "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
             "sites": [self._site_fields(row) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
@@ -297,10 +274,6 @@ class Console:
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
         return site_fields(row, self._soon(("likely",), self._find_likely, 2.0) or {}, self._clock())
-
-    def _error_of(self, partition: int, offset: int) -> str:
-        found = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
-        return next((letter.error for _, letter in found), "")
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data]]:

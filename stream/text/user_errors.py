@@ -40,6 +40,12 @@ class NotFound(FarmwatchError):
     exit = Exit.PROBLEM
 
 
+class LetterRefused(FarmwatchError):
+    """A dead letter cannot be settled; nothing was changed. The message says why, and what to do."""
+
+    exit = Exit.PROBLEM
+
+
 class RunRefused(FarmwatchError):
     """The state of a run does not allow it; nothing was changed. The message says why, and what to do."""
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.daemon.letter_fields import ID, existing_letter, letter_content, letter_fields, place_of
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
-from replay.runs.dead_letters import LetterState, StoredLetter, letter_groups, read_letter, read_letters
+from replay.runs.dead_letters import LetterState, StoredLetter, letter_groups, read_letters
 from replay.runs.settle_letters import Settled, Wanted, settle
-from stream.log.contract import Log
-from stream.log.errors import BadRecord
 from stream.processing.dead_letters import DeadLetter
-from stream.schema.records import decode, kind_of
 from stream.schema.runs import shown_run
-from stream.text.user_errors import Exit, NotFound, UsageError
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, moment, one_line
 
-_SHOWN = 400  # characters of a field of a record
-_ID = "PARTITION/OFFSET of a letter, as `dead list` shows it"
-Letters = Annotated[list[str] | None, Parameter(help=f"{_ID}; several.", negative="")]
+_SHOWN = 400  # characters of an error
+Letters = Annotated[list[str] | None, Parameter(help=f"{ID}; several.", negative="")]
 OfStage = Annotated[
     Literal["crawl", "measure", "judge", "score", "tally"] | None, Parameter(help="Only letters of this stage.")
 ]
@@ -56,7 +52,7 @@ def list_letters(
     if json:
         for group in groups:
             states = {str(state): group.states[state] for state in LetterState}
-            newest = _fields(group.newest)
+            newest = letter_fields(group.newest)
             put_json({"stage": group.stage, "run": group.run, "reason": group.reason, **states, "newest": newest})
         return Exit.OK
     if not groups:
@@ -83,19 +79,18 @@ def list_letters(
 
 @dead.command(name="show")
 def show_letter(
-    letter: Annotated[str, Parameter(help=f"{_ID}.")], /, *, json: AsJson = False, common: Common = DEFAULTS
+    letter: Annotated[str, Parameter(help=f"{ID}.")], /, *, json: AsJson = False, common: Common = DEFAULTS
 ) -> int:
     """Show a dead letter: the cause, the origin of its record, and the record, with long fields shortened."""
-    _place(letter)
+    place_of(letter)
     config = common.load().config
     with opened(config) as log:
-        found = _existing(log, letter)
-    fields = _fields(found)
-    content = fields | {"headers": dict(found.message.headers), "record": _record(found.letter)}
+        found = existing_letter(log, letter)
+    content = letter_content(found)
     if json:
         put_json(content)
         return Exit.OK
-    for name, value in fields.items():
+    for name, value in letter_fields(found).items():
         put_wrapped(one_line(f"{name}: {value}"), "  ")
     put_wrapped(one_line(f"size: {len(found.letter.value or b''):,} bytes"), "  ")
     record = content["record"]
@@ -131,7 +126,7 @@ def retry_letters(
     wanted = _wanted(letters or (), stage, reason, every=every, expired=False)
     with opened(common.load().config, write=not dry_run) as log:
         for letter in letters or ():
-            _existing(log, letter)
+            existing_letter(log, letter)
         found = settle(log, wanted, retry=True, again=again, dry_run=dry_run)
     return _report(found, "would retry" if dry_run else "retried", dry_run, json)
 
@@ -155,7 +150,7 @@ def drop_letters(
     wanted = _wanted(letters or (), stage, reason, every=every, expired=True)
     with opened(common.load().config, write=not dry_run) as log:
         for letter in letters or ():
-            _existing(log, letter)
+            existing_letter(log, letter)
         found = settle(log, wanted, retry=False, dry_run=dry_run)
     return _report(found, "would drop" if dry_run else "dropped", dry_run, json)
 
@@ -169,7 +164,7 @@ def _wanted(letters: Sequence[str], stage: str | None, reason: str, *, every: bo
         raise UsageError("name letters, or give --stage, --reason or --all")
     if letters and (stage or reason or every):
         raise UsageError("name letters, or give --stage, --reason or --all: not both")
-    places = {_place(letter) for letter in letters}
+    places = {place_of(letter) for letter in letters}
 
     def wanted(stored: StoredLetter) -> bool:
         if places:
@@ -182,21 +177,6 @@ def _wanted(letters: Sequence[str], stage: str | None, reason: str, *, every: bo
 
 def _is_of(stored: StoredLetter, stage: str | None, reason: str) -> bool:
     return stage in (None, stored.letter.stage) and reason in ("", stored.reason)
-
-
-def _place(letter: str) -> tuple[int, int]:
-    partition, _, offset = letter.partition("/")
-    if not all(part.isascii() and part.isdigit() for part in (partition, offset)):
-        raise UsageError(f"{letter!r} is no dead letter: give {_ID}")
-    return int(partition), int(offset)
-
-
-def _existing(log: Log, letter: str) -> StoredLetter:
-    """The letter with this id. Raises NotFound."""
-    found = read_letter(log, *_place(letter))
-    if found is None:
-        raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
-    return found
 
 
 def _report(found: Settled, done: str, dry_run: bool, json: bool) -> int:
@@ -216,7 +196,7 @@ def _report(found: Settled, done: str, dry_run: bool, json: bool) -> int:
 def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
     if json:
         for stored in found:
-            put_json(_fields(stored))
+            put_json(letter_fields(stored))
         return Exit.OK
     put_columns(
         found,
@@ -236,36 +216,5 @@ def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
     return Exit.OK
 
 
-def _fields(stored: StoredLetter) -> dict[str, Any]:
-    letter = stored.letter
-    return {
-        "letter": stored.id,
-        "state": str(stored.state),
-        "stage": letter.stage,
-        "run": letter.run,
-        "error": letter.error,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "expired": letter.expired,
-        "attempts": letter.attempts,
-        "retries": letter.retries,
-        "at": moment(stored.message.timestamp_ms),
-        "key": letter.key.decode(errors="replace"),
-    }
-
-
 def _origin(letter: DeadLetter) -> str:
     return f"{letter.topic}-{letter.partition} {letter.offset}"
-
-
-def _record(letter: DeadLetter) -> Any:
-    """The record by field, each shortened; the first bytes of one that cannot be decoded."""
-    kind = kind_of(letter.topic)
-    try:
-        if kind is None:
-            raise BadRecord("no topic of records")
-        fields = msgspec.structs.asdict(decode(kind, letter.value or b""))
-    except BadRecord:
-        return repr((letter.value or b"")[:_SHOWN])
-    return {name: text if len(text := str(value)) <= _SHOWN else f"{text[:_SHOWN]}…" for name, value in fields.items()}

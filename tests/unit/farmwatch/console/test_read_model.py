@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.console.read_model import ReadModel
+from farmwatch.console.read_model import SORTS, ReadModel
 from replay.runs.dead_letters import LetterState, letter_groups, read_letters
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter
 from stream.processing.retries import drop_of, retry_of
-from stream.schema.forgotten import Forgotten
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import Page, Record, SiteState, Verdict, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, RETRIES, SITES, VERDICTS, all_topics
 
@@ -46,7 +46,11 @@ def of_names(tmp_path_factory: pytest.TempPathFactory) -> ReadModel:
     model = ReadModel(tmp_path_factory.mktemp("names") / "index")
     with closing(MemoryLog()) as log:
         log.create(all_topics(1, "e"))
-        log.append([output(SITES, SiteState(id=name, site=name, articles=int(name[1:5]) % 5)) for name in NAMES])
+        rows = (
+            SiteState(id=name, site=name, verdict="llm" if n % 2 else "human", articles=n % 5, sources=sources_of(n))
+            for n, name in enumerate(NAMES)
+        )
+        log.append([output(SITES, row) for row in rows])
         model.follow(log, Forgotten(log))
     return model
 
@@ -62,6 +66,47 @@ def test_a_search_finds_every_name_that_contains_it(of_names: ReadModel, search:
     assert [row.site for row in of_names.sites(search=search)] == wanted[:50]
     by_articles = sorted(wanted, key=lambda name: (int(name[1:5]) % 5, name), reverse=True)
     assert [row.site for row in of_names.sites(search=search, sort="articles")] == by_articles[:50]
+
+
+def sources_of(number: int) -> list[str]:
+    return ["searx", *(["file"] if number % 3 else []), *(["rare"] if number % 500 == 7 else [])]
+
+
+@pytest.mark.parametrize("source", ["searx", "rare", "none"])
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize("search", ["", "d3.ex"])
+def test_sites_of_a_source_come_in_screens(of_names: ReadModel, source: str, sort: str, search: str) -> None:
+    """A source of all sites, of a few, of none: each of its sites is on one screen, in the order, by verdict too."""
+    numbers = [n for n in range(len(NAMES)) if source in sources_of(n) and n % 2 and search in NAMES[n]]
+    order = sorted(numbers, key=lambda n: (n % 5 if sort == "articles" else 0, NAMES[n]), reverse=sort != "site")
+    found: list[str] = []
+    while screen := of_names.sites(
+        source=source, search=search, sort=sort, verdict="llm", after=found[-1] if found else "", limit=40
+    ):
+        found += [row.site for row in screen]
+    assert found == [NAMES[n] for n in order]
+    assert of_names.sources() == ["file", "rare", "searx"]
+
+
+def test_the_sources_are_those_of_the_newest_rows(log: MemoryLog, model: ReadModel) -> None:
+    """Without those of canaries, of rows that changed or went, and of forgotten hosts."""
+
+    def of(name: str, *sources: str) -> Output:
+        return output(SITES, SiteState(id=name, site=name, sources=list(sources)))
+
+    log.append([of("a.example", "x", "y", "y"), of("b.example", 'é"', "z"), of("c.example", "w")])
+    log.append([of("h.canary.invalid", "canary")])
+    model.follow(log, Forgotten(log))
+    assert model.sources() == ["w", "x", "y", "z", 'é"']
+    log.append([of("a.example", "y", "z"), Output(SITES, 0, b"b.example", None)])
+    model.follow(log, Forgotten(log))
+    assert model.sources() == ["w", "y", "z"]
+    assert [row.site for row in model.sites(source="z")] == ["a.example"] and not model.sites(source="x")
+    forgotten = Forgotten(log)
+    log.append(forgotten.outputs("c.example", ForgottenHost(at=1)))
+    forgotten.refresh()
+    model.forget(forgotten)
+    assert model.sources() == ["y", "z"]
 
 
 def test_the_outcomes_of_pages_are_counted_once(log: MemoryLog, model: ReadModel) -> None:
