@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -131,8 +131,8 @@ class Console:
             "seams": found.seams,
             "waiting": found.waiting,
             "history": history,
-            "canaries": [] if by else self._soon(("canaries",), self._canaries),
-            "change": None if by else self._soon(("change",), self._change),
+            "canaries": [] if by else self._jobs.soon(("canaries",), self._canaries),
+            "change": None if by else self._jobs.soon(("change",), self._change),
         }
 
     def crawl(self, query: Query) -> Data:
@@ -182,7 +182,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
+        walk = self._jobs.soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
         shown: list[Data] = [
             {
                 **page._asdict(),
@@ -260,10 +260,6 @@ class Console:
         causes = [{"points": points, "what": what} for points, what in found.causes()]
         return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
 
-    def _soon(self, key: tuple[str, ...], work: Callable[[], T], patience_s: float = 0.5) -> T | None:
-        """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
-        return self._jobs.soon(key, work, patience_s)
-
     def _lines(self) -> list[RateLine]:
         """The share for the status; nothing while it is found for the first time."""
         try:
@@ -273,7 +269,7 @@ class Console:
 
     def _site_fields(self, row: SiteState) -> Data:
         """As `farmwatch sites --json` has them."""
-        return site_fields(row, self._soon(("likely",), self._find_likely, 2.0) or {}, self._clock())
+        return site_fields(row, self._jobs.soon(("likely",), self._find_likely, 2.0) or {}, self._clock())
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data]]:
