@@ -18,16 +18,9 @@ from farmwatch.daemon.disk_forecast import forecast_in_words, topic_growths
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
+from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
 from stream.schema.control import Control
-
-_OF_RUN = {
-    "ruleset": "ruleset",
-    "digest of the ruleset": "digest",
-    "detector": "detector",
-    "site method": "site_method",
-    "feature epoch": "epoch",
-}  # what is shown of the live run -> its field
 
 
 class StatePages:
@@ -84,9 +77,14 @@ class StatePages:
             "python": platform.python_version(),
             "trafilatura": version("trafilatura"),
         }
-        return (
-            installed if live is None else installed | {name: getattr(live, field) for name, field in _OF_RUN.items()}
-        )
+        if live is None:
+            return installed
+        return installed | {
+            "ruleset": f"{live.ruleset} {live.digest}",
+            "detector": live.detector,
+            "site method": method_name(live.site_method),
+            "feature epoch": live.epoch,
+        }
 
     def _forecast(self) -> list[str]:
         now_ms = self._clock()

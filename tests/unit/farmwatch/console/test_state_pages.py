@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from replay.runs.control_update import ControlUpdate, update_control
+from scoring.sites.sprt import SiteTest, SprtParams
+from scoring.sites.stored_method import text_of_method
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
 from stream.schema.records import SiteState, encode
@@ -64,7 +66,12 @@ def test_health_says_what_the_doctor_says(farmwatch: Runner, finished: str, tmp_
 def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """The lines on the disk are those of `farmwatch topics`; the versions those of the program and of the live run."""
     live = Run(
-        name=LIVE, ruleset="mine", digest="0123abcd", detector="a-detector", epoch="an-epoch", site_method="sprt"
+        name=LIVE,
+        ruleset="mine",
+        digest="0123abcd",
+        detector="a-detector",
+        epoch="an-epoch",
+        site_method=text_of_method(SiteTest(SprtParams())),
     )
     with closing(open_log(finished)) as log:
         update_control(log, lambda _: ControlUpdate(live))
@@ -73,10 +80,8 @@ def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str,
     assert health.json["disk"] and all(line in said for line in health.json["disk"])
     versions = health.json["versions"]
     assert versions["farmwatch"] in farmwatch("--version").out
-    shown = [
-        versions[name] for name in ("ruleset", "digest of the ruleset", "detector", "site method", "feature epoch")
-    ]
-    assert shown == ["mine", "0123abcd", "a-detector", "sprt", "an-epoch"]
+    shown = [versions[name] for name in ("ruleset", "detector", "site method", "feature epoch")]
+    assert shown == ["mine 0123abcd", "a-detector", f"sprt {SiteTest(SprtParams()).digest}", "an-epoch"]
 
 
 def test_flow_and_health_say_that_the_crawl_is_paused(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
