@@ -71,10 +71,11 @@ class Job:
 class Jobs:
     """Works by key, each at most once at a time, in threads that do not delay the end of the process."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, glance_s: float = 0.1) -> None:
+        """`glance_s`: how long a request waits for the next result where there is an older one."""
         self.finished = 0
         """How many ended so far."""
-        self._monotonic = monotonic
+        self._monotonic, self._glance_s = monotonic, glance_s
         self._lock = threading.Lock()
         self._turn = threading.Semaphore(_AT_ONCE)
         self._own_turns: dict[Hashable, threading.Semaphore] = {
@@ -88,8 +89,8 @@ class Jobs:
     ) -> Found[T]:
         """The result of `work`, which begins now unless there is one of at most `keep_s`.
 
-        An older result is given at once to regular requests, to others if the next takes longer than `patience_s`.
-        Raises Working where there is none, and what the work raised.
+        An older result is given at once to regular requests, to others if the next does not come at once. Raises
+        Working where there is none after `patience_s`, and what the work raised.
         """
         with self._lock:
             now_s, last = self._monotonic(), self._ended.get(key)
@@ -101,7 +102,8 @@ class Jobs:
                 if now_s - last.done_s < kept_s:
                     return last.outcome()
             begun = self._begin(key, title, work)
-        if not is_regular and begun.done.wait(patience_s):
+        has_older = last is not None and last.error is None
+        if not is_regular and begun.done.wait(min(patience_s, self._glance_s) if has_older else patience_s):
             return begun.outcome()
         if last is None or last.error is not None:
             raise Working(": ".join(filter(None, (title, begun.said))))

@@ -142,7 +142,14 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     """Each site is on exactly one screen, in order; canaries are on none."""
     url = f"sqlite:{tmp_path / 'log'}"
     rows = [
-        SiteState(id=site, site=site, verdict="llm" if n % 3 else "human", articles=n % 7, updated_at=n)
+        SiteState(
+            id=site,
+            site=site,
+            verdict="llm" if n % 3 else "human",
+            articles=n % 7,
+            updated_at=n,
+            sources=["file"] * (n % 2),
+        )
         for n, site in enumerate([*(f"s{n:03}.example" for n in range(120)), "x.ab.3.1.human.canary.invalid"])
     ]
     with closing(open_log(url)) as log:
@@ -152,7 +159,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
         await browser.open()
         found = []
-        for query in ({}, {"sort": "articles"}, {"verdict": "human"}, {"search": "S01"}):
+        for query in ({}, {"sort": "articles"}, {"verdict": "human"}, {"search": "S01"}, {"source": "file"}):
             screens: list[dict[str, Any]] = []
             after = ""
             while True:
@@ -163,7 +170,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
             found.append(screens)
         return found
 
-    by_name, by_articles, human, search = browse(url, tmp_path, visit)
+    by_name, by_articles, human, search, of_file = browse(url, tmp_path, visit)
     names = [row.site for row in rows[:-1]]
     assert [row["site"] for row in by_name] == names
     assert sorted(row["site"] for row in by_articles) == names
@@ -171,6 +178,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert counts == sorted(counts, reverse=True)
     assert [row["site"] for row in human] == names[::3]
     assert [row["site"] for row in search] == names[10:20]
+    assert [row["site"] for row in of_file] == names[1::2]
 
 
 def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_orders_and_comparisons_delay_no_page() -> None:
 def test_a_visitor_after_a_pause_sees_the_present() -> None:
     """Nobody asked for longer than two periods: the request waits for the next result, a regular one does not."""
     now, found = [0.0], iter(range(9))
-    jobs = Jobs(lambda: now[0])
+    jobs = Jobs(lambda: now[0], glance_s=60)
     seen = []
     for pause_s in (0, 9, 30, 300):
         now[0] += pause_s
@@ -106,7 +106,7 @@ def test_a_visitor_after_a_pause_sees_the_present() -> None:
 def test_a_result_is_as_new_as_each_request_wants_it() -> None:
     """Labels are of one comparison, however old; the page of the comparison is of the present all the same."""
     now, found = [0.0], iter("ab")
-    jobs = Jobs(lambda: now[0])
+    jobs = Jobs(lambda: now[0], glance_s=60)
     seen = []
     for keep_s in (float("inf"), 10, float("inf")):
         seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s, patience_s=60))
@@ -117,7 +117,7 @@ def test_a_result_is_as_new_as_each_request_wants_it() -> None:
 def test_slow_work_takes_a_small_part_of_the_time() -> None:
     """What took 5 s is not looked for again within 100 s, however often it is asked for."""
     now, found = [0.0], iter(range(9))
-    jobs = Jobs(lambda: now[0])
+    jobs = Jobs(lambda: now[0], glance_s=60)
 
     def work(say: object) -> int:
         now[0] += 5
