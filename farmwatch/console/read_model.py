@@ -45,10 +45,10 @@ CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRI
     WITHOUT ROWID;
 CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
     flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL);
-CREATE INDEX site_by_site ON site (site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_site ON site (site, verdict, articles) WHERE NOT_CANARY;
 CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
-CREATE INDEX site_by_flagged ON site (flagged, site, verdict) WHERE NOT_CANARY;
-CREATE INDEX site_by_updated ON site (updated_at, site, verdict) WHERE NOT_CANARY;
+CREATE INDEX site_by_flagged ON site (flagged, site, verdict, articles) WHERE NOT_CANARY;
+CREATE INDEX site_by_updated ON site (updated_at, site, verdict, articles) WHERE NOT_CANARY;
 CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
 CREATE TABLE site_source (source TEXT, id INTEGER, PRIMARY KEY (source, id)) WITHOUT ROWID;
 CREATE INDEX source_by_site ON site_source (id);
@@ -235,17 +235,24 @@ class ReadModel:
         search: str = "",
         verdict: str = "",
         source: str = "",
+        least: int = 0,
         sort: str = "site",
         after: str = "",
         limit: int = 50,
     ) -> list[SiteState]:
-        """Rows of sites without canaries, in the order `sort` (all but site: largest first), after the site `after`."""
+        """Rows of sites without canaries and with at least so many articles, after the site `after`.
+
+        In the order `sort`, of all but the name the largest first.
+        """
         column, down = SORTS[sort], sort != "site"
         order = f"{column} DESC, site DESC" if down else "site"
         where, values = [_NOT_CANARY], list[str | int | None]()
         if verdict:
             where.append("verdict = ?")
             values.append(verdict)
+        if least:
+            where.append("articles >= ?")
+            values.append(least)
         picks = list[tuple[str, str]]()  # indices that select sites
         if source:
             picks.append(("SELECT id FROM site_source WHERE source = ?", source))

@@ -59,6 +59,7 @@ Data = dict[str, Any]
 T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
+POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
@@ -147,6 +148,7 @@ class Console:
         return {
             "crawl": msgspec.to_builtins(found),
             "pause": pause_in_words(self._log),
+            "politeness": {name: getattr(self.config.crawl, name) for name in POLITENESS},
             "exclusions": exclusions,
             "already": bool(query.get("already")),
             "forgetting": [
@@ -164,10 +166,12 @@ class Console:
             "sort": _one_of(query, "sort", tuple(SORTS)),
             "after": query.get("after", "")[:253],
         }
-        rows = self._model.sites(**chosen, limit=SITES_SHOWN + 1)
+        least = int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0
+        rows = self._model.sites(**chosen, least=least, limit=SITES_SHOWN + 1)
         shown = rows[:SITES_SHOWN]
         return {
             **chosen,
+            "least": least,
             "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
             "sites": [self._site_fields(row) for row in shown],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -27,6 +27,7 @@ from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
+_LOOKED_AT = 100  # offsets, of which some may be transaction markers
 _SAMPLE_S = 1.0  # over which the first rates are measured
 _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
@@ -50,6 +51,7 @@ class RoleState(msgspec.Struct, frozen=True):
     lag: int
     per_s: float | None  # offsets processed per second since the last look
     eta_s: float | None  # until the lag is 0 at this rate; None = unknown
+    age_s: float = 0.0  # of the oldest record that waits in the partition furthest behind
 
 
 class CrawlState(msgspec.Struct, frozen=True):
@@ -138,8 +140,22 @@ class StatusReader:
             lag = max(0, sum(sum(self._log.end(topic)) for topic in there) - processed[group])
             per_s = max(0, processed[group] - self._before.get(group, processed[group])) / spent_s
             eta_s = 0.0 if not lag else lag / per_s if per_s else None
-            yield RoleState(role.value, self._log.members(group), lag, per_s, eta_s)
+            age_s = self._age_s(group, there) if lag else 0.0
+            yield RoleState(role.value, self._log.members(group), lag, per_s, eta_s, age_s)
         self._before, self._looked_s = processed, now
+
+    def _age_s(self, group: str, topics: Sequence[str]) -> float:
+        """How long the next record waits in the partition where the group is furthest behind."""
+        places = [
+            (end - (offset or first), topic, partition, offset or first)
+            for topic in topics
+            for partition, (first, offset, end) in enumerate(
+                zip(self._log.beginning(topic), self._log.committed(group, topic), self._log.end(topic), strict=True)
+            )
+        ]
+        behind, topic, partition, offset = max(places)
+        waiting = self._log.read(topic, partition, offset, offset + min(behind, _LOOKED_AT))
+        return next((max(0.0, (self._clock() - message.timestamp_ms) / 1000) for message in waiting), 0.0)
 
     def _processed(self) -> dict[str, int]:
         existing = self._log.topics()

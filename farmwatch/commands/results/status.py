@@ -30,8 +30,9 @@ def status(
 ) -> int:
     """Show the state of farmwatch on one screen: roles, lag, share, disk, and what is wrong.
 
-    The lag is in offsets, heartbeats included; the time left is at the rate of the last second, or, with --watch, since
-    the last look. What is wrong are findings of `farmwatch doctor` on the log, which says all of them in full.
+    The lag is in offsets, heartbeats included; the oldest is how long the next record waits where a role is furthest
+    behind; the time left is at the rate of the last second, or, with --watch, since the last look. What is wrong are
+    findings of `farmwatch doctor` on the log, which says all of them in full.
 
     JSON: one object, with --watch one a line. Exit code 1 if something is wrong.
     """
@@ -64,7 +65,11 @@ def status(
 
 def screen(found: DaemonStatus) -> list[str]:
     """The status as lines that fit a screen of 24 lines of 80 columns."""
-    lines = [f"{found.log}, run {found.run}, {moment(found.at)}", "", "role     processes      lag  per second  left"]
+    lines = [
+        f"{found.log}, run {found.run}, {moment(found.at)}",
+        "",
+        "role     processes      lag   oldest  per second  left",
+    ]
     lines += [_role(state) for state in found.roles]
     lines += ["", *_facts(found), ""]
     room = _LINES - len(lines) - 1
@@ -78,7 +83,8 @@ def screen(found: DaemonStatus) -> list[str]:
 def _role(state: RoleState) -> str:
     per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
     left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
-    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{per_s:>12}  {left}"
+    oldest = lasting(state.age_s) if state.lag else "-"
+    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{oldest:>9}{per_s:>12}  {left}"
 
 
 def _facts(found: DaemonStatus) -> Iterator[str]:

@@ -10,7 +10,7 @@ import msgspec
 from farmwatch.commands.results.status import screen
 from farmwatch.config.config import load
 from farmwatch.doctor.status import RoleState, StatusReader, Trouble
-from stream.log.contract import Message, Output, partition_of
+from stream.log.contract import Message, Output, partition_of, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import SiteState, encode
@@ -28,7 +28,8 @@ def test_the_screen_says_what_is_wrong(farmwatch: Runner, finished: str) -> None
     assert ran.code == Exit.PROBLEM
     lines = ran.out.splitlines()
     assert len(lines) <= 24 and all(line.isprintable() and len(line) <= 80 for line in lines)
-    assert "judge            0        2           0  unknown" in lines
+    (judge,) = (line.split() for line in lines if line.startswith("judge "))
+    assert (judge[1:3], judge[-2:], judge[4]) == (["0", "2"], ["0", "unknown"], "s")  # the oldest waits for seconds
     assert "WARN  roles: not running: crawl, measure, judge, score, tally (`farmwatch up`)" in lines
     assert any(line.startswith("WARN  dead letters: measure ValueError 1") for line in lines)
     assert any(line.startswith("share  ") for line in lines) and any(line.startswith("disk   log ") for line in lines)
@@ -65,15 +66,16 @@ def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
 
 
 def test_lag_and_time_left_follow_the_work(finished: str) -> None:
-    """A role with a process, which reads between two looks: its rate and its time left."""
+    """A role with a process, which reads between two looks: its rate, its time left, how long a record waits."""
     config = load(None, [f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
     with closing(open_log(finished)) as log:
         log.append([Output(FEATURES, 0, b"k", b"v") for _ in range(20)])
         member = log.join("judge", [FEATURES], member="host-1")
         settle([member], PARTITIONS)
-        reader = StatusReader(log, config)
+        reader = StatusReader(log, config, lambda: wall_ms() + 7_200_000)
         (first,) = (role for role in reader.read().roles if role.role == "judge")
         assert (first.members, first.lag, first.per_s, first.eta_s) == (["host-1"], 22, 0.0, None)
+        assert 7200 <= first.age_s < 2 * 7200
         member.close()
         ends = log.end(FEATURES)
         log.reset("judge", FEATURES, [max(0, end - 5) for end in ends])

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
 from farmwatch.console.views import SPLITS
@@ -159,7 +160,14 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
         await browser.open()
         found = []
-        for query in ({}, {"sort": "articles"}, {"verdict": "human"}, {"search": "S01"}, {"source": "file"}):
+        for query in (
+            {},
+            {"sort": "articles"},
+            {"verdict": "human"},
+            {"search": "S01"},
+            {"source": "file"},
+            {"least": "5"},
+        ):
             screens: list[dict[str, Any]] = []
             after = ""
             while True:
@@ -170,7 +178,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
             found.append(screens)
         return found
 
-    by_name, by_articles, human, search, of_file = browse(url, tmp_path, visit)
+    by_name, by_articles, human, search, of_file, many = browse(url, tmp_path, visit)
     names = [row.site for row in rows[:-1]]
     assert [row["site"] for row in by_name] == names
     assert sorted(row["site"] for row in by_articles) == names
@@ -179,6 +187,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert [row["site"] for row in human] == names[::3]
     assert [row["site"] for row in search] == names[10:20]
     assert [row["site"] for row in of_file] == names[1::2]
+    assert [row["site"] for row in many] == [row.site for row in rows[:-1] if row.articles >= 5]
 
 
 def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:
@@ -299,6 +308,13 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
     assert "the crawl is paused" in page.text and "was quicker" in page.text and "<script>" not in page.text
     assert resumed.headers["Location"] == "/crawl"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
+
+
+def test_the_crawl_says_how_polite_it_is(finished: str, tmp_path: Path) -> None:
+    """Under which name it asks, and how often at most, as configured."""
+    twin, page = visited(finished, tmp_path, "/crawl.json", "/crawl")
+    assert twin.json["politeness"]["delay_s"] == CrawlSettings().delay_s
+    assert "a request to a host at most every 5" in page.text and "<code>farmwatch</code>" in page.text
 
 
 def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
