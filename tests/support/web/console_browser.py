@@ -110,3 +110,15 @@ def browse(
                 return await visit(Browser(client, f"127.0.0.1:{port}"))
 
     return asyncio.run(served())
+
+
+def answer_with(url: str, folder: Path, part: str) -> Any:
+    """A part of /answer.json that is found beside the share, once it is there."""
+
+    async def visit(browser: Browser) -> Any:
+        await browser.open()
+        while not (found := (await browser.get("/answer.json")).json[part]):
+            await asyncio.sleep(0.05)
+        return found
+
+    return browse(url, folder, visit)

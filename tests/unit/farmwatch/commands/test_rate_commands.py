@@ -18,6 +18,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
+from tests.support.web.console_browser import answer_with
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -178,13 +179,15 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
     assert f"{DETECTOR}: indicative only" in ran.err
 
 
-def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str) -> None:
-    """JSON has an object per detector, with separate counts."""
+def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """JSON has an object per detector, with separate counts; the console shows the same."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
     found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
     assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
     assert found["y/2"]["counts"]["llm_sites"] == 0  # complete since long ago
+    for line in answer_with(finished, tmp_path, "canaries"):
+        assert {name: line[name] for name in line if name != "words"} == found[line["detector"]]
 
 
 def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.topics import RATES, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, Runner
+from tests.support.web.console_browser import answer_with
 
 HOUR_S, DAY_S = 3600, 86_400
 START_S = datetime(2026, 5, 1, tzinfo=UTC).timestamp()
@@ -222,7 +223,10 @@ class TestHistoryCommand:
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """--why: twelve human sites stay, three LLM sites expire, twelve LLM sites are new; the parts sum to the change."""
+    """--why: twelve human sites stay, three LLM sites expire, twelve LLM sites are new; the parts sum to the change.
+
+    The console shows those of a week.
+    """
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
     ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace, the term ended a day ago
@@ -249,6 +253,9 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     assert "12 new sites, against the sites known before of the same sources" in printed.out
     assert f"{100 * found['new_sites']:+.1f}  12 new sites" in printed.out
     assert f"{100 * found['left_sites']:+.1f}  3 left sites, whose verdicts are too old now" in printed.out
+    week = (date(1970, 1, 1) + timedelta(days=days - 7)).isoformat()
+    shown = answer_with(where, tmp_path, "change")
+    assert json.loads(farmwatch("rate", "--why", week, "--json", "--log", where).out).items() <= shown.items()
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
         assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
     nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)
