@@ -160,15 +160,27 @@ def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0)
 
 
 def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
-    """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread."""
+    """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread.
+
+    A thread sets them: a handler that sets an event waits for itself for ever where it interrupts the same event's
+    `set` or `wait`, as a second signal does.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
 
     def handle(number: int, _frame: object) -> None:
-        if stop.is_set() and hurry is not None:
-            hurry.set()
-        elif hurry is not None and number == signal.SIGINT:
-            os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: the signal may have interrupted one
-        stop.set()
+        with suppress(BlockingIOError):  # so many signals have come that one more says nothing
+            os.write(writing, bytes([number]))
 
+    def follow() -> None:
+        while came := os.read(reading, 1):
+            if stop.is_set() and hurry is not None:
+                hurry.set()
+            elif hurry is not None and came[0] == signal.SIGINT:
+                os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be at work elsewhere
+            stop.set()
+
+    threading.Thread(target=follow, name="signals", daemon=True).start()
     signal.signal(signal.SIGTERM, handle)
     signal.signal(signal.SIGINT, handle)
 
