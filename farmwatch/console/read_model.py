@@ -12,116 +12,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 import structlog
-from msgspec.json import encode as to_json
 
-from farmwatch.console.letter_tables import OF_LETTERS, TABLES, LetterCounts, Readers, count_letters
+from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, OF_A_SITE, VERSION, SiteCounts, readers
+from farmwatch.console.letter_tables import OF_LETTERS, LetterCounts, Readers, count_letters
 from farmwatch.explain.page_records import FeaturesHead
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
-from stream.processing.topic_reader import records_of, rows_of
 from stream.schema.forgotten import Forgotten, site_of_key
-from stream.schema.projection import projection_of
-from stream.schema.records import Page, Record, Score, SiteState, Verdict, decode
+from stream.schema.records import SiteState, decode
 from stream.schema.runs import RunNames
-from stream.schema.topics import PAGES, SCORES
 
 _log = structlog.get_logger()
 INDEX = "console.sqlite"  # the file, in the folder of the log
-_VERSION = 4  # of the tables; another one is rebuilt
 _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
-_NOT_CANARY = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
-_SITE_SOURCES = """INSERT INTO site_source
-        SELECT DISTINCT value, new.id FROM site, json_each(sources) WHERE site.id = new.id AND NOT_CANARY"""
 _FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
 _TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
-# All rows of a site stand together: they are written, read and forgotten together.
-_TABLES = (
-    """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
-    WITHOUT ROWID;
-CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
-    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL);
-CREATE INDEX site_by_site ON site (site, verdict, articles) WHERE NOT_CANARY;
-CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
-CREATE INDEX site_by_flagged ON site (flagged, site, verdict, articles) WHERE NOT_CANARY;
-CREATE INDEX site_by_updated ON site (updated_at, site, verdict, articles) WHERE NOT_CANARY;
-CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
-CREATE TABLE site_source (source TEXT, id INTEGER, PRIMARY KEY (source, id)) WITHOUT ROWID;
-CREATE INDEX source_by_site ON site_source (id);
-CREATE TRIGGER site_comes AFTER INSERT ON site BEGIN
-    INSERT INTO name (rowid, site) VALUES (new.id, new.site);
-    SITE_SOURCES;
-END;
-CREATE TRIGGER site_changes AFTER UPDATE ON site WHEN old.sources <> new.sources BEGIN
-    DELETE FROM site_source WHERE id = new.id;
-    SITE_SOURCES;
-END;
-CREATE TRIGGER site_goes AFTER DELETE ON site BEGIN
-    INSERT INTO name (name, rowid, site) VALUES ('delete', old.id, old.site);
-    DELETE FROM site_source WHERE id = old.id;
-END;
-CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
-    fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
-    reason TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '', first_failed TEXT NOT NULL DEFAULT '',
-    text_digest TEXT NOT NULL DEFAULT '',
-    kind TEXT AS (CASE WHEN verdict <> '' THEN verdict ELSE outcome END),
-    why TEXT AS (CASE WHEN verdict <> '' THEN first_failed ELSE reason END),
-    PRIMARY KEY (site, page_id)) WITHOUT ROWID;
-CREATE TABLE outcome (kind TEXT, why TEXT, pages INTEGER NOT NULL, PRIMARY KEY (kind, why)) WITHOUT ROWID;
-CREATE TRIGGER page_comes AFTER INSERT ON page BEGIN
-    INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
-END;
-CREATE TRIGGER page_changes AFTER UPDATE ON page WHEN (old.kind, old.why) <> (new.kind, new.why) BEGIN
-    UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
-    INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
-END;
-CREATE TRIGGER page_goes AFTER DELETE ON page BEGIN
-    UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
-END;
-CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT NULL, error TEXT NOT NULL,
-    PRIMARY KEY (site, at)) WITHOUT ROWID;
-CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
-CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
-    abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
-""".replace("SITE_SOURCES", _SITE_SOURCES).replace("NOT_CANARY", _NOT_CANARY)
-    + TABLES
-)
-_OF_A_SITE = ("site", "page", "visit", "judged", "score", "letter", "settlement")
-_DROPS = "".join(
-    f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *_OF_A_SITE)
-)
-_MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
-
-
-@projection_of(Page)
-class _PageHead(Record, frozen=True, kw_only=True):
-    page_id: str
-    url: str
-    outcome: str
-    reason: str
-    fetched_at: int
-
-
-@projection_of(Verdict)
-class _VerdictHead(Record, frozen=True, kw_only=True):
-    page_id: str
-    url: str
-    verdict: str
-    first_failed: str
-    text_digest: str
-    fetched_at: int
-
-
-@projection_of(SiteState)
-class _SiteCounts(Record, frozen=True, kw_only=True):
-    hits: int = 0
-    pages: int = 0
-    articles: int = 0
-    scored: int = 0
 
 
 class Funnel(NamedTuple):
@@ -183,7 +91,7 @@ class ReadModel:
             forgotten.refresh()
             self._forget(db, forgotten)
             self.left = 0
-            has_read = self._read(db, log, _readers(names), forgotten, goes_on)
+            has_read = self._read(db, log, readers(names), forgotten, goes_on)
             self.left = 0  # markers and gaps of compaction are no records
             return has_read
 
@@ -227,7 +135,7 @@ class ReadModel:
         with self.reading() as db:
             if self._about(db, "run") != "\n".join(names):
                 return 1
-            return sum(end - start for _, _, start, end in self._unread(db, log, _readers(names)))
+            return sum(end - start for _, _, start, end in self._unread(db, log, readers(names)))
 
     def sites(
         self,
@@ -246,7 +154,7 @@ class ReadModel:
         """
         column, down = SORTS[sort], sort != "site"
         order = f"{column} DESC, site DESC" if down else "site"
-        where, values = [_NOT_CANARY], list[str | int | None]()
+        where, values = [NOT_CANARY_SITE], list[str | int | None]()
         if verdict:
             where.append("verdict = ?")
             values.append(verdict)
@@ -344,8 +252,8 @@ class ReadModel:
         """The sums over all rows; decodes each."""
         hits = pages = articles = scored = sites = 0
         with self.reading() as db:
-            for (row,) in db.execute(f"SELECT row FROM site WHERE {_NOT_CANARY}"):
-                counts = decode(_SiteCounts, row)
+            for (row,) in db.execute(f"SELECT row FROM site WHERE {NOT_CANARY_SITE}"):
+                counts = decode(SiteCounts, row)
                 hits, pages, sites = hits + counts.hits, pages + counts.pages, sites + 1
                 articles, scored = articles + counts.articles, scored + counts.scored
         return Funnel(hits, pages, articles, scored, sites)
@@ -364,10 +272,10 @@ class ReadModel:
     def _prepare(self) -> None:
         with closing(self._connect()) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version != _VERSION:
+            if version != VERSION:
                 if version or db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
                     raise sqlite3.DatabaseError("another version")
-                db.executescript(_MAKE)
+                db.executescript(MAKE)
 
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
@@ -409,7 +317,7 @@ class ReadModel:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
 
     def _empty(self, db: sqlite3.Connection, names: RunNames) -> None:
-        db.executescript(_MAKE)
+        db.executescript(MAKE)
         with db:
             self._set_about(db, "run", "\n".join(names))
         _log.info("console_rebuilds", verdicts=names.verdicts)
@@ -418,85 +326,13 @@ class ReadModel:
         if self._about(db, "forgotten") == str(forgotten.version):
             return
         with db:
-            for table in _OF_A_SITE:
+            for table in OF_A_SITE:
                 sites = [site for (site,) in db.execute(f"SELECT DISTINCT site FROM {table}")]
                 gone = [[site] for site in sites if forgotten.covers(site)]
                 db.executemany(f"DELETE FROM {table} WHERE site = ?", gone)
             self._set_about(db, "forgotten", str(forgotten.version))
             db.execute("INSERT INTO name (name) VALUES ('rebuild')")  # it keeps deleted names otherwise
         db.execute("VACUUM")
-
-
-def _readers(names: RunNames) -> Readers:
-    return {
-        **OF_LETTERS,
-        names.sites: _take_sites,
-        PAGES: _take_pages,
-        names.features: _take_features,
-        names.verdicts: _take_verdicts,
-        SCORES: _take_scores,
-    }
-
-
-def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    rows = {message.key: (message, row) for message, row in rows_of(SiteState, messages)}  # the newest of each
-    gone = [[key.decode(errors="replace")] for key, (_, row) in rows.items() if row is None]
-    db.executemany("DELETE FROM site WHERE site = ?", gone)
-    values = (
-        (row.site, row.verdict, row.articles, row.flagged, row.updated_at, to_json(row.sources).decode(), message.value)
-        for message, row in rows.values()
-        if row is not None
-    )
-    query = """
-        INSERT INTO site (site, verdict, articles, flagged, updated_at, sources, row) VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET verdict = excluded.verdict, articles = excluded.articles, flagged = excluded.flagged,
-            updated_at = excluded.updated_at, sources = excluded.sources, row = excluded.row"""
-    db.executemany(query, values)
-
-
-def _take_pages(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    """A page that did not change on a later visit keeps the record with its body."""
-    query = """
-        INSERT INTO page (site, page_id, url, partition, fetched_at, page_at, outcome, reason)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetched_at = excluded.fetched_at,
-            page_at = excluded.page_at, outcome = excluded.outcome, reason = excluded.reason
-            WHERE excluded.outcome <> 'unchanged'"""
-    values = (
-        (p.site, p.page_id, p.url, message.partition, p.fetched_at, message.offset, p.outcome, p.reason)
-        for message, p in records_of(_PageHead, messages)
-    )
-    db.executemany(query, values)
-
-
-def _take_features(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    values = (
-        (head.site, message.offset, head.page_id, head.epoch, head.extract_error)
-        for message, head in records_of(FeaturesHead, messages)
-    )
-    db.executemany("INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?)", values)
-
-
-def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    query = """
-        INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, text_digest)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
-            first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
-    found = list(records_of(_VerdictHead, messages))
-    values = (
-        (v.site, v.page_id, v.url, message.partition, v.fetched_at, v.verdict, v.first_failed, v.text_digest)
-        for message, v in found
-    )
-    db.executemany(query, values)
-    judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in found)
-    db.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", judged)
-
-
-def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    values = (
-        (score.site, score.text_digest, score.detector, message.offset, score.p_llm, score.flag, score.abstain)
-        for message, score in records_of(Score, messages)
-    )
-    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def _batches(messages: Iterator[Message]) -> Iterator[Sequence[Message]]:
