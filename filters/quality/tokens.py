@@ -30,7 +30,7 @@ Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 """The tokens of a text, in order. No token is empty or contains white space; each line is tokenised independently."""
 
 BASE = 0x9E3779B97F4A7C15  # any odd number without a pattern: the fraction of the golden ratio, as in Knuth
-_WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
+_WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*|[^\w\s]")
 
 
 def _words_and_marks(text: str) -> list[str]:
