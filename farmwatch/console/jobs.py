@@ -125,7 +125,7 @@ class Jobs:
         return None
 
     def start(self, key: Key, title: str, work: Callable[[Say], str]) -> bool:
-        """Begin a work whose result is what it says at its end; False if it is under way already."""
+        """Begin a work that returns a message. False if it is already under way."""
         with self._lock:
             if key in self._under_way:
                 return False

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import structlog
@@ -56,7 +56,6 @@ from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
-T = TypeVar("T")
 SPLITS = ("source", "rank", "query-group", "week")
 VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
@@ -168,13 +167,13 @@ class Console:
         }
         least = int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0
         rows = self._model.sites(**chosen, least=least, limit=SITES_SHOWN + 1)
-        shown = rows[:SITES_SHOWN]
+        shown, likely = rows[:SITES_SHOWN], self._likely()
         return {
             **chosen,
             "least": least,
             "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
-            "sites": [self._site_fields(row) for row in shown],
+            "sites": [site_fields(row, likely, self._clock()) for row in shown],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
 
@@ -187,16 +186,11 @@ class Console:
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         walk = self._jobs.soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
-        shown: list[Data] = [
-            {
-                **page._asdict(),
-                "walk": None if walk is None or (step := walk.steps.get(page.page_id)) is None else step._asdict(),
-            }
-            for page in pages[:PAGES_SHOWN]
-        ]
+        steps = {} if walk is None else {page: step._asdict() for page, step in walk.steps.items()}
+        shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         caveat = caveats(self.config, [row.detector])[row.detector]
         return {
-            "site": self._site_fields(row),
+            "site": site_fields(row, self._likely(), self._clock()),
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
@@ -271,9 +265,9 @@ class Console:
         except Working:
             return []
 
-    def _site_fields(self, row: SiteState) -> Data:
-        """As `farmwatch sites --json` has them."""
-        return site_fields(row, self._jobs.soon(("likely",), self._find_likely, 2.0) or {}, self._clock())
+    def _likely(self) -> Mapping[str, float]:
+        """Site -> p_llm; nothing while they are found for the first time."""
+        return self._jobs.soon(("likely",), self._find_likely, 2.0) or {}
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data]]:

@@ -155,7 +155,7 @@ def test_bytes_that_are_no_text_are_wrong() -> None:
 
 
 def test_the_token_leads_on_to_what_was_asked_for(finished: str, tmp_path: Path) -> None:
-    """The form of a stranger keeps the address; one that leads elsewhere is not followed; a lost form is told."""
+    """The page that was asked for comes next, but none of another host. A form without a token is refused."""
 
     async def visit(browser: Browser) -> list[Answer]:
         asked = await browser.get("/sites", {"verdict": "llm"})

@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 
 def test_a_result_is_kept_and_found_anew() -> None:
-    """The first request is told that the work is under way; then its result is given, also while it is found anew."""
+    """The first requests raise Working. Later ones get the result, also while the next one is computed."""
     now, gate, found = [0.0], threading.Event(), iter("ab")
     jobs = Jobs(lambda: now[0])
 

@@ -51,7 +51,7 @@ def test_a_letter_is_shown_as_the_command_shows_it(farmwatch: Runner, url: str, 
 
 
 def test_a_letter_is_settled_alone(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Retried or dropped, others stay open; a second tab is told what became of it; no form is left."""
+    """One letter is retried or dropped, and the others stay open. A second tab sees its state and no form."""
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
