@@ -12,15 +12,15 @@ from tests.support.web.console_browser import TOKEN
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
-_COUNT_STOPS = """() => {
+_STOPS = """() => {
     const kinds = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
-    window.stops = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility() && !e.disabled);
-    return window.stops.length;
+    return [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility() && !e.disabled);
 }"""
-_STOP = """() => {
+_COUNT_STOPS = f"({_STOPS})().length"
+_STOP = f"""() => {{
     const here = document.activeElement, style = getComputedStyle(here);
-    return [window.stops.indexOf(here), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
-}"""
+    return [({_STOPS})().indexOf(here), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
+}}"""
 
 
 def focus(page: Page, name: str) -> None:

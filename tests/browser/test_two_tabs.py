@@ -73,6 +73,20 @@ def test_what_was_typed_stays_while_the_page_changes(small: ServedConsole, open_
     expect(page.get_by_role("rowheader", name="no.example")).to_be_visible()
 
 
+def test_the_focus_stays_while_the_page_changes(small: ServedConsole, open_tab: OpenTab) -> None:
+    """The second of two links with one address and a folded part have it again in the new main part."""
+    page = open_tab(small).open("/sites")
+    changed = """() => {
+        const main = document.querySelector("main");
+        main.innerHTML = "<a href=/x>1</a><a href=/x id=second>2</a><details><summary id=folded>3</summary></details>";
+    }"""
+    page.evaluate(changed)
+    for stop in ("second", "folded"):
+        page.locator(f"#{stop}").focus()
+        page.evaluate("replaceMain(document.querySelector('main').cloneNode(true))")
+        assert page.evaluate("document.activeElement.id") == stop
+
+
 def test_letters_are_settled_once(small: ServedConsole, open_tab: OpenTab) -> None:
     """Both drop the same letters: one page says how many, the other that none was left."""
     put_letter(small.log, KeyError("x"))

@@ -1,7 +1,7 @@
 """The hostile web against the real crawler: every attack at once, while 200 normal sites are crawled to the end.
 
 There are two crawls, in separate processes on the embedded log, through real DNS, real TCP and the guard: one of the
-normal sites alone, which shows this machine's current speed, and one of everything. Each attack's row is a separate
+normal sites alone, which shows what they cost on this machine, and one of everything. Each attack's row is a separate
 test on the results of the second crawl.
 """
 
@@ -39,9 +39,8 @@ PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two fr
 MEMORY_CAP_MIB = 200.0
 BUDGET = 6
 LIMIT_S = 240.0
-# The allowed cost of the attacks to normal sites: this many times as long as alone, plus the time that hundreds of
-# attacks take on the same cores, in total and between two requests to a site.
-SLOWER, COST_S, PAUSE_S = 4.0, 8.0, 4.0
+UNDER_WAY = 10  # hosts of attacks that are at work longer than any normal site; about 80 are
+CPU_RATIO = 20.0  # CPU time with the attacks to that without; about 8
 _COOKIE_NAMES = ("cookie", "authorization", "referer")
 _IN_PYTHON = aiohttp.http_parser.HttpResponseParser is aiohttp.http_parser.HttpResponseParserPy
 
@@ -53,14 +52,15 @@ class Pace:
     all_s: float  # from the first request to the end of the last one
     spans: list[float]  # per site, the same
     gaps: list[float]  # per site, the longest time between two of its requests
+    cpu_s: float  # of the crawl's process
 
     @classmethod
-    def of(cls, seen: Sequence[Seen]) -> Pace:
+    def of(cls, seen: Sequence[Seen], cpu_s: float) -> Pace:
         by_site = {site: [s for s in seen if s.host == site] for site in SITES}
         ends = [max(s.ended for s in visits) for visits in by_site.values()]
         spans = [end - visits[0].began for end, visits in zip(ends, by_site.values(), strict=True)]
         gaps = [max(b.began - a.began for a, b in itertools.pairwise(visits)) for visits in by_site.values()]
-        return cls(max(ends) - min(visits[0].began for visits in by_site.values()), spans, gaps)
+        return cls(max(ends) - min(visits[0].began for visits in by_site.values()), spans, gaps, cpu_s)
 
     def __str__(self) -> str:
         return (
@@ -79,6 +79,7 @@ class Crawled:
     peak_mib: float
     alone: Pace
     among_attacks: Pace
+    before: int  # the requests of the first crawl
     output: str
 
     def of(self, site: str) -> list[Page]:
@@ -160,18 +161,18 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         chosen = settings(dns.nameserver)
         with Crawl(folder / "alone", f"sqlite:{folder / 'alone.log'}", chosen, env) as crawl:
             _crawl(crawl, urls)
+            alone = Pace.of(web.seen, crawl.cpu_s())
             crawl.stop()
-        alone = Pace.of(web.seen)
         before = len(web.seen)
         with Crawl(folder / "all", f"sqlite:{folder / 'all.log'}", chosen, env) as crawl:
             began = time.monotonic()
             _crawl(crawl, [*attacking, *urls])
-            took_s, peak_mib = time.monotonic() - began, crawl.peak_mib()
+            took_s, peak_mib, cpu_s = time.monotonic() - began, crawl.peak_mib(), crawl.cpu_s()
             crawl.stop()
-            among = Pace.of(web.seen[before:])
+            among = Pace.of(web.seen[before:], cpu_s)
             print(f"\n{len(ATTACKS)} attacks and {len(SITES)} sites: {took_s:.1f} s, peak {peak_mib:.0f} MiB")
             print(f"decent sites alone: {alone}\namong attacks: {among}")
-            yield Crawled(crawl.pages(), web, tls, peak_mib, alone, among, crawl.output(10_000))
+            yield Crawled(crawl.pages(), web, tls, peak_mib, alone, among, before, crawl.output(10_000))
 
 
 def _crawl(crawl: Crawl, urls: Sequence[str]) -> None:
@@ -189,15 +190,14 @@ def test_decent_sites_are_crawled_to_the_end(crawled: Crawled) -> None:
     assert {(page.outcome, page.reason) for page in decent_pages} == {("fetched", "")}
 
 
-def test_decent_sites_are_crawled_as_fast_as_ever(crawled: Crawled) -> None:
-    """No attack delays others: all normal sites in total, each site, and each request keep their pace.
-
-    Each takes at most this many times as long as alone, plus some seconds for the cost of the attacks.
-    """
-    alone, among = crawled.alone, crawled.among_attacks
-    assert among.all_s <= SLOWER * alone.all_s + COST_S
-    assert max(among.spans) <= SLOWER * max(alone.spans) + COST_S
-    assert max(among.gaps) <= SLOWER * max(alone.gaps) + PAUSE_S
+def test_decent_sites_do_not_wait_for_attacks(crawled: Crawled) -> None:
+    """When the last normal site is at its end, attacks are still under way; none of them burns the process's time."""
+    ends: dict[str, float] = {}
+    for seen in crawled.web.seen[crawled.before :]:
+        ends[seen.host] = max(seen.ended, ends.get(seen.host, 0))
+    last = max(ends[site] for site in SITES)
+    assert sum(end > last for end in ends.values()) >= UNDER_WAY
+    assert crawled.among_attacks.cpu_s <= CPU_RATIO * crawled.alone.cpu_s
 
 
 def test_a_hub_of_robots_holds_up_its_own(crawled: Crawled) -> None:

@@ -39,11 +39,13 @@ function isFilledIn() {
 function replaceMain(next) {
   const main = document.querySelector("main");
   const open = [...main.querySelectorAll("details")].map((details) => details.open);
-  const focused = document.activeElement.closest("main a")?.getAttribute("href");
+  const focused = document.activeElement, href = focused.getAttribute("href");
+  const alike = () => [...main.querySelectorAll("a, button, summary, [tabindex]")].filter((stop) => stop.getAttribute("href") === href);
+  const place = alike().indexOf(focused); // -1 outside the main part
   shown = next.innerHTML;
   main.replaceChildren(...next.childNodes);
   main.querySelectorAll("details").forEach((details, place) => { details.open = open[place] ?? details.open; });
-  if (focused) main.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+  alike()[place]?.focus({ preventScroll: true });
   document.dispatchEvent(new Event("replaced"));
 }
 

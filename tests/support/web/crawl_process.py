@@ -101,6 +101,11 @@ class Crawl:
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel tells no VmHWM")
 
+    def cpu_s(self) -> float:
+        """The CPU time of the first process so far, seconds."""
+        after_name = Path(f"/proc/{self._processes[FIRST].pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def left(self) -> Totals:
         return frontier_left(self.log, PARTITIONS)
 

@@ -230,6 +230,7 @@ while storm.poll() is None:
         stop.clear()
         stop.wait(0.0001)
 hurry.wait()
+os._exit(0)  # the last signals may still come while an orderly end restores their deadly defaults
 """
 
 
