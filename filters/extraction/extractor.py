@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 
 from filters.errors import MissingExtractor
 from filters.extraction.blocks import Block, BlockKind, pack
+from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.settings import MeasureSettings
+from filters.structure.measures import Measures, structure_measures
 
 MAX_ATTRIBUTES = 1_000
 """Limit of attributes per element; pages above it are not extracted. Parsers compare each attribute with all earlier
@@ -57,23 +61,33 @@ def extractor(name: str) -> Extractor:
     return EXTRACTORS[name]
 
 
-def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
-    """Main text of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text. Raises MissingExtractor."""
+def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
+    """Main text and structure of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
+
+    Raises MissingExtractor.
+    """
     run = extractor(settings.extractor)
     # libxml2 silently stops at a lone surrogate
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
     error = _refused(page, html, settings)
     if error is not None:
         return Extraction(error=error)
+    html = html.replace("\0", "")
+    structure: Measures = {}
     try:
-        found = run(html.replace("\0", ""), settings)
+        tree = parse(html)
+        elements = list(tree.iter())  # kept for the extractor, which would make these objects again
+        structure = structure_measures(tree, elements, html, url)
+        found = run(html, tree, settings)
+    except ParseFailed as unparsed:
+        return Extraction(error=unparsed.error)
     except MemoryError:
         return Extraction(error=ExtractError.OUT_OF_MEMORY)
     except Exception:  # noqa: BLE001  # third-party code on hostile input
         return Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
-        return Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
-    return found
+        found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
+    return replace(found, structure=structure)
 
 
 def decode(page: bytes, encoding: str) -> str:
@@ -104,13 +118,13 @@ def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> Extract
     return None
 
 
-def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
+def _by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extraction:
     from filters.extraction.trafilatura_text import by_trafilatura  # takes half a second: import only in workers
 
-    return by_trafilatura(html, settings)
+    return by_trafilatura(html, tree, settings)
 
 
-def _by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
+def _by_resiliparse(html: str, tree: Any, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
     """One line per paragraph; links, code and lists are unknown (J. Bevendorff et al., "Elastic ChatNoir", ECIR 2018).
 
     Its time grows with the square of the `div` nesting; the worker's time limit bounds it.

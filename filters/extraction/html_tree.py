@@ -8,6 +8,7 @@ roots to the end of the body as `div`s, and raises on other failures. A text wit
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,7 @@ limit."""
 MAX_ROOTS = 1_000  # limit of further root elements: one for each end tag of `html` with text after it
 
 _ELEMENT = re.compile("<[a-zA-Z]")
+_PARSERS = threading.Lock()  # the parsers are shared
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # not allowed in XML
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
@@ -75,12 +77,14 @@ def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
 
 def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
     try:
-        root = etree.fromstring(data, parser)
+        with _PARSERS:
+            root = etree.fromstring(data, parser)
+            errors = parser.error_log
     except etree.XMLSyntaxError as error:
         raise ParseFailed(ExtractError.NO_TEXT) from error
     if root is None:
         raise ParseFailed(ExtractError.NO_TEXT)
-    return root, any(entry.level == etree.ErrorLevels.FATAL for entry in parser.error_log)
+    return root, any(entry.level == etree.ErrorLevels.FATAL for entry in errors)
 
 
 def _gather(root: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from filters.settings import MeasureSettings
 
@@ -36,7 +37,8 @@ class Extraction:
 
     `path` is the algorithm that won: recall, precision, fallback (flat text of jusText or of the page's embedded data),
     plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text are unknown.
-    `link_code_share` is None if unknown. `tried` lists the modes that ran.
+    `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
+    empty for a page that was not parsed.
     """
 
     text: str = ""
@@ -45,6 +47,8 @@ class Extraction:
     error: str = ""
     link_code_share: float | None = None
     tried: tuple[str, ...] = ()
+    structure: Mapping[str, float | None] = field(default_factory=dict)
 
 
-Extractor = Callable[[str, MeasureSettings], Extraction]
+Extractor = Callable[[str, Any, MeasureSettings], Extraction]
+"""From a page, its tree (which may be changed) and settings to its main text. Raises ParseFailed."""

@@ -19,27 +19,24 @@ from trafilatura.settings import Extractor
 
 from filters.extraction import main_text
 from filters.extraction.blocks import link_code_share, pack
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.html_tree import parse
 from filters.extraction.interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
-_TRAFILATURA = threading.Lock()  # one page at a time per process: parser and patched names are shared
+_TRAFILATURA = threading.Lock()  # one page at a time per process: patched names are shared
 # The names under which Trafilatura's code calls its parser and its flat fallbacks, see `_on`.
 _core: Any = trafilatura.core
 _external: Any = trafilatura.external
 
 
-def by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
-    """Extract for recall. If too much of the text is link or code, extract again for precision."""
+def by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extraction:
+    """Extract for recall. If too much of the text is link or code, extract again for precision. Raises ParseFailed."""
     with _TRAFILATURA:
-        try:
-            recall = _trafilatura(parse(html), "recall")
-            if recall.link_code_share is None or recall.link_code_share <= settings.retry_link_code_share:
-                return recall
-            # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 6 % of pages need one.
-            precise = _trafilatura(parse(html), "precision")
-        except ParseFailed as unparsed:
-            return Extraction(error=unparsed.error)
+        recall = _trafilatura(tree, "recall")
+        if recall.link_code_share is None or recall.link_code_share <= settings.retry_link_code_share:
+            return recall
+        # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 6 % of pages need one.
+        precise = _trafilatura(parse(html), "precision")
     kept = recall if precise.error else precise  # without a precise text, keep the recall text
     return Extraction(kept.text, kept.blocks, kept.path, "", kept.link_code_share, ("recall", "precision"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,6 +18,8 @@ from filters.extraction.interface import ExtractError
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
+from filters.structure.measures import BLANKS, Measures
+from filters.structure.names import MEASURES
 
 Measure = float | str | None
 
@@ -36,7 +39,8 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
-    `filters.quality.measures`; empty for a page without a main text. `chunk_ids` are little-endian uint64,
+    `filters.quality.measures`; empty for a page without a main text. `structure`: values in the order of
+    `filters.structure.names.MEASURES`; empty for a page that was not parsed. `chunk_ids` are little-endian uint64,
     `chunk_lengths` uint16 bytes.
     """
 
@@ -48,6 +52,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     tried: tuple[str, ...] = ()
     measures: dict[str, Measure] = {}
     quality: dict[str, list[float | None]] = {}
+    structure: list[float | None] = []
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
@@ -79,9 +84,9 @@ def inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> PageMeasures:
     """Extract and measure a page: block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
-    found = extract(page, encoding, settings)
+    found = extract(page, encoding, settings, url)
     if found.error:
-        return failed(url, found.error, found.tried)
+        return failed(url, found.error, found.tried, _in_order(found.structure, 0))
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
@@ -102,15 +107,25 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
             "simhash": f"{outlined.simhash:016x}",
         },
         quality=measure_quality(found.text, settings.tokenizer),
+        structure=_in_order(found.structure, len(data.translate(None, BLANKS))),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
     )
 
 
-def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> PageMeasures:
+def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequence[float | None] = ()) -> PageMeasures:
     """The measures of a page without a main text."""
-    return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+    return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)}, structure=list(structure))
+
+
+def _in_order(structure: Measures, text_bytes: int) -> list[float | None]:
+    """The structure measures in the order of MEASURES; empty if the page was not parsed."""
+    if not structure:
+        return []
+    size = structure["page_bytes"]
+    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size else None}
+    return [None if (value := known.get(name)) is None else float(f"{value:.4g}") for name in MEASURES]
 
 
 def url_path(url: str) -> str | None:

@@ -33,6 +33,7 @@ def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: s
         measured_at=now_ms,
         quality=measured.quality,
         first_at=page.first_at,
+        structure=measured.structure,
     )
 
 

@@ -84,6 +84,7 @@ class Features(Record, frozen=True, kw_only=True):
     measured_at: int = 0
     quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.measures.MEASURES
     first_at: int = 0  # as in Page
+    structure: list[float | None] = []  # in the order of filters.structure.names.MEASURES; empty = not parsed
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):

@@ -229,7 +229,7 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
     """An exception or lack of memory in the extractor becomes a named error of the page."""
     for raised, error in ((ValueError("x"), ExtractError.FAILED), (MemoryError(), ExtractError.OUT_OF_MEMORY)):
 
-        def fails(html: str, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
+        def fails(html: str, tree: Any, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
             raise raised
 
         monkeypatch.setitem(extraction.EXTRACTORS, "trafilatura", fails)
@@ -263,7 +263,7 @@ def test_resiliparse_makes_flat_text(article: str) -> None:
         ("<p>" + SENTENCE * 25_000, ExtractError.TOO_LARGE),
         ("<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
         (f"<p>{SENTENCE}\0\ud800</p>", ""),
-        ("<blockquote>" * 20_000 + SENTENCE * 9, ""),
+        ("<blockquote>" * 20_000 + SENTENCE * 9, ExtractError.TOO_DEEP),
     ],
     ids=["nothing", "large", "elements", "characters", "deep"],
 )

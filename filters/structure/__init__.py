@@ -1,0 +1,1 @@
+"""Measures of a page's structure: its tree, metadata and URL."""
