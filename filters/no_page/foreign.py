@@ -1,15 +1,18 @@
-"""Tells HTML from what else is served as HTML: feeds, sitemaps, JSON, scripts, style sheets, plain text, binary files."""
+"""Tells HTML from what else is served as HTML: feeds, sitemaps, JSON, scripts, style sheets, text, binary files."""
 
 from __future__ import annotations
 
 import re
 
-_XML = re.compile(rb"<(?:rss|feed|rdf:rdf|urlset|sitemapindex|opml|svg|soap|wsdl|kml|gpx|error|response|listbucketresult)[\s:>]")
+_XML = re.compile(
+    rb"<(?:rss|feed|rdf:rdf|urlset|sitemapindex|opml|svg|soap|wsdl|kml|gpx|error|response|listbucketresult)[\s:>]"
+)
 _ROOT = re.compile(rb"<[!?][^>]{0,2000}>|\s+")
 _JSON = re.compile(rb"[\[{] *(?:[\[{\"}\]]|-?\d)|\)\]\}'")
 _SCRIPT = re.compile(
-    rb"(?:[!;(+ ]*(?:async )?function[ (*]|(?:var|let|const) [\w${]+ *[=,;}]|[\"']use strict[\"']|(?:window|document|self)[.\[]"
-    rb"|import [\w{*\"']|define\(|[\w$.]{1,60}\( *[{\[\"']|/\*[!*]|@(?:charset|import|media|font-face)|[\w.#*,: -]{1,80}\{[\w -]{1,40}:)"
+    rb"(?:[!;(+ ]*(?:async )?function[ (*]|(?:var|let|const) [\w${]+ *[=,;}]|[\"']use strict[\"']"
+    rb"|(?:window|document|self)[.\[]|import [\w{*\"']|define\(|[\w$.]{1,60}\( *[{\[\"']|/\*[!*]"
+    rb"|@(?:charset|import|media|font-face)|[\w.#*,: -]{1,80}\{[\w -]{1,40}:)"
 )
 _ELEMENT = re.compile(
     rb"<(?:!doctype html|html|head|body|title|meta|link|div|p|br|a|table|span|h[1-6]|ul|ol|center|font|img|form|iframe"

@@ -1,8 +1,8 @@
 """Decides whether an answer is a page or something served in its place, such as a challenge or a "not found" text.
 
 Headers decide first. Then the less text of its own a document has, the less evidence is enough: words in the title or
-in a heading, marks of known products, words of the text, and the structure. A document with an article's text is a page,
-whatever it is about and whatever it embeds.
+in a heading, marks of known products, words of the text, and the structure. A document with the text of an article is a
+page, whatever it is about and whatever it embeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from filters.no_page.outline import error_class, outline
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
-from filters.no_page.view import View, body_class, lowered, size_of, view
+from filters.no_page.view import View, body_class, lowered, view
 
 REASONS: tuple[str, ...] = (
     "partial",
@@ -72,6 +72,9 @@ _PASSWORD = re.compile(rb"<input [^>]{0,300}type *= *[\"']?password")
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
 
 
+_Found = tuple[set[str], set[str], set[str], set[str]]
+
+
 class Inspection(NamedTuple):
     """What an answer is."""
 
@@ -103,20 +106,27 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 503 and "retry-after" not in headers:
         expected = ""
     for reason in REASONS[2:]:
-        if _enough(reason, seen, *(reason in kind for kind in found), expected == reason or _structure(reason, seen)):
+        built = expected == reason or _structure(reason, seen)
+        titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
+        if _enough(reason, seen, titled, headed, marked, said, built):
             return reason
     return expected if seen.size <= BARE and _few_links(seen) else ""
 
 
-def _found(seen: View) -> tuple[set[str], set[str], set[str], set[str]]:
-    """The reasons that title, headings, marks and text speak for. Of a longer text only a title's are asked further."""
+def _found(seen: View) -> tuple[_Found, _Found]:
+    """The reasons that title, headings, marks and text speak for, with all headings and with the first one only.
+
+    Of a longer text only a title's reasons are asked further.
+    """
     titles, texts, marks = _automata()
     titled = {reason for segment in _segments(seen.title) for reason in titles(segment)}
     if seen.size > SHORT and not titled:
-        return titled, set(), set(), set()
-    headed = {reason for heading in seen.headings[:3] for part in _segments(heading) for reason in titles(part)}
+        return (titled, titled, titled, titled), (titled, titled, titled, titled)
+    headed = [{reason for part in _segments(heading) for reason in titles(part)} for heading in seen.headings[:3]]
+    marked = marks(seen.document)
     said = texts(seen.text()[:TEXT_CHARS]) if seen.size <= SHORT else set()
-    return titled, headed, marks(seen.document), said
+    first = headed[0] if headed else set()
+    return (titled, set().union(*headed), marked, said), (titled, first, marked, said)
 
 
 def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, said: bool, built: bool) -> bool:
@@ -124,7 +134,7 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
     if reason in _BANNERS:  # many pages have a banner, a form or a hint with the same words and marks
         if not titled and (not headed or seen.size > SHORT or len(seen.headings) > 2 or not _few_links(seen)):
             return built and marked and seen.size <= BARE
-        return built or marked or said or (titled and seen.size <= BARE and reason == "consent_wall")
+        return built or marked or said or (titled and seen.size <= BARE and (headed or reason == "consent_wall"))
     if seen.size > SHORT or seen.prose > BARE:
         return titled and (marked or (headed and 2 * seen.prose < seen.size))
     if seen.size > BARE:
@@ -135,7 +145,7 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
 
 
 def _few_links(seen: View) -> bool:
-    return seen.document.count(b"<a ") <= FEW_LINKS
+    return seen.visible.count(b"<a ") <= FEW_LINKS
 
 
 def _structure(reason: str, seen: View) -> bool:

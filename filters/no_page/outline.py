@@ -17,23 +17,24 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from filters.no_page.view import View, body_class
+from filters.no_page.view import View, body_class, size_of
 
 WORDS = 400  # of the text, of which shingles are made
 _SHINGLE = 3  # words
 _PLACES = 90
-_HEAD = struct.Struct("<2sBBIII")  # version, class says error, 0, digests of title, heading and classes
+_HEAD = struct.Struct("<2s?xIIII")  # version, class says error, digests of title, heading, classes and lead
 _VERSION = b"n1"
 _EMPTY = 0xFFFF
+_LEAD_SIZE = 30  # of a block that may be the message
+_LONG_WORD = 16  # characters; a longer one is text in a script without spaces
 SIZE = _HEAD.size + 2 * _PLACES
 
 # two answers are the same if these shares of the shingles are
 _TITLES_EQUAL = 0.5  # the same title
-_ALL_EQUAL = 0.1  # title, heading and classes are the same, recommendations with their excerpts are not
 _NO_TITLES = 0.8  # no title, but the same heading and classes
 _CLASS_SAYS = 0.3  # other titles, but the classes of both name an error
 
-_QUOTES = "\"'`“”„«»‹›「」().,:;"
+_QUOTES = "\"'`“”„«»‹›「」().,:;/"
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"(?=\D*\d)[^/]{8}|.*/")  # in a title: an identifier or a path, but no year and no chapter
 _ERROR_CLASS = re.compile(r"(?:^|[ _-])(?:error-?404|404|not-?found|no-?results?|error-?page|page-?error)(?:$|[ _-])")
@@ -50,10 +51,10 @@ def outline(url: str, view: View) -> bytes:
     head = _HEAD.pack(
         _VERSION,
         error_class(classes),
-        0,
         _digest(_title_words(view.title, echo)),
         _digest(_title_words(" ".join(view.headings[:1]), echo)),
         _digest(sorted(word for word in classes.split() if not _DIGIT.search(word))),
+        _digest(_words(_lead(view), echo)),
     )
     return head + _sketch(words).astype("<u2").tobytes()
 
@@ -62,15 +63,15 @@ def same(outline: bytes, other: bytes) -> bool:
     """Whether two answers of one site are the same "not found" page, by their outlines. Symmetric; False for b""."""
     if not all(len(one) == SIZE and one.startswith(_VERSION) for one in (outline, other)):
         return False
-    _, error, _, title, heading, classes = _HEAD.unpack_from(outline)
-    _, other_error, _, other_title, other_heading, other_classes = _HEAD.unpack_from(other)
+    _, error, title, heading, classes, lead = _HEAD.unpack_from(outline)
+    _, other_error, other_title, other_heading, other_classes, other_lead = _HEAD.unpack_from(other)
     alike = _resemblance(outline, other)
     rest_equal = (heading, classes) == (other_heading, other_classes)
     if title != other_title:
         return bool(error and other_error) and alike >= _CLASS_SAYS
     if not title:
         return rest_equal and alike >= _NO_TITLES
-    return alike >= _TITLES_EQUAL or (rest_equal and bool(heading) and alike >= _ALL_EQUAL)
+    return alike >= _TITLES_EQUAL or (rest_equal and bool(lead) and lead == other_lead)
 
 
 def error_class(classes: str) -> bool:
@@ -85,6 +86,13 @@ def _resemblance(outline: bytes, other: bytes) -> float:
     return int(np.count_nonzero((ours == theirs) & used)) / count if count else 1.0
 
 
+def _lead(view: View) -> str:
+    """The first sentence or so after the heading: recommendations and their excerpts follow it."""
+    heading = view.headings[0] if view.headings else ""
+    start = next((number for number, block in enumerate(view.blocks, 1) if block.strip() == heading), 0)
+    return next((block for block in view.blocks[start:] if size_of(block) >= _LEAD_SIZE), "")
+
+
 def _echo(url: str) -> frozenset[str]:
     """Parts of the URL's path that are no plain words: a real page has the words of its URL in its title."""
     path = unquote(url[:2000]).lower()
@@ -92,14 +100,13 @@ def _echo(url: str) -> frozenset[str]:
 
 
 def _words(text: str, echo: frozenset[str]) -> list[str]:
-    words = text.split()
-    if len(text) > 16 * len(words):  # a script without spaces
-        return [character for character in text if character.isalpha()][:WORDS]
-    return [
-        word
-        for word in words[:WORDS]
-        if word.isalpha() or not (_DIGIT.search(word) or word.strip(_QUOTES) in echo)
-    ]
+    words: list[str] = []
+    for word in text.split()[:WORDS]:
+        if len(word) > _LONG_WORD and not word.isascii():
+            words += filter(str.isalpha, word)
+        elif word.isalpha() or not (_DIGIT.search(word) or word.strip(_QUOTES) in echo):
+            words.append(word)
+    return words[:WORDS]
 
 
 def _title_words(text: str, echo: frozenset[str]) -> list[str]:

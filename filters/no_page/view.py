@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import html
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 MAX_BYTES = 512 * 1024  # of a document that are looked at
 MAX_MARKUP_BYTES = 96 * 1024  # of what is left without scripts and the like
 MAX_TEXT_BYTES = 24 * 1024  # of what is left without links, tags included
 PROSE_SIZE = 160  # of a block that counts as a paragraph of prose
+MAX_CUTS = 8_000  # scripts, comments and the like that are cut
 MAX_HEADINGS = 8
 
 _LOWER = bytes(ord(" ") if chr(code).isspace() or not code else ord(chr(code).lower()) for code in range(128)) + bytes(
     range(128, 256)
 )
-_CUT = re.compile(
-    rb"<(?:!--|s(?:cript|tyle|vg|elect)|t(?:emplate|itle|extarea)|n(?:oscript|av)|iframe|object|footer)"
-)
+_CUT = re.compile(rb"<(?:!--|s(?:cript|tyle|vg|elect)|t(?:emplate|itle|extarea)|n(?:oscript|av)|iframe|object|footer)")
 _UNCLOSED_HIDES_ALL = (b"<!--", b"<script", b"<style")  # as in browsers
 _ANCHOR = re.compile(rb"<a [^<]*+(?:<(?!/?a[ >])[^<]*+){0,24}</a[ >]")
 _INLINE = re.compile(rb"</?(?:span|b|i|em|strong|code|small|u|font|abbr|mark|sup|sub)(?: [^<>]*+)?>")
@@ -70,15 +70,13 @@ def view(document: bytes) -> View:
 
 
 def lowered(body: bytes | str, encoding: str) -> bytes:
-    """A body's prefix as UTF-8 with ASCII letters in lower case and plain spaces. An unknown charset is read as UTF-8."""
+    """A body's prefix as UTF-8, ASCII letters in lower case, plain spaces. An unknown charset is read as UTF-8."""
     head = body[:MAX_BYTES]
     if isinstance(head, str):
         head = head.encode("utf-8", "replace")
     elif encoding.lower() not in ("", "utf-8", "utf8", "ascii", "us-ascii"):
-        try:
+        with suppress(LookupError, ValueError):  # a name with a null character is a ValueError
             head = head.decode(encoding, "replace").encode("utf-8", "replace")
-        except (LookupError, ValueError):  # a name with a null character is a ValueError
-            pass
     return head.removeprefix(b"\xef\xbb\xbf").translate(_LOWER)
 
 
@@ -104,7 +102,9 @@ def _without_hidden(document: bytes) -> bytes:
     kept: list[bytes] = []
     unclosed: set[bytes] = set()
     kept_bytes = at = start = 0
-    while kept_bytes < MAX_MARKUP_BYTES and (found := _CUT.search(document, at)):
+    for _ in range(MAX_CUTS):
+        if kept_bytes >= MAX_MARKUP_BYTES or not (found := _CUT.search(document, at)):
+            break
         opening, at = found[0], found.end()
         if opening in unclosed:
             continue

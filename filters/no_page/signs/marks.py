@@ -11,12 +11,15 @@ captcha-delivery.com/c ; captcha-delivery.com/i ; geo.captcha-delivery.com ;
 id="px-captcha" ; captcha.px-cdn.net ; /captcha/captcha.js?a=c&u= ;
 sec-if-cpt-container ; sec-cpt-if ; /_sec/cp_challenge/ ; scf-akamai ; bm-verify= ;
 id="main-iframe" src="/_incapsula_resource ; incapsula incident id ; distil_r_captcha ; distil_identify ;
-<iframe style="display:none" src="/_incapsula_resource ; window.gokuprops ; awswafcookiedomainlist ;
+<iframe style="display:none" src="/_incapsula_resource ;
+<meta name="robots" content="noindex,nofollow"><script src="/_incapsula_resource ;
+window.gokuprops ; awswafcookiedomainlist ;
 sucuri_cloudproxy_js ; ddos-guard/js-challenge ; ddos-guard/ddg-captcha-page ; ddg-l10n-title ;
 kpsdk.scriptstart ; window.kpsdk={} ; /ips.js?kp_uidz= ;
 id="anubis_challenge" ; id="anubis_version" ; /.within.website/x/cmd/anubis ; /.well-known/sgcaptcha/ ;
 haproxy-protection ; acw_sc__v2 ; aliyun_waf_ ; /punish?x5secdata ; _____tmd_____ ; wzws-waf-cgi ; safeline-challenge ;
-slowaes.decrypt ; /tspd/ ; window["bobcmn"] ; checkboxcaptcha-form ; /errors/validatecaptcha ; id="captcha-form" action="index" ;
+slowaes.decrypt ; /tspd/ ; window["bobcmn"] ; checkboxcaptcha-form ; /errors/validatecaptcha ;
+id="captcha-form" action="index" ;
 radware bot manager captcha ; /.well-known/vercel/security/
 """,
     # Akamai; Cloudflare; Sucuri; WordPress plugins; CloudFront; F5
@@ -33,8 +36,8 @@ cloudflareaccess.com/cdn-cgi/access/login ; post-password-form
 """,
     "consent_wall": """
 consent.google. ; consent.youtube. ; consent.yahoo.com ; guce.yahoo.com ; guce.advertising.com ; /collectconsent ;
-myprivacy.dpgmedia ; privacy-gate ; privacygate ; cookiewall ; cookie-wall ; consent-wall ; consentwall ; age-gate ; agegate ;
-age_gate ; age-verification ; ageverification ; age-verify ; agecheck ; over18
+myprivacy.dpgmedia ; privacy-gate ; privacygate ; cookiewall ; cookie-wall ; consent-wall ; consentwall ; age-gate ;
+agegate ; age_gate ; age-verification ; ageverification ; age-verify ; agecheck ; over18
 """,
     "parked": """
 sedoparking.com ; parkingcrew.net ; bodis.com/ ; bodiscdn.com ; parklogic.com ; img1.wsimg.com/parking-lander ;
@@ -42,7 +45,8 @@ window.lander_system ; window.location.href="/lander" ; window.location.href='/l
 data-adblockkey= ; afternic.com/forsale ; hugedomains.com/domain_profile ; dan.com/buy-domain ; cdn.dan.com ;
 undeveloped.com/buy-domain ; skenzo.com ; dsparking.com ; domainsponsor.com ; rookmedia.net ; cashparking ;
 sedo.com/search/details ; sedo.com/services/parking.php ; parkweb.vn ; buydomains.com/lander ; brandbucket.com/names/ ;
-parking.reg.ru ; d38psrni17bvxu.cloudfront.net ; cdn-fileserver.com/bping ; dynadot.com/forsale ; domaincntrol.com/?orighost
+parking.reg.ru ; d38psrni17bvxu.cloudfront.net ; cdn-fileserver.com/bping ; dynadot.com/forsale ;
+domaincntrol.com/?orighost
 """,
     # cPanel; WordPress and its plugins; Shopify; Tilda
     "maintenance": """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 TEXTS = {
     "challenge": r"""
 checking your browser before ; enable javascript and cookies to continue ; (?:verify|verifying|confirm|prove)(?:

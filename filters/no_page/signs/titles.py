@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 TITLES = {
     "challenge": r"""
 just a moment ; (?:one|a) moment,? please ; please wait ; checking your browser.* ; verifying
@@ -77,7 +76,8 @@ preferences|settings|gate)(?: required)? ; consent(?: required)? ; (?:we value|w
 privacy ; your (?:privacy|data)(?: choices|,? your choice)? ; manage (?:your )?(?:cookies|privacy|consent) ; age
 (?:verification|gate|check|restriction|restricted)(?: required)? ; (?:please )?(?:verify|confirm) your age ; are you
 (?:over|at least|of legal|older than|18|21).{0,40} ; (?:you must be|adults?) (?:only|at least (?:18|21)|18|
-21).{0,30} ; content warning ; sensitive content ; adult content(?: warning)? ; welcome to .{1,40} please verify your
+21).{0,30} ; content warning ; sensitive content ; (?:is an )?adult (?:content|site|website)(?: warning)? ;
+welcome to .{1,40} please verify your
 age ; accept (?:all )?cookies.{0,40} ; subscribe or accept(?: cookies)? ; yahoo is part of.* ; bevor sie (?:zu
 .{1,40} )?(?:weitergehen|fortfahren|weiterlesen) ; (?:cookie-?|datenschutz-?)(?:einwilligung|einstellungen|hinweis|
 zustimmung) ; (?:ihre|deine) (?:privatsphäre|daten).{0,40} ; einwilligung(?: erforderlich)? ; zustimmung(?:
