@@ -106,8 +106,10 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 503 and "retry-after" not in headers:
         expected = ""
     for reason in REASONS[2:]:
-        built = expected == reason or _structure(reason, seen)
         titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
+        if not (titled or headed or marked or said):
+            continue  # structure alone says nothing
+        built = expected == reason or _structure(reason, seen)
         if _enough(reason, seen, titled, headed, marked, said, built):
             return reason
     return expected if seen.size <= BARE and _few_links(seen) else ""

@@ -19,7 +19,7 @@ import xxhash
 
 from filters.no_page.view import View, body_class, size_of
 
-WORDS = 400  # of the text, of which shingles are made
+WORDS = 300  # of the text, of which shingles are made
 _SHINGLE = 3  # words
 _PLACES = 90
 _HEAD = struct.Struct("<2s?xIIII")  # version, class says error, digests of title, heading, classes and lead

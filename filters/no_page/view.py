@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 MAX_BYTES = 512 * 1024  # of a document that are looked at
 MAX_MARKUP_BYTES = 96 * 1024  # of what is left without scripts and the like
-MAX_TEXT_BYTES = 24 * 1024  # of what is left without links, tags included
+MAX_TEXT_BYTES = 16 * 1024  # of what is left without links, tags included
 PROSE_SIZE = 160  # of a block that counts as a paragraph of prose
 MAX_CUTS = 8_000  # scripts, comments and the like that are cut
 MAX_HEADINGS = 8
@@ -48,8 +48,8 @@ class View(NamedTuple):
     prose: int  # of the blocks that are as long as a paragraph
 
     def text(self) -> str:
-        """The visible text with links, bounded, for pages that have little text."""
-        return " ".join(_blocks(self.visible[:MAX_TEXT_BYTES]))
+        """The visible text with links, bounded, a block a line."""
+        return "\n".join(_blocks(self.visible[:MAX_TEXT_BYTES]))
 
 
 def view(document: bytes) -> View:

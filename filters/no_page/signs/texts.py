@@ -11,7 +11,7 @@ please (?:solve|complete) (?:the|this) captcha ; you have been (?:detected as|id
 from your (?:computer )?network ; we think you (?:might be|are) (?:a )?(?:ro)?bot ; making sure you(?:'re| are) not a
 bot ; as you were browsing,? something about your browser made us think ; press (?:&|and) hold to confirm ; browser
 will redirect to your requested content ; this process is automatic ; verifies that you are not a bot ; requires
-javascript to work,? please enable javascript ; javascript is (?:disabled|required)[^.]{0,40}(?:verify|proceed|human|
+javascript to work,? please enable javascript ; javascript is (?:disabled|required)[^.\n]*(?:verify|proceed|human|
 security) ; enter the characters you see ; to discuss automated access ; proof[- ]of[- ]work ; ihr browser wird
 (?:überprüft|geprüft) ; kein roboter ; dass sie ein mensch sind ; javascript und cookies,? um fortzufahren ;
 vérif(?:iez|ier|ions) que vous (?:êtes|n'êtes) ; n'êtes pas un robot ; javascript et les cookies pour continuer ;
@@ -28,14 +28,14 @@ robot olmadığınızı ; insan olduğunuzu ; ロボットではないこと ; �
 """,
     "blocked": r"""
 you don't have permission to access ; you do not have (?:permission|access) to (?:access|view|visit)? ; you have been
-blocked ; (?:your (?:ip|access|request)|this (?:ip|request|connection))(?: address)?(?: \S{3,45})? (?:has been|was|
+blocked ; (?:your (?:ip|access|request)|this (?:ip|request|connection))(?: address)?(?: \S+)? (?:has been|was|
 is) (?:temporarily |permanently )?(?:blocked|banned|denied|rejected|flagged|limited) ; blocked by (?:our |the |
 a )?(?:security|firewall|network|administrator|mod_security|wordfence|web application) ; using a security service to
 protect itself ; not available in your (?:country|region|location|area|territory) ; not (?:currently )?available
 (?:to visitors|to users|for users)? ?(?:in|from) (?:most european|the european|your) ; you have sent (?:too many|a
 lot of) requests ; too many requests ; rate limit (?:has been )?exceeded ; access (?:to this (?:page|site|website|
 resource) )?(?:is |has been )(?:denied|forbidden|restricted|blocked) ; the requested url was rejected ; request
-blocked ; incident id ; unavailable (?:for|due to) legal reasons ; owner of this website .{0,80}has banned ;
+blocked ; incident id ; unavailable (?:for|due to) legal reasons ; owner of this website .*has banned ;
 temporarily (?:blocked|limited|restricted) (?:access|your) ; haben keine berechtigung ; zugriff (?:auf diese
 seite )?(?:wurde |ist )?(?:verweigert|gesperrt|blockiert) ; in (?:ihrem|deinem) land nicht verfügbar ; zu viele
 anfragen ; n'avez pas (?:la permission|l'autorisation|accès) ; n'est pas (?:disponible|accessible) dans votre (?:pays|
@@ -45,7 +45,7 @@ permiso ; no está disponible en (?:tu|su) (?:país|región) ; (?:tu|su) (?:ip|a
 não está disponível (?:no seu país|na sua região) ; (?:acesso|ip) (?:foi|está) (?:bloquead|negad) ; non (?:hai|
 dispone|disponi)(?: dei?l?)? permess ; non è disponibile nel tuo paese ; (?:geen toegang|geen toestemming) ; niet
 beschikbaar in (?:uw|jouw) (?:land|regio) ; nie masz (?:uprawnień|dostępu) ; niedostępn\pL{1,3} w (?:twoim kraju|twoim
-regionie) ; доступ (?:к [а-яё ]{1,40} )?(?:был )?(?:запрещ[её]н|ограничен|заблокирован|закрыт) ; недоступ(?:ен|на|но|
+regionie) ; доступ (?:к [а-яё ]+ )?(?:был )?(?:запрещ[её]н|ограничен|заблокирован|закрыт) ; недоступ(?:ен|на|но|
 ны) в ваш(?:ем|ей) (?:стране|регионе) ; слишком много запросов ; erişim(?:iniz)? engellen ; ülkenizde
 (?:kullanılamıyor|mevcut değil) ; アクセス(?:は|が)(?:拒否|禁止|制限|ブロック) ; お住まいの(?:国|
 地域)(?:から)?(?:で)?は(?:ご)?(?:利用|視聴|覧|アクセス) ; 権限がありません ; (?:您|你)(?:的访问|的ip|
@@ -63,7 +63,7 @@ tienes? que|necesitas?) iniciar sesión ; (?:olvidaste|olvidó|olvidado|he olvid
 ¿?olvid(?:ó|aste) su contraseña ; esquec(?:eu|i)(?: a| sua| minha)? senha ; (?:precisa|deve) (?:estar logado|fazer
 (?:o )?login|iniciar sessão) ; (?:devi|è necessario|bisogna) (?:effettuare|accedere|eseguire|essere) ; password
 dimenticata ; hai dimenticato la password ; wachtwoord vergeten ; (?:moet|dient) (?:u |je )?(?:zich )?(?:ingelogd|
-inloggen|aan) ; nie pamiętasz hasła ; zapomnia\pL{2,5} hasła ; (?:musisz się|aby .{1,40}) zalog ; zaloguj się,? aby ;
+inloggen|aan) ; nie pamiętasz hasła ; zapomnia\pL{2,5} hasła ; (?:musisz się|aby .*) zalog ; zaloguj się,? aby ;
 забыли пароль ; (?:необходимо|нужно|требуется|пожалуйста,?) (?:войти|авториз|войдите) ; (?:только )?(?:для|
 авторизованн|зарегистрированн)[а-яё]* пользовател ; şifre(?:ni|nizi|mi) (?:mi )?unut ; giriş yapmanız gerek ;
 パスワードを(?:お忘れ|忘れた) ; ログイン(?:が必要|してください) ; 忘记密码 ; 忘記密碼 ; 请先?登录 ; 登录后(?:才能|
@@ -88,7 +88,7 @@ akkoord ; 18 jaar ; zaakceptuj ; akceptuj ; odrzuć ; ukończone 18 ; mam 18 ; �
 purchase)|parked) ; buy (?:this|the) domain ; inquire about this domain ; make an offer (?:on|for) this domain ;
 interested in (?:buying |purchasing )?this domain ; this (?:domain|page|web page) (?:is|has been) (?:parked|
 registered (?:at|with|by|through)|recently registered) ; parked free,? courtesy of ; domain
-(?:name )?(?:has )?expired ; related (?:searches|links)\b.{0,400}(?:privacy policy|domain) ; the sponsored listings
+(?:name )?(?:has )?expired ; related (?:searches|links)\b.*(?:privacy policy|domain) ; the sponsored listings
 displayed above ; is this your domain ; renew (?:it|your domain) now ; get this domain ; domain is registered at ;
 registered (?:on behalf of|for) (?:a|its) (?:customer|client) ; domain (?:steht |ist )?(?:hier )?(?:zu verkaufen|zum
 verkauf|zu kaufen|geparkt|registriert) ; domain (?:jetzt )?kaufen ; domaine (?:est )?(?:à vendre|en vente|expiré|
@@ -128,9 +128,9 @@ if you (?:can )?see this page,? (?:the )?(?:nginx|openresty|apache|tengine|web ?
 lighttpd) ; (?:web ?server|server) software is (?:running|installed) ; this is the default (?:web ?page|welcome page|
 index page|page|site|server page|home page|vhost) ; default (?:web)?page for this (?:server|domain) ; used to test
 the (?:correct|proper) operation of the ; no content has been added,? yet ; replace this (?:file|page)(?: \(located|
-.{0,20}index) ; you may now add content to (?:this )?directory ; you(?:'re| are) seeing this (?:page )?because ; if
+.*index) ; you may now add content to (?:this )?directory ; you(?:'re| are) seeing this (?:page )?because ; if
 you are the (?:owner|administrator) of this (?:website|site|domain) ; apache is functioning normally ; successfully
-(?:installed|deployed|created).{0,60}(?:tomcat|server|site|working) ; this page is (?:generated|served|autogenerated)
+(?:installed|deployed|created).*(?:tomcat|server|site|working) ; this page is (?:generated|served|autogenerated)
 by (?:plesk|cpanel|a default|directadmin|vesta|hestia) ; you(?:'ve| have) successfully installed tomcat ; upload your
 (?:website|files|site) ; parent directory ; last modified size ; welcome to wordpress\. this is your first post ; you
 do not have any content ; document ?root ; public_html ; /var/www/html
@@ -138,23 +138,23 @@ do not have any content ; document ?root ; public_html ; /var/www/html
     "soft_404": r"""
 (?:page|content|file|article|url|resource|document|product|post|link)(?: that)?(?: you(?:'re| are| were|'ve| have)?
 (?:looking for|requested|trying to (?:reach|view|access|visit)|followed|clicked|tried|entered))?,? ?(?:was|is|could|
-can|does|has|may|might|doesn't|isn't|can't|cannot|couldn't|no longer|seems)[^.]{0,40}(?:not (?:be )?(?:found|exist|
+can|does|has|may|might|doesn't|isn't|can't|cannot|couldn't|no longer|seems)[^.\n]*(?:not (?:be )?(?:found|exist|
 available)|n't (?:be found|exist|available|here)|no longer|been (?:moved|removed|deleted|renamed)|moved|removed|
 missing|find|gone|exists?) ; (?:can't|cannot|couldn't|can not|could not|unable to|not able to) (?:seem to )?(?:find|
 locate) (?:the|that|this|what) (?:page|content|article|resource|file|you) ; nothing (?:was found|to see here) ; was
 not found on this server ; the page you (?:requested|are looking for|were looking for) ; (?:maybe|perhaps|why not)
 try (?:a search|one of the links|searching) ; error 404 ; 404 (?:error|not found|page) ; (?:seite|datei|url|adresse|
-inhalt|dokument)[^.]{0,60}(?:nicht (?:gefunden|vorhanden|mehr|verfügbar)|existiert(?: leider)? nicht|gelöscht|
-verschoben) ; (?:page|adresse|ressource)[^.]{0,60}(?:introuvable|n'existe (?:pas|plus)|n'a (?:pas|
-pu)[^.]{0,12}trouvée?|été (?:supprimée|déplacée)|n'est plus) ; (?:página|pagina|dirección|url|
-contenido)[^.]{0,60}(?:no (?:existe|se encuentra|ha sido|fue|está|se ha|pudo)|ya no|ha sido (?:eliminad|movid)) ;
-(?:página|endereço|conteúdo)[^.]{0,60}(?:não (?:existe|foi|está|pode)|removid) ; pagina[^.]{0,60}(?:non (?:esiste|è|è
-stata)|rimossa|spostata) ; pagina[^.]{0,60}(?:bestaat niet|niet (?:gevonden|meer|vinden)|verwijderd|verplaatst) ;
-(?:strona|stron[yę]|adres)[^.]{0,60}(?:nie (?:istnieje|została|znalez|może|jest)|usunięt|przeniesion) ;
-(?:страниц[аыу]|адрес|документ|материал)[^.]{0,60}(?:не (?:найден|существует|была|существует)|удален|удалён|перемещен|
-переехал|перенесен|нет на сайте) ; (?:sayfa|sayfayı)[^.]{0,60}(?:bulunamad|mevcut değil|kaldırıl|silin|taşın) ;
-(?:ページ|url|記事)[^。]{0,30}(?:見つかりません|存在し(?:ない|ません)|削除|移動|変更され) ; (?:页面|网页|頁面|網頁|
-文章|地址)[^。]{0,20}(?:不存在|找不到|删除|刪除|未找到|失效|移动) ; 페이지[^.]{0,30}(?:찾을 수|존재하지|삭제|변경) ;
-(?:الصفحة|الرابط)[^.]{0,40}(?:غير موجود|لم تعد|حذف|نقل|العثور|لا يمكن)
+inhalt|dokument)[^.\n]*(?:nicht (?:gefunden|vorhanden|mehr|verfügbar)|existiert(?: leider)? nicht|gelöscht|
+verschoben) ; (?:page|adresse|ressource)[^.\n]*(?:introuvable|n'existe (?:pas|plus)|n'a (?:pas|
+pu)[^.\n]*trouvée?|été (?:supprimée|déplacée)|n'est plus) ; (?:página|pagina|dirección|url|
+contenido)[^.\n]*(?:no (?:existe|se encuentra|ha sido|fue|está|se ha|pudo)|ya no|ha sido (?:eliminad|movid)) ;
+(?:página|endereço|conteúdo)[^.\n]*(?:não (?:existe|foi|está|pode)|removid) ; pagina[^.\n]*(?:non (?:esiste|è|è
+stata)|rimossa|spostata) ; pagina[^.\n]*(?:bestaat niet|niet (?:gevonden|meer|vinden)|verwijderd|verplaatst) ;
+(?:strona|stron[yę]|adres)[^.\n]*(?:nie (?:istnieje|została|znalez|może|jest)|usunięt|przeniesion) ;
+(?:страниц[аыу]|адрес|документ|материал)[^.\n]*(?:не (?:найден|существует|была|существует)|удален|удалён|перемещен|
+переехал|перенесен|нет на сайте) ; (?:sayfa|sayfayı)[^.\n]*(?:bulunamad|mevcut değil|kaldırıl|silin|taşın) ;
+(?:ページ|url|記事)[^。\n]*(?:見つかりません|存在し(?:ない|ません)|削除|移動|変更され) ; (?:页面|网页|頁面|網頁|
+文章|地址)[^。\n]*(?:不存在|找不到|删除|刪除|未找到|失效|移动) ; 페이지[^.\n]*(?:찾을 수|존재하지|삭제|변경) ;
+(?:الصفحة|الرابط)[^.\n]*(?:غير موجود|لم تعد|حذف|نقل|العثور|لا يمكن)
 """,
 }
