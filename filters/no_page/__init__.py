@@ -1,0 +1,1 @@
+"""Answers that are no page: challenges, walls, parked domains, soft 404s and what else is served in its place."""

@@ -1,0 +1,193 @@
+"""Decides whether an answer is a page or something served in its place, such as a challenge or a "not found" text.
+
+Headers decide first. Then the less text of its own a document has, the less evidence is enough: words in the title or
+in a heading, marks of known products, words of the text, and the structure. A document with the text of an article is a
+page, whatever it is about and whatever it embeds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import re2
+
+from filters.no_page.foreign import is_html
+from filters.no_page.outline import error_class, outline
+from filters.no_page.signs.marks import MARKS
+from filters.no_page.signs.texts import TEXTS
+from filters.no_page.signs.titles import TITLES
+from filters.no_page.view import View, body_class, lowered, view
+
+REASONS: tuple[str, ...] = (
+    "partial",
+    "not_html",
+    "challenge",
+    "blocked",
+    "login_wall",
+    "consent_wall",
+    "parked",
+    "maintenance",
+    "default_page",
+    "soft_404",
+)
+"""In the order in which they are decided."""
+
+BARE = 700  # size of a document's own text of which one sign is enough
+SHORT = 2_000  # ... of which two signs are enough
+LONG = 5_000  # ... above which no sign counts
+FEW_LINKS = 60
+TEXT_CHARS = 4_000  # of a short document, in which words are searched for
+
+_HEADERS = (
+    ("cf-mitigated", "challenge", "challenge"),  # Cloudflare, documented for detecting challenges
+    ("x-amzn-waf-action", "challenge", "challenge"),
+    ("x-amzn-waf-action", "captcha", "challenge"),
+    ("x-vercel-mitigated", "challenge", "challenge"),
+    ("x-vercel-mitigated", "deny", "blocked"),
+    ("x-sucuri-block", "", "blocked"),
+)
+_STATUSES = {
+    401: "login_wall",
+    403: "blocked",
+    407: "login_wall",
+    429: "blocked",
+    451: "blocked",
+    500: "maintenance",
+    502: "maintenance",
+    503: "maintenance",
+    504: "maintenance",
+    511: "login_wall",
+}
+_NOISE = (
+    r"(?:https?|errors?|err|code|status|oo+ps|whoops|uh[- ]?oh|oh no|sorry|ups|hoppla|the|this|your|erreur|désolé|"
+    r"fehler|fout|errore|erro|ops|błąd|ошибка|помилка|エラー|错误|錯誤|오류|خطأ|hata|chyba|[^\pL])*"
+)
+_BANNERS = ("login_wall", "consent_wall")
+_DFA_BYTES = 64 << 20  # most memory of an automaton
+_BETWEEN = re.compile(r" [-–—|·•»«/:~] |[|·•»«]|[:：] ?|[｜_] ?")
+_PASSWORD = re.compile(rb"<input [^>]{0,300}type *= *[\"']?password")
+_ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
+
+
+_Found = tuple[set[str], set[str], set[str], set[str]]
+
+
+class Inspection(NamedTuple):
+    """What an answer is."""
+
+    reason: str  # one of REASONS, "" = a page
+    outline: bytes  # compact digest of title and text, for `filters.no_page.outline.same`; b"" = no text
+
+
+def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Inspection:
+    """Inspect an answer: header names in lower case, body inflated, charset ("" = UTF-8). Never raises."""
+    document = lowered(body, encoding)
+    seen = view(document)
+    return Inspection(_reason(status, headers, seen), outline(url, seen))
+
+
+def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
+    if status == 206:
+        return "partial"
+    if status == 401 and "www-authenticate" in headers:
+        return "login_wall"
+    for name, value, reason in _HEADERS:
+        if value in headers.get(name, "-").lower() and name in headers:
+            return reason
+    if not is_html(seen.document):
+        return "not_html" if seen.document.strip() else ""
+    if seen.size > LONG:
+        return ""
+    found = _found(seen)
+    expected = _STATUSES.get(status, "")
+    if status == 503 and "retry-after" not in headers:
+        expected = ""
+    for reason in REASONS[2:]:
+        titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
+        if not (titled or headed or marked or said):
+            continue  # structure alone says nothing
+        built = expected == reason or _structure(reason, seen)
+        if _enough(reason, seen, titled, headed, marked, said, built):
+            return reason
+    return expected if seen.size <= BARE and _few_links(seen) else ""
+
+
+def _found(seen: View) -> tuple[_Found, _Found]:
+    """The reasons that title, headings, marks and text speak for, with all headings and with the first one only.
+
+    Of a longer text only a title's reasons are asked further.
+    """
+    titles, texts, marks = _automata()
+    titled = {reason for segment in _segments(seen.title) for reason in titles(segment)}
+    if seen.size > SHORT and not titled:
+        return (titled, titled, titled, titled), (titled, titled, titled, titled)
+    headed = [{reason for part in _segments(heading) for reason in titles(part)} for heading in seen.headings[:3]]
+    marked = marks(seen.document)
+    said = texts(seen.text()[:TEXT_CHARS]) if seen.size <= SHORT else set()
+    first = headed[0] if headed else set()
+    return (titled, set().union(*headed), marked, said), (titled, first, marked, said)
+
+
+def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, said: bool, built: bool) -> bool:
+    """Whether the signs are enough for the size of the document's own text."""
+    if reason in _BANNERS:  # many pages have a banner, a form or a hint with the same words and marks
+        if not titled and (not headed or seen.size > SHORT or len(seen.headings) > 2 or not _few_links(seen)):
+            return built and marked and seen.size <= BARE
+        return built or marked or said or (titled and seen.size <= BARE and (headed or reason == "consent_wall"))
+    if seen.size > SHORT or seen.prose > BARE:
+        return titled and (marked or (headed and 2 * seen.prose < seen.size))
+    if seen.size > BARE:
+        return titled + headed + marked + said + built >= 2
+    if titled or (built and (headed or said)) or (marked and (not seen.prose or headed or said)):
+        return True
+    return (headed or (said and reason != "maintenance")) and _few_links(seen)
+
+
+def _few_links(seen: View) -> bool:
+    return seen.visible.count(b"<a ") <= FEW_LINKS
+
+
+def _structure(reason: str, seen: View) -> bool:
+    if reason == "login_wall":
+        return bool(_PASSWORD.search(seen.document))
+    if reason == "soft_404":
+        return error_class(body_class(seen.document))
+    return reason == "challenge" and bool(_ASKED.search(seen.document))
+
+
+def _segments(title: str) -> list[str]:
+    return [title, *_BETWEEN.split(title)] if title else []
+
+
+@lru_cache
+def _automata() -> tuple[Callable[[str], set[str]], Callable[[str], set[str]], Callable[[bytes], set[str]]]:
+    """Automata that tell the reasons of a title's segment, of a text and of markup, in one pass each."""
+    return (
+        _automaton(re2.Set.FullMatchSet, {reason: f"{_NOISE}(?:{_any(TITLES[reason])}){_NOISE}" for reason in TITLES}),
+        _automaton(re2.Set.SearchSet, {reason: _any(TEXTS[reason]) for reason in TEXTS}),
+        _automaton(re2.Set.SearchSet, {reason: "|".join(map(re2.escape, _listed(MARKS[reason]))) for reason in MARKS}),
+    )
+
+
+def _automaton(kind: Any, patterns: dict[str, str]) -> Callable[[Any], set[str]]:
+    options = re2.Options()
+    options.max_mem = _DFA_BYTES
+    options.log_errors = False
+    made = kind(options)
+    for pattern in patterns.values():
+        made.Add(pattern)
+    made.Compile()
+    reasons = list(patterns)
+    return lambda text: {reasons[index] for index in made.Match(text) or ()}
+
+
+def _any(table: str) -> str:
+    return "|".join(_listed(table))
+
+
+def _listed(table: str) -> list[str]:
+    """The entries of a table. A line ends after a "|" or in the place of a space."""
+    return re.split(r" ;\s", re.sub(r"(?<!\|)\n", " ", table.strip()).replace("\n", ""))

@@ -1,0 +1,83 @@
+"""Labelled pages of the web are pages, but for those that were recorded as walls and errors."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+import zstandard
+
+from filters.no_page.inspector import Inspection, inspect
+from filters.no_page.outline import same
+
+NO_PAGES = {
+    "057675211e": "soft_404",  # "404 : Page Not Found"
+    "2a00123bd6": "soft_404",  # "File not found"
+    "4df41c90c9": "soft_404",  # "Page not found", the page you requested
+    "5185c01be0": "soft_404",  # title "Page Not Found"
+    "9f58b6b8d4": "soft_404",  # "404 page not found"
+    "a26ea227a8": "soft_404",  # "Page Not Found"
+    "a647f96de7": "soft_404",  # a forum: the topic does not exist
+    "364132a297": "login_wall",  # "Members only"
+    "22c1b4a7af": "challenge",  # Anubis
+    "73510a3ebb": "challenge",  # PerimeterX
+    "a5b5bd14ea": "maintenance",  # "We'll be right back!"
+}
+"""Ids of the labelled pages that are no page, by looking at each."""
+
+
+class Label(msgspec.Struct):
+    """What of a page's label is used."""
+
+    id: str
+    url: str = ""
+
+
+class Labelled(NamedTuple):
+    """A labelled page and what it was taken for."""
+
+    label: Label
+    found: Inspection
+
+
+@pytest.fixture(scope="module")
+def inspected(shared: Path) -> list[Labelled]:
+    """All labelled pages."""
+    pages = []
+    for source in sorted((shared / "data" / "pages").iterdir()):
+        for line in (source / "gold.jsonl").read_bytes().splitlines():
+            label = msgspec.json.decode(line, type=Label)
+            body = (source / "html" / f"{label.id}.html.zst").read_bytes()
+            html = zstandard.ZstdDecompressor().decompress(body, max_output_size=1 << 26)
+            pages.append(Labelled(label, inspect(label.url, 200, {}, html, "")))
+    return pages
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_labelled_pages_are_pages(inspected: list[Labelled]) -> None:
+    """Of all labelled pages, at most one is taken for no page that is one."""
+    named = {page.label.id[:10]: page.found.reason for page in inspected if page.found.reason}
+    assert len(inspected) > 3_000
+    assert len({key: reason for key, reason in named.items() if NO_PAGES.get(key) != reason}) <= 1, named
+    assert len(NO_PAGES.keys() - named) <= 1
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_labelled_pages_of_one_site_are_not_the_same(inspected: list[Labelled]) -> None:
+    """No two pages of one host are taken for the same "not found" page."""
+    hosts = defaultdict(list)
+    for page in inspected:
+        if (host := urlsplit(page.label.url).hostname) and not page.found.reason:
+            hosts[host].append(page)
+    pairs = [
+        pair for pages in hosts.values() for pair in combinations(pages, 2) if pair[0].label.url != pair[1].label.url
+    ]
+    assert len(pairs) > 500
+    assert [(a.label.url, b.label.url) for a, b in pairs if same(a.found.outline, b.found.outline)] == []
