@@ -26,3 +26,9 @@ class BadRuleset(FiltersError):
     """A ruleset is unreadable or has a wrong setting: correct it, or name another ruleset."""
 
     exit = Exit.USAGE
+
+
+class BadModel(FiltersError):
+    """An article model is unreadable or does not fit this version: train it again, or name another model."""
+
+    exit = Exit.USAGE

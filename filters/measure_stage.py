@@ -60,7 +60,10 @@ class MeasureStage(Stage):
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
         # the content belongs to the final URL of the redirects
-        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
+        raw = [
+            RawPage(page.final_url or page.url, page.encoding, page.body, page.status or 200, page.headers)
+            for page in fetched
+        ]
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 

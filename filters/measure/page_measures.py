@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +16,7 @@ from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
+from filters.no_page.inspector import inspect
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
@@ -23,15 +25,19 @@ from filters.structure.names import MEASURES
 
 Measure = float | str | None
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
 URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):
-    """The input of a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
+    """The input of a worker: URL ("" = none), charset ("" = UTF-8) and zstd-compressed decoded body of an answer."""
 
     url: str
     encoding: str
     body: bytes
+    status: int = 200
+    headers: dict[str, str] = {}  # names in lower case
 
 
 class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -69,7 +75,7 @@ def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
         return failed(page.url, ExtractError.FAILED)
     if html is None:
         return failed(page.url, ExtractError.TOO_LARGE)
-    return measure(page.url, html, page.encoding, settings)
+    return measure(page.url, html, page.encoding, settings, page.status, page.headers)
 
 
 def inflated(body: bytes, cap_bytes: int) -> bytes | None:
@@ -82,11 +88,24 @@ def inflated(body: bytes, cap_bytes: int) -> bytes | None:
     return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
 
 
-def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> PageMeasures:
-    """Extract and measure a page: block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
+def measure(
+    url: str,
+    page: bytes | str,
+    encoding: str,
+    settings: MeasureSettings,
+    status: int = 200,
+    headers: Mapping[str, str] = NO_HEADERS,
+) -> PageMeasures:
+    """Extract and measure an answer: whether it is a page, block table, words, language, quality, chunks, outline.
+
+    `headers` have names in lower case. Raises MissingExtractor.
+    """
+    no_page = inspect(url, status, headers, page, encoding).reason or "ok"
     found = extract(page, encoding, settings, url)
     if found.error:
-        return failed(url, found.error, found.tried, _in_order(found.structure, 0))
+        without = failed(url, found.error, found.tried, _in_order(found.structure, 0))
+        without.measures["no_page"] = no_page
+        return without
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
@@ -104,6 +123,7 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
             "language": language,
             "language_probability": round(probability, 4),
             "url_path": url_path(url),
+            "no_page": no_page,
             "simhash": f"{outlined.simhash:016x}",
         },
         quality=measure_quality(found.text, settings.tokenizer),

@@ -6,7 +6,7 @@ TEXTS = ("main", "c4")
 """The measured texts: the main text, and the text after C4's line cleaning."""
 
 PAGE_MEASURES = frozenset(
-    ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash"]
+    ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash", "no_page"]
 ) | {"duplicate_share", "template_share", "simhash_distance"}
 """Names in `features.measures`. A new one raises `MEASURES_VERSION`, as a new one of `MEANINGS` does."""
 

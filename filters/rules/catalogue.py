@@ -15,13 +15,14 @@ from filters.rules.kinds import Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement` or of
 `c4.clean` (JUDGE runs it if `scores` is "c4") that may change a verdict or the scored text."""
 
 _FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
 _LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 _BLOCK_CHARS = frozenset({"block_chars"})
+_MODEL = frozenset({"model"})
 
 
 def _large_block_share(facts: Facts, rule: Rule) -> Value:
@@ -53,6 +54,16 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
     return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), OTHER)
 
 
+def _article_probability(facts: Facts, rule: Rule) -> Value:
+    logits = facts.logits(rule.model) if rule.model else None
+    return rule.model.probability(logits) if rule.model and logits else None
+
+
+def _page_kind(facts: Facts, rule: Rule) -> Value:
+    logits = facts.logits(rule.model) if rule.model else None
+    return rule.model.kind(logits) if rule.model and logits else None
+
+
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
     """Define a rule. Defaults: the source is the users' notes, the measure is `features.measures[of]`.
 
@@ -72,6 +83,13 @@ RULES: dict[str, RuleKind] = {
         "==",
         "ok where a main text was found, else the reason why none was",
         lambda facts, _: facts.features.extract_error or "ok",
+        threshold=str,
+        source="",
+    ),
+    "no_page": _kind(
+        "no_page",
+        "==",
+        "ok for a page, else the reason why the answer is none: a challenge, a login wall, …",
         threshold=str,
         source="",
     ),
@@ -134,6 +152,24 @@ RULES: dict[str, RuleKind] = {
         _url_kind,
         threshold=list,
         fields=frozenset({"patterns"}),
+    ),
+    "article_probability": _kind(
+        "article_probability",
+        ">=",
+        "probability of an article by the article model",
+        _article_probability,
+        high=1,
+        fields=_MODEL,
+        source="",
+    ),
+    "page_kind": _kind(
+        "page_kind",
+        "in",
+        "kind of page by the article model",
+        _page_kind,
+        threshold=list,
+        fields=_MODEL,
+        source="",
     ),
     **QUALITY_RULES,
 }

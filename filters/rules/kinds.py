@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from filters.articles.model import ArticleModel
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES
 from filters.rules.toml import as_toml
@@ -40,6 +41,7 @@ class Rule:
     block_chars: int = 0
     min_probability: float = 0.0
     patterns: tuple[tuple[str, UrlPattern], ...] = ()
+    model: ArticleModel | None = None
     any_pattern: UrlPattern | None = field(
         default=None, compare=False
     )  # matches if any pattern matches; None = not available
@@ -53,6 +55,7 @@ class Facts:
         self.measures = features.measures
         self._definition = definition
         self._reads = reads
+        self._logits: dict[str, tuple[float, ...] | None] = {}  # by the digest of the model
 
     @cached_property
     def blocks(self) -> tuple[list[int], list[int]]:
@@ -61,6 +64,12 @@ class Facts:
     @cached_property
     def chars(self) -> int:
         return sum(self.blocks[1])
+
+    def logits(self, model: ArticleModel) -> tuple[float, ...] | None:
+        """The logit of each kind of page; None for a page without a text or a parsed structure."""
+        if model.digest not in self._logits:
+            self._logits[model.digest] = model.logits(self.features)
+        return self._logits[model.digest]
 
     @cached_property
     def quality(self) -> list[float | None]:

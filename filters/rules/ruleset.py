@@ -17,11 +17,12 @@ import msgspec
 import xxhash
 from msgspec import Meta
 
-from filters.errors import BadRuleset
+from filters.articles.model import SHIPPED, load_model
+from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
-from filters.rules.toml import printable, read_toml
+from filters.rules.toml import as_toml, printable, read_toml
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
 
 MOST_BYTES = 64 * 1024  # of a ruleset's file; 20 times the largest shipped one
@@ -72,10 +73,12 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
         found["threshold"] = sorted(set(rule.threshold))
     elif isinstance(rule.threshold, int | float):
         found["threshold"] = rule.threshold + 0.0  # -0.0 + 0.0 is 0.0
-    for field in sorted(RULES[rule.name].fields - {"patterns"}):
+    for field in sorted(RULES[rule.name].fields - {"patterns", "model"}):
         found[field] = getattr(rule, field) + 0
     if "patterns" in RULES[rule.name].fields:
         found["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
+    if rule.model is not None:
+        found["model"] = rule.model.digest
     return found
 
 
@@ -124,6 +127,7 @@ class _RuleTable(msgspec.Struct):
     block_chars: Annotated[int, Meta(ge=1, le=MOST)] = 0
     min_probability: Annotated[float, Meta(ge=0, le=1)] = 0.0
     patterns: dict[str, str] = {}
+    model: str = SHIPPED
 
 
 class _File(msgspec.Struct):
@@ -148,7 +152,7 @@ def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
     for rule, table in file.rules.items():
         try:
             rules.append(_rule(rule, table))
-        except ValueError as error:
+        except (ValueError, BadModel) as error:
             mistakes.append(f"rule {rule}: {error}" if rule in RULES else str(error))
     if not mistakes and (not rules or rules[0].name != "extracted" or rules[0].threshold is None):
         mistakes.append('the first rule has to be [rules.extracted] with threshold = "ok"')
@@ -171,6 +175,9 @@ def _rule(name: str, table: Any) -> Rule:
         raise ValueError(f"no pattern for {printable(', '.join(sorted(without)), _LONG)}")
     if OTHER in read.patterns:
         raise ValueError(f"{OTHER} is the kind of a URL without a pattern; use another name")
+    model = load_model(read.model) if "model" in kind.fields else None
+    if model and isinstance(read.threshold, list) and (unknown := sorted(set(read.threshold) - set(model.kinds))):
+        raise ValueError(f"the model has no kind {as_toml(unknown[0])}; its kinds are {', '.join(model.kinds)}")
     patterns = []
     for url_kind, text in read.patterns.items():
         try:
@@ -185,6 +192,7 @@ def _rule(name: str, table: Any) -> Rule:
         min_probability=read.min_probability,
         patterns=tuple(patterns),
         any_pattern=any_of([pattern for _, pattern in patterns]),
+        model=model,
     )
 
 

@@ -1,0 +1,1 @@
+"""The article classifier: an additive model over measures of a page."""

@@ -1,0 +1,133 @@
+"""An additive model of page kinds: for each input a step function that adds to the logit of each kind.
+
+The sum runs in the order of the file in plain floats, and probabilities are rounded: so they are the same on every
+processor. An unknown input is -1, below every measure; the lowest step holds it.
+
+T. Hastie and R. Tibshirani, "Generalized Additive Models", 1990; the steps come from boosted stumps, see
+`scoring.training.additive`.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import xxhash
+
+from filters.articles.inputs import INPUTS, inputs_of
+from filters.errors import BadModel
+from stream.schema.records import Features
+
+ARTICLE = "article"
+SHIPPED = "articles"
+"""Name of the model in the package."""
+
+VERSION = 1  # of the file
+_MOST_BYTES = 1024 * 1024
+_UNKNOWN = -1.0
+_DIGITS = 4  # of a probability
+
+
+class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The step function of an input: `values[i]`, a logit for each kind, holds from above at[i - 1] to at[i]."""
+
+    at: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+class Contribution(NamedTuple):
+    """The part of an input in the logit of a kind."""
+
+    name: str
+    value: float | None
+    logit: float
+
+
+class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """The numbers of a model. `card` says what it was trained on."""
+
+    version: int
+    card: str
+    kinds: tuple[str, ...]
+    bias: tuple[float, ...]
+    inputs: Mapping[str, Steps]
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hex digits over all numbers."""
+        numbers = [self.kinds, self.bias, [(name, steps.at, steps.values) for name, steps in self.inputs.items()]]
+        return xxhash.xxh3_64_hexdigest(msgspec.json.encode(numbers))
+
+    def logits(self, features: Features) -> tuple[float, ...] | None:
+        """The logit of each kind; None for a page without a text or a parsed structure."""
+        if not features.structure or features.extract_error:
+            return None
+        found = inputs_of(features)
+        sums = list(self.bias)
+        for name, steps in self.inputs.items():
+            value = found.get(name)
+            row = steps.values[bisect_left(steps.at, _UNKNOWN if value is None else value)]
+            for place, logit in enumerate(row):
+                sums[place] += logit
+        return tuple(sums)
+
+    def probability(self, logits: tuple[float, ...]) -> float:
+        """The probability that the page is an article."""
+        return round(1 / (1 + math.exp(-max(min(logits[self.kinds.index(ARTICLE)], 500.0), -500.0))), _DIGITS)
+
+    def kind(self, logits: tuple[float, ...]) -> str:
+        """The kind with the highest logit."""
+        return self.kinds[max(range(len(logits)), key=lambda place: (round(logits[place], _DIGITS), -place))]
+
+    def contributions(self, features: Features, kind: str = ARTICLE) -> list[Contribution]:
+        """The part of each input in the logit of `kind`, the largest first."""
+        place = self.kinds.index(kind)
+        found = inputs_of(features)
+        parts = []
+        for name, steps in self.inputs.items():
+            value = found.get(name)
+            row = steps.values[bisect_left(steps.at, _UNKNOWN if value is None else value)]
+            parts.append(Contribution(name, value, row[place]))
+        return sorted(parts, key=lambda part: -abs(part.logit))
+
+
+@lru_cache(maxsize=8)
+def load_model(name_or_path: str) -> ArticleModel:
+    """The shipped model, or that of a file with a path that ends in .json. Raises BadModel."""
+    if name_or_path == SHIPPED:
+        return read_model(resources.files("filters.articles").joinpath("articles.json").read_bytes(), name_or_path)
+    if not name_or_path.endswith(".json"):
+        raise BadModel(f"model {name_or_path!r} is not shipped; known: {SHIPPED}; a path ends in .json")
+    try:
+        with Path(name_or_path).open("rb") as file:
+            return read_model(file.read(_MOST_BYTES + 1), name_or_path)
+    except OSError as error:
+        raise BadModel(f"{name_or_path}: the model cannot be read: {error.strerror or error}") from error
+
+
+def read_model(data: bytes, where: str) -> ArticleModel:
+    """Read and check a model; `where` names it in errors. Raises BadModel."""
+    if len(data) > _MOST_BYTES:
+        raise BadModel(f"{where}: larger than {_MOST_BYTES // 1024} KiB, no article model")
+    try:
+        model = msgspec.json.decode(data, type=ArticleModel)
+    except msgspec.DecodeError as error:  # also of a wrong type
+        raise BadModel(f"{where}: no article model: {error}") from None
+    if model.version != VERSION:
+        raise BadModel(f"{where}: version {model.version} of a model, this farmwatch reads {VERSION}: train it again")
+    width = len(model.kinds)
+    if ARTICLE not in model.kinds or len(set(model.kinds)) < width or len(model.bias) != width:
+        raise BadModel(f"{where}: the kinds are not distinct names with a bias each, {ARTICLE} among them")
+    for name, steps in model.inputs.items():
+        if name not in INPUTS:
+            raise BadModel(f"{where}: {name!r} is no measure of this farmwatch")
+        is_rising = all(low < high for low, high in zip(steps.at, steps.at[1:], strict=False))
+        if not is_rising or len(steps.values) != len(steps.at) + 1 or any(len(row) != width for row in steps.values):
+            raise BadModel(f"{where}: the steps of {name!r} do not fit together")
+    return model
