@@ -82,8 +82,13 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         return round(1 / (1 + math.exp(-max(min(logits[self.kinds.index(ARTICLE)], 500.0), -500.0))), _DIGITS)
 
     def kind(self, logits: tuple[float, ...]) -> str:
-        """The kind with the highest logit."""
-        return self.kinds[max(range(len(logits)), key=lambda place: (round(logits[place], _DIGITS), -place))]
+        """Article if that is more probable than not, else the most probable other kind."""
+        if self.probability(logits) >= 0.5 or len(logits) == 1:
+            return ARTICLE
+        others = [
+            (round(logit, _DIGITS), kind) for kind, logit in zip(self.kinds, logits, strict=True) if kind != ARTICLE
+        ]
+        return max(others)[1]
 
     def contributions(self, features: Features, kind: str = ARTICLE) -> list[Contribution]:
         """The part of each input in the logit of `kind`, the largest first."""

@@ -143,6 +143,7 @@ RULES: dict[str, RuleKind] = {
         _language,
         threshold=list,
         items=LANGUAGES,
+        source="",
         fields=frozenset({"min_probability"}),
     ),
     "url_kind": _kind(
@@ -152,6 +153,7 @@ RULES: dict[str, RuleKind] = {
         _url_kind,
         threshold=list,
         fields=frozenset({"patterns"}),
+        source="",
     ),
     "article_probability": _kind(
         "article_probability",
