@@ -21,7 +21,13 @@ from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.schema.records import Features, Verdict, decode, encode
 from tests.support.numbered_pages import page_features
 
-NOTES = load_ruleset("notes")
+NOTES = replace(
+    load_ruleset("notes"),
+    rules=(
+        *load_ruleset("notes").rules,
+        *(rule for rule in load_ruleset("default").rules if rule.name in ("language", "url_kind")),
+    ),
+)
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
 GOOD: dict[str, Any] = {
     "tokens": 400,

@@ -154,7 +154,7 @@ def test_unknown_name_lists_the_shipped_ones() -> None:
         load_ruleset("defualt")
 
 
-NAMES = sorted(set(RULES) - {"extracted", "url_kind"})
+NAMES = sorted(set(RULES) - {"extracted", "no_page", "page_kind", "url_kind"})
 
 
 @given(st.lists(st.sampled_from(NAMES), unique_by=lambda name: RULES[name].of, max_size=8), st.data())

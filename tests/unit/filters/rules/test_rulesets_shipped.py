@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from filters.extraction.blocks import Block, pack
 from filters.quality.measures import MEASURES
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
@@ -86,16 +89,24 @@ def passing(published: Published) -> dict[str, float | None]:
     return {measure: least.get(measure, 0.0) for _, measure, _, _ in published}
 
 
-def test_six_rulesets_are_shipped() -> None:
-    """There are two rulesets for articles and four published ones; each has a description, and all differ."""
+def test_seven_rulesets_are_shipped() -> None:
+    """There are three rulesets for articles and four published ones; each has a description, and all differ."""
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
-    assert [ruleset.name for ruleset in rulesets] == ["c4", "default", "dolma", "fineweb", "gopher", "notes"]
-    assert len({ruleset.digest for ruleset in rulesets}) == len({ruleset.description for ruleset in rulesets}) == 6
+    assert [ruleset.name for ruleset in rulesets] == [
+        "c4",
+        "default",
+        "dolma",
+        "fineweb",
+        "gopher",
+        "notes",
+        "notes-run",
+    ]
+    assert len({ruleset.digest for ruleset in rulesets}) == len({ruleset.description for ruleset in rulesets}) == 7
     assert all(ruleset.description for ruleset in rulesets)
 
 
 def test_thresholds_of_the_notes() -> None:
-    """The shipped numbers are those of the users' notes, and every paragraph is a block."""
+    """The shipped numbers are those of the users' notes and no others, and every paragraph is a block."""
     notes = load_ruleset("notes")
     assert notes.blocks == "paragraph"
     assert {rule.name: (rule.threshold, rule.block_chars) for rule in notes.rules} == {
@@ -106,9 +117,19 @@ def test_thresholds_of_the_notes() -> None:
         "large_block_share": (0.75, 200),
         "list_table_share": (0.2, 100),
         "duplicate_share": (0.5, 0),
-        "language": (["en"], 0),
-        "url_kind": (["index", "tag", "category", "search", "paging"], 0),
     }
+
+
+def test_the_notes_with_runs_drop_unknown_shares() -> None:
+    """`notes-run` has the same thresholds over runs, and a page of flat text, whose links are unknown, fails them."""
+    notes, runs = load_ruleset("notes"), load_ruleset("notes-run")
+    assert runs.blocks == "run"
+    assert [replace(rule, drop_unknown=False) for rule in runs.rules] == list(notes.rules)
+    flat = msgspec.structs.replace(
+        page_features(tokens=400), blocks=pack([Block(0, 900, 0, 0)]), extract_path="fallback"
+    )
+    assert judge(flat, notes).failed == []
+    assert judge(flat, runs).failed == ["link_code_share", "list_table_share"]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -171,15 +192,14 @@ def failed(url_path: str, tokens: int = 400, link_code_share: float | None = Non
 
 
 def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
-    """Words, repeats, language and kinds of URL drop pages as in the notes; other rules have no threshold."""
-    notes = {rule.name: rule for rule in NOTES.rules}
-    assert [rule.name for rule in DEFAULT.rules] == list(notes)
-    in_force = {rule.name: rule for rule in DEFAULT.rules if rule.threshold is not None}
-    assert set(in_force) == {"extracted", "min_tokens", "duplicate_share", "language", "url_kind"}
-    for name in set(in_force) - {"url_kind"}:
-        assert in_force[name] == notes[name]
-    assert set(notes["url_kind"].threshold or ()) < set(in_force["url_kind"].threshold or ())  # type: ignore[arg-type]
-    assert in_force["url_kind"].patterns[: len(notes["url_kind"].patterns)] == notes["url_kind"].patterns
+    """`default` has every rule of the notes; those on words and repeats are in force, the others are shown."""
+    rules = {rule.name: rule for rule in DEFAULT.rules}
+    in_force = {name for name, rule in rules.items() if rule.threshold is not None}
+    assert in_force == {
+        *("extracted", "no_page", "min_tokens", "duplicate_share", "language", "url_kind", "article_probability"),
+    }
+    assert all(rule == rules[rule.name] for rule in NOTES.rules if rule.name in in_force)
+    assert {rule.name for rule in NOTES.rules} <= set(rules)
 
 
 NO_ARTICLES = """

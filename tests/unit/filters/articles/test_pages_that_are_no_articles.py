@@ -1,0 +1,67 @@
+"""`default` on whole pages, measured as MEASURE does."""
+
+from __future__ import annotations
+
+import pytest
+
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.site_memory.measurer import Measurer
+from stream.schema.records import Verdict
+
+_NAVIGATION = "<nav><ul><li><a href='/'>Home</a></li><li><a href='/news'>News</a></li></ul></nav>"
+_TEXT = (
+    "The river rose in the night and by morning the lower meadow was a lake. My father had moved the sheep the day"
+    " before, because the herons had left the island, and herons know. We rowed to the barn, where the hay was dry,"
+    " and waited there until the water stood still. On the third day it went back, slowly, and left a line of straw on"
+    " every fence post, which you can see today."
+)
+_WORDS = _TEXT.split()
+
+
+def paragraph(number: int) -> str:
+    """Sixty different words in sentences."""
+    turned = _WORDS[number * 7 % len(_WORDS) :] + _WORDS[: number * 7 % len(_WORDS)]
+    return f"<p>In the year {1900 + number} it was so. {' '.join(turned[:60])}.</p>"
+
+
+def judged(
+    body: str, url: str = "https://a.example/the-flood-of-that-spring", head: str = "", **answer: int
+) -> Verdict:
+    """The verdict of `default` on a page."""
+    html = f"<!doctype html><html><head><title>The flood</title>{head}</head><body>{_NAVIGATION}{body}</body></html>"
+    features = Measurer(MeasureSettings()).measure(url, html, "a.example")
+    return judge(features, load_ruleset("default"))
+
+
+def test_an_article_is_kept() -> None:
+    """A text of ten paragraphs is an article, with and without metadata."""
+    text = "<article><h1>The flood</h1>" + "".join(map(paragraph, range(10))) + "</article>"
+    assert judged(text).failed == []
+    dated = "<meta property='og:type' content='article'><meta name='author' content='A. River'>"
+    assert judged(text, head=dated).failed == []
+
+
+LINKS = "".join(f"<li><a href='/topic/{n}'>{' '.join(_WORDS[n % 40 : n % 40 + 9])} {n}</a></li>" for n in range(90))
+TEASERS = "".join(
+    f"<div class='teaser'><h3><a href='/n{n}'>{' '.join(_WORDS[n : n + 6])}</a></h3><p>{' '.join(_WORDS[n : n + 25])}"
+    f" <a href='/n{n}'>Read more</a></p></div>"
+    for n in range(24)
+)
+CODE = "".join(
+    f"<pre><code>{'x = gauge.read() or gauge.last  # one of them' * 3}\nreturn {n}</code></pre>" for n in range(60)
+)
+
+
+@pytest.mark.parametrize("body", [f"<ul>{LINKS}</ul>", TEASERS, CODE], ids=["links", "teasers", "code"])
+def test_pages_of_links_teasers_or_code_are_no_articles(body: str) -> None:
+    """A list of links, whose link share flat text hides, a front page of teasers and a page that is all code."""
+    assert "article_probability" in judged(f"<main>{body}</main>", "https://a.example/overview").failed
+
+
+def test_a_challenge_is_no_article() -> None:
+    """An answer that asks for a check of the browser fails `no_page`."""
+    html = "<title>Just a moment...</title><p>Enable JavaScript and cookies to continue</p>"
+    features = Measurer(MeasureSettings()).measure("https://a.example/story", html, "a.example")
+    assert "no_page" in judge(features, load_ruleset("default")).failed
