@@ -24,6 +24,7 @@ KEPT_HEADERS = frozenset(
         "tdm-reservation",
         "tdm-policy",
         "retry-after",
+        "cf-mitigated",
         "location",
     }
 )
