@@ -2,9 +2,9 @@
 
 No request is made. It runs the frontier on a copy of the committed rows, one site at a time: stages its new hits and
 decisions, then calls `Frontier.claim` at the time when the site is due. Results that later requests depend on are
-simulated: robots.txt is the stored one (404 if none), tdmrep.json and the probed URL are absent, sitemaps and pages list nothing,
-and responses take no time. Then the delay per registrable domain is applied to all sites. Unknown to a dry run: addresses
-(no DNS), requests in flight in a running crawl, and response times.
+simulated: robots.txt is the stored one (404 if none), tdmrep.json and the probed URL are absent, sitemaps and pages
+list nothing, and responses take no time. Then the delay per registrable domain is applied to all sites. Unknown to a
+dry run: addresses (no DNS), requests in flight in a running crawl, and response times.
 """
 
 from __future__ import annotations

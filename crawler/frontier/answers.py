@@ -83,6 +83,7 @@ class Answers:
         if _is_turned_away(answer):
             if self._is_closed(row, answer):
                 self.store.stop(row, answer.reason)
+            if not row.spent:
                 self._blame_site(row, answer.job.url)
         elif kind in (RequestKind.PAGE, RequestKind.PROBE) and answer.status and not answer.transient:
             row.fruitless = 0
@@ -98,7 +99,7 @@ class Answers:
         return row.fruitless + _cost(answer) > _FRUITLESS or not self.store.has_work(row)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
-        """Mark the URL whose failure stopped its site: a later hit retries it with the rest of the site."""
+        """Mark a failed URL whose failure is its site's: a later hit retries it with the rest of the site."""
         page = page_bytes(url)
         found = self.store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:

@@ -160,7 +160,7 @@ class UrlRow(FrontierRow):
     has_page: bool = False  # some visit fetched it
     etag: str = ""
     last_modified: str = ""
-    site_failed: bool = False  # its failure stopped the site: a later hit retries it
+    site_failed: bool = False  # its failure is that of its site: a later hit retries it
     term: int = 0  # of its last page
 
     @property
