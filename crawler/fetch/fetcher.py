@@ -314,7 +314,8 @@ class Fetcher:
                 return
             raise FetchEnded(FetchOutcome.REFUSED, "content_type")
         encoding, reason = await offload(len(context.body) > _PAGES_HEAVY, self._inspect_page, context, kind)
-        if not is_ok and not reason:
+        may_pass = reason == "challenge" or _is_passing(context.status)
+        if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
             context.opt_out, context.outline = [], b""
             return
         is_kept = not (self._settings.obey_opt_out and forbids_mining(context.opt_out))
@@ -322,7 +323,6 @@ class Fetcher:
             context.encoding = encoding
             context.packed = self._packer.compress(context.body)
         if reason:
-            may_pass = reason in TURNED_AWAY and (reason == "challenge" or _is_passing(context.status))
             raise FetchEnded(FetchOutcome.NO_PAGE, reason, transient=may_pass)
         if not is_kept:
             raise FetchEnded(FetchOutcome.REFUSED, "opt_out")
