@@ -23,8 +23,8 @@ SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask
 class Site:
     """A frontier under test over time; each call is a committed batch."""
 
-    def __init__(self, inspector: Inspector | None = None, **changes: object) -> None:
-        self.inspector = inspector
+    def __init__(self, inspector: Any = None, **changes: object) -> None:
+        self.inspector: Inspector | None = inspector
         self.settings = msgspec.structs.replace(SETTINGS, **changes)
         self.store = Store(partitions=1)
         self.now = 1_000_000

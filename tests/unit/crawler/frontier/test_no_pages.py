@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -16,7 +18,7 @@ DAY_MS = 86_400_000
 MISSING: dict[str, object] = status(404)
 
 
-def probed(*paths: str, outline: bytes = b"", **changes: object) -> Site:
+def probed(*paths: str, outline: bytes = b"", **changes: Any) -> Site:
     """A site with robots.txt read and the probe answered: by 404, or by a page with this outline."""
     site = begun(*paths, inspector=FakeInspector(), **changes)
     assert site.step(**({"outline": outline} if outline else MISSING)).kind is RequestKind.PROBE
