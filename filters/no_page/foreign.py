@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_XML = re.compile(
-    rb"<(?:rss|feed|rdf:rdf|urlset|sitemapindex|opml|svg|soap|wsdl|kml|gpx|error|response|listbucketresult)[\s:>]"
-)
+_XML = re.compile(rb"<(?:rss|feed|rdf:rdf|urlset|sitemapindex|opml|svg|soap|wsdl|kml|gpx|error|response|listbucketresult)[\s:>]")
 _ROOT = re.compile(rb"<[!?][^>]{0,2000}>|\s+")
 _JSON = re.compile(rb"[\[{] *(?:[\[{\"}\]]|-?\d)|\)\]\}'")
 _SCRIPT = re.compile(

@@ -13,13 +13,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from filters.no_page.foreign import is_html
-from filters.no_page.outline import error_class, outline, same
+from filters.no_page.outline import error_class, outline
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
 from filters.no_page.view import View, body_class, lowered, size_of, view
-
-__all__ = ["REASONS", "Inspection", "inspect", "same"]
 
 REASONS: tuple[str, ...] = (
     "partial",
@@ -125,14 +123,10 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
     """Whether the signs are enough for the size of the document's own text."""
     few_links = seen.links <= FEW_LINKS
     if reason == "consent_wall":  # a page with a banner has the same words and marks, but another title
-        return (titled and (said or marked or seen.size <= BARE)) or (
-            headed and said and few_links and seen.size <= SHORT
-        )
+        return (titled and (said or marked or seen.size <= BARE)) or (headed and said and few_links and seen.size <= SHORT)
     if reason == "login_wall":  # many pages have a form or a hint to log in
-        return (
-            few_links
-            and (titled or (seen.size <= BARE and (headed or said or marked)))
-            and (built or (seen.size <= BARE and titled + headed + said + marked >= 2))
+        return few_links and (titled or (seen.size <= BARE and (headed or said or marked))) and (
+            built or (seen.size <= BARE and titled + headed + said + marked >= 2)
         )
     if seen.size <= BARE:
         return titled or marked or (built and (headed or said)) or (few_links and (headed or said))

@@ -96,7 +96,9 @@ def _words(text: str, echo: frozenset[str]) -> list[str]:
     if len(text) > 16 * len(words):  # a script without spaces
         return [character for character in text if character.isalpha()][:WORDS]
     return [
-        word for word in words[:WORDS] if word.isalpha() or not (_DIGIT.search(word) or word.strip(_QUOTES) in echo)
+        word
+        for word in words[:WORDS]
+        if word.isalpha() or not (_DIGIT.search(word) or word.strip(_QUOTES) in echo)
     ]
 
 

@@ -19,7 +19,9 @@ MAX_HEADINGS = 8
 _LOWER = bytes(ord(" ") if chr(code).isspace() or not code else ord(chr(code).lower()) for code in range(128)) + bytes(
     range(128, 256)
 )
-_CUT = re.compile(rb"<(?:!--|s(?:cript|tyle|vg|elect)|t(?:emplate|itle|extarea)|n(?:oscript|av)|iframe|object|footer)")
+_CUT = re.compile(
+    rb"<(?:!--|s(?:cript|tyle|vg|elect)|t(?:emplate|itle|extarea)|n(?:oscript|av)|iframe|object|footer)"
+)
 _UNCLOSED_HIDES_ALL = (b"<!--", b"<script", b"<style")  # as in browsers
 _ANCHOR = re.compile(rb"<a [^<]*+(?:<(?!/?a[ >])[^<]*+){0,24}</a[ >]")
 _INLINE = re.compile(rb"</?(?:span|b|i|em|strong|code|small|u|font|abbr|mark|sup|sub)(?: [^<>]*+)?>")
