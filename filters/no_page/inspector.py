@@ -8,9 +8,11 @@ whatever it is about and whatever it embeds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import re2
 
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline
@@ -36,7 +38,7 @@ REASONS: tuple[str, ...] = (
 BARE = 700  # size of a document's own text of which one sign is enough
 SHORT = 2_000  # ... of which two signs are enough
 LONG = 5_000  # ... above which no sign counts
-FEW_LINKS = 40
+FEW_LINKS = 60
 TEXT_CHARS = 4_000  # of a short document, in which words are searched for
 
 _HEADERS = (
@@ -61,8 +63,10 @@ _STATUSES = {
 }
 _NOISE = (
     r"(?:https?|errors?|err|code|status|oo+ps|whoops|uh[- ]?oh|oh no|sorry|ups|hoppla|the|this|your|erreur|désolé|"
-    r"fehler|fout|errore|erro|ops|błąd|ошибка|помилка|エラー|错误|錯誤|오류|خطأ|hata|chyba|[\W\d_])"
+    r"fehler|fout|errore|erro|ops|błąd|ошибка|помилка|エラー|错误|錯誤|오류|خطأ|hata|chyba|[^\pL])*"
 )
+_BANNERS = ("login_wall", "consent_wall")
+_DFA_BYTES = 64 << 20  # most memory of an automaton
 _BETWEEN = re.compile(r" [-–—|·•»«/:~] |[|·•»«]|[:：] ?|[｜_] ?")
 _PASSWORD = re.compile(rb"<input [^>]{0,300}type *= *[\"']?password")
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
@@ -75,12 +79,6 @@ class Inspection(NamedTuple):
     outline: bytes  # compact digest of title and text, for `filters.no_page.outline.same`; b"" = no text
 
 
-class _Signs(NamedTuple):
-    title: re.Pattern[str]
-    text: re.Pattern[str]
-    marks: tuple[bytes, ...]
-
-
 def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Inspection:
     """Inspect an answer: header names in lower case, body inflated, charset ("" = UTF-8). Never raises."""
     document = lowered(body, encoding)
@@ -91,6 +89,8 @@ def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str
 def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 206:
         return "partial"
+    if status == 401 and "www-authenticate" in headers:
+        return "login_wall"
     for name, value, reason in _HEADERS:
         if value in headers.get(name, "-").lower() and name in headers:
             return reason
@@ -98,41 +98,44 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
         return "not_html" if seen.document.strip() else ""
     if seen.size > LONG:
         return ""
+    found = _found(seen)
     expected = _STATUSES.get(status, "")
     if status == 503 and "retry-after" not in headers:
         expected = ""
-    segments = _segments(seen.title)
-    headings = [segment for heading in seen.headings[:3] for segment in (heading, *_segments(heading))]
-    text = ""
-    if seen.size <= SHORT:
-        text = seen.text()[:TEXT_CHARS]
     for reason in REASONS[2:]:
-        signs = _signs(reason)
-        titled = any(signs.title.fullmatch(segment) for segment in segments)
-        headed = any(signs.title.fullmatch(segment) for segment in headings)
-        if seen.size > SHORT and not titled:
-            continue
-        marked = any(mark in seen.document for mark in signs.marks)
-        said = bool(signs.text.search(text))
-        if _enough(reason, seen, titled, headed, marked, said, expected == reason or _structure(reason, seen)):
+        if _enough(reason, seen, *(reason in kind for kind in found), expected == reason or _structure(reason, seen)):
             return reason
-    return expected if seen.size <= BARE and size_of(text) <= 2 * BARE else ""
+    return expected if seen.size <= BARE and _few_links(seen) else ""
+
+
+def _found(seen: View) -> tuple[set[str], set[str], set[str], set[str]]:
+    """The reasons that title, headings, marks and text speak for. Of a longer text only a title's are asked further."""
+    titles, texts, marks = _automata()
+    titled = {reason for segment in _segments(seen.title) for reason in titles(segment)}
+    if seen.size > SHORT and not titled:
+        return titled, set(), set(), set()
+    headed = {reason for heading in seen.headings[:3] for part in _segments(heading) for reason in titles(part)}
+    said = texts(seen.text()[:TEXT_CHARS]) if seen.size <= SHORT else set()
+    return titled, headed, marks(seen.document), said
 
 
 def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, said: bool, built: bool) -> bool:
     """Whether the signs are enough for the size of the document's own text."""
-    few_links = seen.links <= FEW_LINKS
-    if reason == "consent_wall":  # a page with a banner has the same words and marks, but another title
-        return (titled and (said or marked or seen.size <= BARE)) or (headed and said and few_links and seen.size <= SHORT)
-    if reason == "login_wall":  # many pages have a form or a hint to log in
-        return few_links and (titled or (seen.size <= BARE and (headed or said or marked))) and (
-            built or (seen.size <= BARE and titled + headed + said + marked >= 2)
-        )
-    if seen.size <= BARE:
-        return titled or marked or (built and (headed or said)) or (few_links and (headed or said))
-    if seen.size <= SHORT:
+    if reason in _BANNERS:  # many pages have a banner, a form or a hint with the same words and marks
+        if not titled and (not headed or seen.size > SHORT or len(seen.headings) > 2 or not _few_links(seen)):
+            return built and marked and seen.size <= BARE
+        return built or marked or said or (titled and seen.size <= BARE and reason == "consent_wall")
+    if seen.size > SHORT or seen.prose > BARE:
+        return titled and (marked or (headed and 2 * seen.prose < seen.size))
+    if seen.size > BARE:
         return titled + headed + marked + said + built >= 2
-    return titled and (headed or marked)
+    if titled or (built and (headed or said)) or (marked and (not seen.prose or headed or said)):
+        return True
+    return (headed or (said and reason != "maintenance")) and _few_links(seen)
+
+
+def _few_links(seen: View) -> bool:
+    return seen.document.count(b"<a ") <= FEW_LINKS
 
 
 def _structure(reason: str, seen: View) -> bool:
@@ -148,13 +151,29 @@ def _segments(title: str) -> list[str]:
 
 
 @lru_cache
-def _signs(reason: str) -> _Signs:
-    titles, texts = _listed(TITLES[reason]), _listed(TEXTS[reason])
-    return _Signs(
-        re.compile(rf"{_NOISE}*(?:{'|'.join(titles)}){_NOISE}*"),
-        re.compile("|".join(texts)),
-        tuple(mark.encode() for mark in _listed(MARKS.get(reason, "")) if mark),
+def _automata() -> tuple[Callable[[str], set[str]], Callable[[str], set[str]], Callable[[bytes], set[str]]]:
+    """Automata that tell the reasons of a title's segment, of a text and of markup, in one pass each."""
+    return (
+        _automaton(re2.Set.FullMatchSet, {reason: f"{_NOISE}(?:{_any(TITLES[reason])}){_NOISE}" for reason in TITLES}),
+        _automaton(re2.Set.SearchSet, {reason: _any(TEXTS[reason]) for reason in TEXTS}),
+        _automaton(re2.Set.SearchSet, {reason: "|".join(map(re2.escape, _listed(MARKS[reason]))) for reason in MARKS}),
     )
+
+
+def _automaton(kind: Any, patterns: dict[str, str]) -> Callable[[Any], set[str]]:
+    options = re2.Options()
+    options.max_mem = _DFA_BYTES
+    options.log_errors = False
+    made = kind(options)
+    for pattern in patterns.values():
+        made.Add(pattern)
+    made.Compile()
+    reasons = list(patterns)
+    return lambda text: {reasons[index] for index in made.Match(text) or ()}
+
+
+def _any(table: str) -> str:
+    return "|".join(_listed(table))
 
 
 def _listed(table: str) -> list[str]:

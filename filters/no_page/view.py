@@ -46,7 +46,6 @@ class View(NamedTuple):
     blocks: tuple[str, ...]  # of the text outside of links, bounded
     size: int  # of the blocks
     prose: int  # of the blocks that are as long as a paragraph
-    links: int
 
     def text(self) -> str:
         """The visible text with links, bounded, for pages that have little text."""
@@ -67,7 +66,6 @@ def view(document: bytes) -> View:
         blocks=blocks,
         size=sum(sizes),
         prose=sum(size for size in sizes if size >= PROSE_SIZE),
-        links=visible.count(b"<a "),
     )
 
 

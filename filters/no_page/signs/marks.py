@@ -17,7 +17,7 @@ kpsdk.scriptstart ; window.kpsdk={} ; /ips.js?kp_uidz= ;
 id="anubis_challenge" ; id="anubis_version" ; /.within.website/x/cmd/anubis ; /.well-known/sgcaptcha/ ;
 haproxy-protection ; acw_sc__v2 ; aliyun_waf_ ; /punish?x5secdata ; _____tmd_____ ; wzws-waf-cgi ; safeline-challenge ;
 slowaes.decrypt ; /tspd/ ; window["bobcmn"] ; checkboxcaptcha-form ; /errors/validatecaptcha ; id="captcha-form" action="index" ;
-perfdrive.com ; /.well-known/vercel/security/
+radware bot manager captcha ; /.well-known/vercel/security/
 """,
     # Akamai; Cloudflare; Sucuri; WordPress plugins; CloudFront; F5
     "blocked": """

@@ -45,7 +45,7 @@ permiso ; no está disponible en (?:tu|su) (?:país|región) ; (?:tu|su) (?:ip|a
 (?:bloquead|denegad|restringid) ; acceso (?:ha sido |está )(?:denegado|bloqueado|restringido) ; não tem permissão ;
 não está disponível (?:no seu país|na sua região) ; (?:acesso|ip) (?:foi|está) (?:bloquead|negad) ; non (?:hai|
 dispone|disponi)(?: dei?l?)? permess ; non è disponibile nel tuo paese ; (?:geen toegang|geen toestemming) ; niet
-beschikbaar in (?:uw|jouw) (?:land|regio) ; nie masz (?:uprawnień|dostępu) ; niedostępn\w{1,3} w (?:twoim kraju|twoim
+beschikbaar in (?:uw|jouw) (?:land|regio) ; nie masz (?:uprawnień|dostępu) ; niedostępn\pL{1,3} w (?:twoim kraju|twoim
 regionie) ; доступ (?:к [а-яё ]{1,40} )?(?:был )?(?:запрещ[её]н|ограничен|заблокирован|закрыт) ; недоступ(?:ен|на|но|
 ны) в ваш(?:ем|ей) (?:стране|регионе) ; слишком много запросов ; erişim(?:iniz)? engellen ; ülkenizde
 (?:kullanılamıyor|mevcut değil) ; アクセス(?:は|が)(?:拒否|禁止|制限|ブロック) ; お住まいの(?:国|
@@ -64,7 +64,7 @@ tienes? que|necesitas?) iniciar sesión ; (?:olvidaste|olvidó|olvidado|he olvid
 ¿?olvid(?:ó|aste) su contraseña ; esquec(?:eu|i)(?: a| sua| minha)? senha ; (?:precisa|deve) (?:estar logado|fazer
 (?:o )?login|iniciar sessão) ; (?:devi|è necessario|bisogna) (?:effettuare|accedere|eseguire|essere) ; password
 dimenticata ; hai dimenticato la password ; wachtwoord vergeten ; (?:moet|dient) (?:u |je )?(?:zich )?(?:ingelogd|
-inloggen|aan) ; nie pamiętasz hasła ; zapomnia\w{2,5} hasła ; (?:musisz się|aby .{1,40}) zalog ; zaloguj się,? aby ;
+inloggen|aan) ; nie pamiętasz hasła ; zapomnia\pL{2,5} hasła ; (?:musisz się|aby .{1,40}) zalog ; zaloguj się,? aby ;
 забыли пароль ; (?:необходимо|нужно|требуется|пожалуйста,?) (?:войти|авториз|войдите) ; (?:только )?(?:для|
 авторизованн|зарегистрированн)[а-яё]* пользовател ; şifre(?:ni|nizi|mi) (?:mi )?unut ; giriş yapmanız gerek ;
 パスワードを(?:お忘れ|忘れた) ; ログイン(?:が必要|してください) ; 忘记密码 ; 忘記密碼 ; 请先?登录 ; 登录后(?:才能|

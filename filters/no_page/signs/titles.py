@@ -5,7 +5,7 @@ from __future__ import annotations
 
 TITLES = {
     "challenge": r"""
-just a moment ; (?:one|a) moment,? please ; please wait ; attention required ; checking your browser.* ; verifying
+just a moment ; (?:one|a) moment,? please ; please wait ; checking your browser.* ; verifying
 your (?:browser|connection) ; verify(?:ing)?(?: that)? you(?:'re| are) (?:a )?(?:not a (?:ro)?bot|human) ; are you
 (?:a )?(?:human|(?:ro)?bot) ; robot or human ; robot check ; bot (?:check|verification|protection) ; human
 verification ; browser (?:check|verification) ; (?:vercel )?security (?:check|checkpoint|verification) ; security
@@ -94,7 +94,7 @@ usted) mayor de (?:edad|18).{0,20} ; (?:verificação|confirmação) de idade ; 
 dei| ai)? cookie ; verifica (?:dell')?età ; hai (?:più di|almeno|compiuto) 18 anni ; voordat (?:je|u) (?:verdergaat|
 verder gaat|doorgaat).{0,40} ; (?:cookie-?|privacy-?)(?:toestemming|instellingen|voorkeuren|melding|keuzes) ; (?:jouw|
 uw|je) privacy.{0,40} ; leeftijds(?:controle|verificatie|check) ; ben (?:je|jij|u) (?:18|ouder dan 18).{0,20} ; zanim
-przejdziesz.{0,40} ; (?:twoja|twojej|szanujemy twoją|dbamy o twoją) prywatnoś\w{1,3}.{0,30} ; (?:ustawienia|zgoda na)
+przejdziesz.{0,40} ; (?:twoja|twojej|szanujemy twoją|dbamy o twoją) prywatnoś\pL{1,3}.{0,30} ; (?:ustawienia|zgoda na)
 (?:plik(?:i|ów) )?(?:cookies?|prywatności) ; weryfikacja wieku ; czy masz (?:ukończone )?18 lat ; прежде чем
 продолжить.{0,40} ; (?:настройки|согласие на|использование) (?:файл(?:ы|ов) )?(?:cookies?|куки|
 конфиденциальности).{0,30} ; (?:ваша|мы ценим вашу) конфиденциальность.{0,30} ; (?:подтверждение|проверка|
