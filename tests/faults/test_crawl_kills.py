@@ -7,6 +7,7 @@ server saw and the log does not have; no other request may be repeated.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import os
 import random
 import subprocess
@@ -26,7 +27,7 @@ from farmwatch.audit.audit import audit
 from tests.support.kafka_broker import Broker
 from tests.support.web.crawl_driver import patient_settings
 from tests.support.web.crawl_process import Crawl
-from tests.support.web.raw_web import RawWeb, Visit, reply
+from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
 PAGES = 36  # per site
@@ -92,6 +93,21 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
     return done
 
 
+def is_probe(seen: Seen) -> bool:
+    return len(seen.path) == 33
+
+
+def check_probes(web: RawWeb, kills: list[Kill]) -> None:
+    """Each site has one probe, before its first page; it is repeated only if it was in flight at a kill."""
+    starts = [kill.restarted_at for kill in kills]
+    for site in SITES:
+        seen = [seen for seen in web.seen if seen.host == site and seen.path not in WAY_THERE]
+        probes = [place for place, one in enumerate(seen) if is_probe(one)]
+        assert probes == list(range(len(probes))) and probes and len({seen[place].path for place in probes}) == 1
+        lives = [bisect.bisect(starts, seen[place].began) for place in probes]
+        assert len(set(lives)) == len(lives), "asked twice by one process"
+
+
 def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
     """Nothing is lost or doubled, and only requests in flight at a kill were repeated."""
     pages = crawl.pages()
@@ -99,7 +115,9 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
     assert Counter(page.url for page in pages) == Counter(wanted)
     assert {(page.outcome, page.reason) for page in pages} == {("fetched", "")}
     assert max(Counter(page.id for page in pages).values()) == 1
-    asked = [(f"http://{s.host}:{web.port}{s.path}", s.host, s.began) for s in web.seen if s.path not in WAY_THERE]
+    check_probes(web, kills)
+    others = (seen for seen in web.seen if seen.path not in WAY_THERE and not is_probe(seen))
+    asked = [(f"http://{s.host}:{web.port}{s.path}", s.host, s.began) for s in others]
     under_way: Counter[str] = Counter()
     life_began = 0.0
     for kill in kills:
