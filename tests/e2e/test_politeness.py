@@ -127,6 +127,8 @@ class Answers:
         elif host.busy and visit.path == "/0" and visit.number == 1:
             when = formatdate(time.time() + 4, usegmt=True) if host.retry_after == "date" else host.retry_after
             await reply("", host.busy, **({"retry_after": when} if when else {}))(visit)
+        elif len(visit.path) == 33:
+            await reply("", "404 None")(visit)  # the probe
         else:
             await reply(f"<!doctype html><p>{visit.host}{visit.path}</p>")(visit)
 

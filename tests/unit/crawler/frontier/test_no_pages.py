@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from crawler.fetch.jobs import FetchRequest, RequestKind
+from crawler.frontier.report import why_no_page
 from crawler.frontier.rows import SiteRow, pack, site_key, unpack
 from crawler.frontier.statuses import Status
 from stream.schema.records import Page
@@ -78,6 +79,17 @@ def test_a_site_that_only_turns_us_away_costs_six_requests(reason: str, code: in
     assert turned_away(site, **no_page(reason, code)) <= 6
     assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
     assert outcomes(site.pages) == [("0", "no_page", reason), *((path, "refused", reason) for path in paths[1:])]
+
+
+def test_a_report_says_why_such_a_site_has_no_page() -> None:
+    """In the words of `farmwatch rate`, by which it counts sites that were not judged, and in the frontier's lists."""
+    site = with_hits("0", inspector=FakeInspector())
+    turned_away(site, **no_page("challenge"))
+    assert why_no_page(site.committed, site.settings, "a.test", site.now) == "turned away by a bot challenge or block"
+    parked = probed("0")
+    parked.step(**no_page("parked"))
+    parked.walk()
+    assert why_no_page(parked.committed, parked.settings, "a.test", parked.now) == "parked, or the page of a server"
 
 
 def test_redirects_count_among_the_six_requests() -> None:
