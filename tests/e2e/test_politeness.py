@@ -336,7 +336,7 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Cr
     folder = tmp_path_factory.mktemp("polite")
     with ThreadPoolExecutor(2) as both:
         one = both.submit(crawl, folder / "one", pages=2, kills=5, between=(60, 220))
-        two = both.submit(crawl, folder / "two", pages=2, kills=2, between=(40, 90), hosts=250, together=100)
+        two = both.submit(crawl, folder / "two", pages=2, kills=2, between=(110, 200), hosts=250, together=100)
         yield one, two
 
 
