@@ -37,7 +37,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
 from tests.support.waiting import wait_until
-from tests.support.web.crawl_process import FIRST, Crawl
+from tests.support.web.crawl_process import FIRST, INSPECTS, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
@@ -204,7 +204,7 @@ def crawl(
     killed, both = [], (0.0, 0.0)
     with RawWeb(Answers(seed), addresses) as web:
         wanted = [f"http://{host.name}/{n}" for host in ALL[:hosts] for n in range(pages)]
-        with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port)) as crawling:
+        with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port), INSPECTS) as crawling:
             crawling.hits([make_hit({"url": url}) for url in wanted])
             began = time.monotonic()
             crawling.start()

@@ -26,7 +26,7 @@ from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
 from tests.support.kafka_broker import Broker
 from tests.support.web.crawl_driver import patient_settings
-from tests.support.web.crawl_process import Crawl
+from tests.support.web.crawl_process import INSPECTS, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
@@ -139,7 +139,10 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 def test_twelve_kills_on_the_embedded_log(tmp_path: Path) -> None:
     """After twelve kills at random moments, each URL has one record, and only requests in flight are repeated."""
-    with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
+    with (
+        RawWeb(answer) as web,
+        Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web), INSPECTS) as crawl,
+    ):
         check(crawl, web, kill_often(crawl, web, 12, 1.0))
 
 
@@ -148,7 +151,7 @@ def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
     folder = tmp_path / "warc"
     with RawWeb(answer) as web:
         chosen = settings(web, warc_folder=str(folder), warc_bytes=100_000)
-        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen) as crawl:
+        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen, INSPECTS) as crawl:
             check(crawl, web, kill_often(crawl, web, 5, 1.0))
             pages = {page.url for page in crawl.pages()}
     files = sorted(folder.iterdir())
@@ -168,7 +171,10 @@ def test_five_kills_on_kafka(tmp_path: Path) -> None:
     """The same holds on Kafka, where the frontier is restored from its changelog."""
     broker = Broker().start()
     try:
-        with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web)) as crawl:
+        with (
+            RawWeb(answer) as web,
+            Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web), INSPECTS) as crawl,
+        ):
             check(crawl, web, kill_often(crawl, web, 5, 2.0))
     finally:
         broker.close()
