@@ -34,6 +34,7 @@ from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
+from crawler.web.inspection import Inspector
 from stream.log.contract import Log
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context, Series, Stage
@@ -67,13 +68,14 @@ class CrawlStage(Stage):
         resolver: AbstractResolver | None = None,
         partitions: int | None = None,
         orders: CrawlOrders | None = None,
+        inspector: Inspector | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
         `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
         the request rates per domain and address. None: there is only this process. `orders`: pauses and exclusions.
-        `clock` returns UTC seconds.
+        `inspector` says which answers are no page, and has sites probed; None: neither. `clock` returns UTC seconds.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -83,6 +85,7 @@ class CrawlStage(Stage):
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
         self._orders = orders
+        self._inspector = inspector
         self.paused: Mapping[str, str] = {}  # reason -> in words; any thread may read it
         self._robots = RobotsShelf(settings.name)
         self._in_flight: dict[int, int] = {}  # claim number -> partition
@@ -96,7 +99,9 @@ class CrawlStage(Stage):
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
-        fetcher = Fetcher(settings, resolver=resolver, clock=clock, tap=self._warc, excludes=self._excludes)
+        fetcher = Fetcher(
+            settings, resolver=resolver, clock=clock, tap=self._warc, excludes=self._excludes, inspector=inspector
+        )
         self._thread = FetchThread(fetcher)
 
     @property
@@ -218,6 +223,7 @@ class CrawlStage(Stage):
             lambda page: ctx.emit(PAGES, page, headers=page_headers(page)),
             ctx.now_ms,
             self._excludes,
+            self._inspector,
         )
 
     def _excludes(self, host: str) -> bool:
@@ -259,9 +265,9 @@ class CrawlStage(Stage):
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
         """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
-        _count_requests(answer, ctx.meter)
         apply, kind = partial(Frontier.apply, answer=answer, excused_s=excused_s), answer.job.kind.value
         next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, kind=kind)
+        _count_requests(answer, ctx.meter)  # the frontier finds the pages "not found"
         if next_ms >= 0:
             self._demand(site, next_ms)
             return

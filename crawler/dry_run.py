@@ -2,9 +2,9 @@
 
 No request is made. It runs the frontier on a copy of the committed rows, one site at a time: stages its new hits and
 decisions, then calls `Frontier.claim` at the time when the site is due. Results that later requests depend on are
-simulated: robots.txt is the stored one (404 if none), tdmrep.json is absent, sitemaps and pages list nothing, and
-responses take no time. Then the delay per registrable domain is applied to all sites. Unknown to a dry run: addresses
-(no DNS), requests in flight in a running crawl, and response times.
+simulated: robots.txt is the stored one (404 if none), tdmrep.json and the probed URL are absent, sitemaps and pages
+list nothing, and responses take no time. Then the delay per registrable domain is applied to all sites. Unknown to a
+dry run: addresses (no DNS), requests in flight in a running crawl, and response times.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import DecisionReason, RobotsShelf, explain
 from crawler.settings import CrawlSettings
+from crawler.web.inspection import Inspector
 from stream.log.contract import StateReader
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
@@ -38,7 +39,7 @@ _EVER_MS = _ALL = 2**62
 class PlannedRequest(msgspec.Struct, kw_only=True):
     """A planned request. Times are milliseconds UTC."""
 
-    kind: str  # robots | tdmrep | sitemap | page
+    kind: str  # robots | tdmrep | sitemap | probe | page
     url: str
     start_at: int
     conditional: bool = False  # sends validators
@@ -95,8 +96,10 @@ class DryRun:
         now_ms: int,
         limit: int | None,
         excludes: Callable[[str], bool] = lambda _: False,
+        inspector: Inspector | None = None,
     ) -> None:
-        """Keep the first `limit` sites (None: all, in memory). `excludes` as in `Frontier`."""
+        """Keep the first `limit` sites (None: all, in memory). `excludes` and `inspector` as in `Frontier`."""
+        self._inspector = inspector
         self._excludes = excludes
         self._settings = settings
         self._now = now_ms
@@ -243,7 +246,7 @@ class DryRun:
         )
 
     def _frontier(self, staged: KeyedState, pages: list[Page], at: int) -> Frontier:
-        return Frontier(staged, self._settings, self._shelf, Meter(), pages.append, at, self._excludes)
+        return Frontier(staged, self._settings, self._shelf, Meter(), pages.append, at, self._excludes, self._inspector)
 
     def _refusal(self, page: Page, robots: bytes) -> Refusal:
         rule = ""

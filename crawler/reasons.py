@@ -20,7 +20,24 @@ class Meaning(NamedTuple):
 
 _HTTP = re.compile(r"http_([1-5][0-9]{2})")
 _AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
+_NEVER = "retried after crawl.refetch_error_s"
+_TURNED = f"{_AGAIN}; a site that only answers so is stopped until a new hit, from a day after the stop on"
 _MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s"
+
+# Answers that are no page: the body stays in the record
+NO_PAGES: Mapping[str, Meaning] = {
+    "challenge": Meaning("a bot challenge came instead of the page; none is solved or evaded", _TURNED),
+    "blocked": Meaning("the server answered that the crawler is blocked", f"with status 429 or 5xx: {_TURNED}"),
+    "maintenance": Meaning("the site said that it is under maintenance", f"with status 429 or 5xx: {_TURNED}"),
+    "login_wall": Meaning("the page is a form to log in", _NEVER),
+    "consent_wall": Meaning("the page asks for consent and shows nothing else", _NEVER),
+    "parked": Meaning("the domain is parked or for sale", _NEVER),
+    "soft_404": Meaning("a page that says that there is none, like the site's answer to a random URL", _NEVER),
+    "default_page": Meaning("the default page of a server, of a host or of an empty site", _NEVER),
+    "not_html": Meaning("a feed, JSON or text that was sent as HTML", _NEVER),
+    "partial": Meaning("the server sent a part of the page (206), which was not asked for", _NEVER),
+}
+TURNED_AWAY = frozenset({"challenge", "blocked", "maintenance"})  # a later attempt may succeed
 
 STOPS: Mapping[str, Meaning] = {
     "site_decided": Meaning("TALLY has read enough of the site", "TALLY withdraws the decision"),
@@ -38,6 +55,7 @@ STOPS: Mapping[str, Meaning] = {
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
     "internal_error": Meaning("this program failed on it; its log has the trace", "a new version, and a fresh log"),
     "excluded": Meaning("`farmwatch exclude` covers the site", "a new hit, after `farmwatch exclude --remove`"),
+    **{reason: NO_PAGES[reason] for reason in ("challenge", "blocked", "maintenance")},
 }
 
 PAGES: Mapping[str, Meaning] = {
@@ -74,7 +92,7 @@ PAGES: Mapping[str, Meaning] = {
     "http_1xx": Meaning("no final response", _MENDED),
 }
 
-REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
+REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES, **NO_PAGES}
 UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
 CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}  # in a row, they stop a site
 
@@ -86,8 +104,12 @@ _GROUPS = (  # how reasons begin
         "host unreachable",
         ("dns", "connection", "timeout", "tls", "unreachable", "busy", "private", "http_5", "http_429"),
     ),
-    ("pages gone or forbidden", ("http_",)),
-    ("no HTML", ("content_type",)),
+    ("turned away by a bot challenge or block", ("challenge", "blocked")),
+    ("under maintenance", ("maintenance",)),
+    ("behind a login or consent wall", ("login_wall", "consent_wall")),
+    ("parked, or the page of a server", ("parked", "default_page")),
+    ("pages gone or forbidden", ("http_", "soft_404")),
+    ("no HTML", ("content_type", "not_html", "partial")),
 )
 
 

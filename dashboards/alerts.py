@@ -47,12 +47,17 @@ RECORDINGS = (
     ),
     Recording(
         "farmwatch:fetch_rejected:ratio30m",
-        'sum(rate(farmwatch_fetch_requests_total{kind="page",outcome="failed",status=~"403|429|503|5xx"}[@30m]))'
+        'sum(rate(farmwatch_fetch_requests_total{kind="page",outcome=~"failed|no_page",'
+        'status=~"403|429|503|5xx"}[@30m]))'
         f" / {_ASKED}",
     ),
     Recording(
         "farmwatch:fetch_failed:ratio30m",
         f'sum(rate(farmwatch_fetch_requests_total{{kind="page",outcome="failed",status="none"}}[@30m])) / {_ASKED}',
+    ),
+    Recording(
+        "farmwatch:fetch_challenged:ratio30m",
+        f'sum(rate(farmwatch_fetch_requests_total{{kind="page",reason="challenge"}}[@30m])) / {_ASKED}',
     ),
     Recording(
         "farmwatch:watched:ratio",
@@ -106,6 +111,9 @@ ALERTS = (
           "Hosts reject the crawler nearly everywhere",
           "{{ $value | humanizePercentage }} of the page requests of 30 minutes were answered by 403, 429 or 5xx:"
           " hardly anything is measured."),
+    Alert("ChallengedByHosts", "warning", "farmwatch:fetch_challenged:ratio30m", ">", 0.2, "@15m",
+          "Hosts answer with bot challenges",
+          "{{ $value | humanizePercentage }} of the page requests of 30 minutes were answered by a bot challenge."),
     Alert("FetchFailures", "warning", "farmwatch:fetch_failed:ratio30m", ">", 0.5, "@15m",
           "Most requests get no answer",
           "{{ $value | humanizePercentage }} of the page requests of 30 minutes got no answer: DNS, connection, TLS or"

@@ -28,8 +28,8 @@ OnConnect = Callable[[], Awaitable[None]]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TDMREP_CAP_BYTES = 64 * 1024
-ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap only
-_TAPE_S = 2.0  # seconds that such a body may take
+ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap or an inspection
+_ERROR_S = 2.0  # seconds that such a body may take
 _SENT_SLACK = 64 * 1024  # of headers and framing: a body on the wire is no larger than inflated
 
 # Shortages of this machine: file descriptors, buffers, memory, ports
@@ -43,8 +43,11 @@ _TRUNCATED = {"timeout": "time", "connection": "disconnect", "bad_encoding": "le
 class Exchange:
     """Sends requests and reads responses."""
 
-    def __init__(self, settings: CrawlSettings, connections: Connections, tap: Tap | None) -> None:
-        """`tap` gets every response; without it nothing is captured."""
+    def __init__(
+        self, settings: CrawlSettings, connections: Connections, tap: Tap | None, *, inspects: bool = False
+    ) -> None:
+        """`tap` gets every response; without it nothing is captured. `inspects`: the bodies of errors are read."""
+        self._inspects = inspects
         self._settings = settings
         self._connections = connections
         self._tap = tap
@@ -53,6 +56,7 @@ class Exchange:
             RequestKind.TDMREP: TDMREP_CAP_BYTES,
             RequestKind.SITEMAP: settings.sitemap_bytes,
             RequestKind.PAGE: settings.body_bytes,
+            RequestKind.PROBE: settings.body_bytes,
         }
 
     def wire_url(self, url: str) -> yarl.URL:
@@ -85,6 +89,7 @@ class Exchange:
             response = await self._connections.request(context, url, _conditions(context), cap, on_connect)
             try:
                 status = context.status = response.status
+                context.body = b""  # of a redirect
                 context.headers = kept_headers(response.headers.items())
                 if "x-robots-tag" in context.headers:  # the stored header may be cut
                     context.robots_tags = response.headers.getall("x-robots-tag")
@@ -93,6 +98,8 @@ class Exchange:
                 if 200 <= status < 300:
                     await self._read(context, response, cap, tape)
                     request.body_bytes = len(context.body)
+                elif self._inspects and _may_say_more(context):
+                    await self._read_error(context, response, tape)
                 elif tape is not None:
                     await tape.read(response, ERROR_CAP_BYTES)
                 elif status not in REDIRECTS and status != 304:
@@ -129,7 +136,8 @@ class Exchange:
     ) -> None:
         """Read and inflate the body, up to the cap of its kind."""
         headers = context.headers
-        if context.job.kind is RequestKind.PAGE and not content.may_be_html(headers.get("content-type", "")):
+        is_page = context.job.kind in (RequestKind.PAGE, RequestKind.PROBE)
+        if is_page and not content.may_be_html(headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
             response.close()
@@ -156,6 +164,17 @@ class Exchange:
                 break
         context.body, context.truncated = inflater.body(), inflater.cut_short or left <= 0
 
+    async def _read_error(self, context: FetchContext, response: aiohttp.ClientResponse, tape: _Tape | None) -> None:
+        """Read the start of the body of an error. A failure does not change the result of the fetch."""
+        try:
+            async with asyncio.timeout(_ERROR_S):
+                await self._read(context, response, ERROR_CAP_BYTES, tape)
+                return
+        except (TimeoutError, BadEncoding, aiohttp.ClientError, OSError) as error:
+            if tape is not None:
+                tape.truncated = "time" if isinstance(error, TimeoutError) else "disconnect"
+        response.close()
+
     def _pass_to_tap(self, capture: Capture) -> None:
         assert self._tap is not None
         try:
@@ -175,7 +194,7 @@ class _Tape:
     async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
         """Read a body for the tap only. An error does not change the result of the fetch."""
         try:
-            async with asyncio.timeout(_TAPE_S):
+            async with asyncio.timeout(_ERROR_S):
                 async for piece in response.content.iter_any():
                     self.pieces.append(piece[:cap])
                     cap -= len(piece)
@@ -214,6 +233,13 @@ class _Tape:
             body=b"".join(self.pieces),
             truncated=self.truncated,
         )
+
+
+def _may_say_more(context: FetchContext) -> bool:
+    """Whether the body of an error may show why, as that of a bot challenge does."""
+    if context.job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP) or context.status < 400:
+        return False
+    return context.status not in (404, 410) and content.may_be_html(context.headers.get("content-type", ""))
 
 
 def _conditions(context: FetchContext) -> dict[str, str]:

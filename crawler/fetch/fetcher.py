@@ -29,10 +29,12 @@ from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.response_headers import retry_after_s
+from crawler.reasons import TURNED_AWAY
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
+from crawler.web.inspection import Inspector
 from crawler.web.sitemaps import read_sitemap
 from crawler.web.urls import host_of, normalise, origin_of, port_of, twin_of
 
@@ -57,22 +59,24 @@ class Fetcher:
         clock: Callable[[], float] = time.time,
         tap: Tap | None = None,
         excludes: Callable[[str], bool] = lambda _: False,
+        inspector: Inspector | None = None,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
         seconds.
 
         `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No request
-        goes to a host that `excludes` names.
+        goes to a host that `excludes` names. `inspector` says which answers are no page; None: all are pages.
         """
         settings.check()
         self._settings = settings
         self._clock = clock
         self._gate = HostGate(settings)
         self._excludes = excludes
+        self._inspector = inspector
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
-        self._exchange = Exchange(settings, self._connections, tap)
+        self._exchange = Exchange(settings, self._connections, tap, inspects=inspector is not None)
         self._twins = RobotsShelf(settings.name, _TWIN_RULES_KEPT)  # by origin; the version is when they end (ms)
         self._twinless: dict[str, float] = {}  # twins with an unavailable robots.txt -> until when (UTC)
 
@@ -162,6 +166,8 @@ class Fetcher:
             reason = "redirect_offsite"
         elif port_of(target) != port_of(job.url):
             reason = "redirect_port"
+        elif job.kind is RequestKind.PROBE and _path(target) != _path(job.url):
+            raise FetchEnded(FetchOutcome.REFUSED)  # the site says that there is no such page
         else:
             if host != job.site:
                 rules = await self._twin_rules(context, target)
@@ -288,29 +294,48 @@ class Fetcher:
         if status == 304 and context.final_url == job.url and (job.etag or job.last_modified):
             context.opt_out = opt_outs(context.headers, b"", self._settings.name, context.robots_tags)
             raise FetchEnded(FetchOutcome.UNCHANGED)
-        if status == 429 or status >= 500:
-            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=True)
-        if not 200 <= status < 300:
-            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}")
+        is_ok = 200 <= status < 300
+        if not is_ok:
+            if context.body and job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP):
+                await self._process_page(context, is_ok=False)
+            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=_is_passing(status))
         if job.kind is RequestKind.SITEMAP:
             # Its URLs count as the site's, wherever redirects led
             heavy = len(context.body) > _LISTS_HEAVY or context.body.startswith(b"\x1f\x8b")
             context.sitemap = await offload(heavy, read_sitemap, context.body, job.url, self._settings.sitemap_bytes)
-        elif job.kind is RequestKind.PAGE:
-            kind = context.headers.get("content-type", "")
-            if context.body and not content.is_html(kind, context.body):
-                raise FetchEnded(FetchOutcome.REFUSED, "content_type")
-            encoding = await offload(len(context.body) > _PAGES_HEAVY, self._inspect_page, context, kind)
-            if self._settings.obey_opt_out and forbids_mining(context.opt_out):
-                raise FetchEnded(FetchOutcome.REFUSED, "opt_out")
+        elif job.kind in (RequestKind.PAGE, RequestKind.PROBE):
+            await self._process_page(context, is_ok=True)
+
+    async def _process_page(self, context: FetchContext, *, is_ok: bool) -> None:
+        """Check and keep a page, or an error that shows itself to be no page. Raises FetchEnded as above."""
+        kind = context.headers.get("content-type", "")
+        if context.body and not content.is_html(kind, context.body):
+            if not is_ok:
+                return
+            raise FetchEnded(FetchOutcome.REFUSED, "content_type")
+        encoding, reason = await offload(len(context.body) > _PAGES_HEAVY, self._inspect_page, context, kind)
+        may_pass = reason == "challenge" or _is_passing(context.status)
+        if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
+            context.opt_out, context.outline = [], b""
+            return
+        is_kept = not (self._settings.obey_opt_out and forbids_mining(context.opt_out))
+        if is_kept and context.job.kind is RequestKind.PAGE:
             context.encoding = encoding
             context.packed = self._packer.compress(context.body)
+        if reason:
+            raise FetchEnded(FetchOutcome.NO_PAGE, reason, transient=may_pass)
+        if not is_kept:
+            raise FetchEnded(FetchOutcome.REFUSED, "opt_out")
 
-    def _inspect_page(self, context: FetchContext, kind: str) -> str:
-        """Store the opt-outs of a page, and return its charset."""
+    def _inspect_page(self, context: FetchContext, kind: str) -> tuple[str, str]:
+        """Store opt-outs and outline of a page; returns its charset, and why it is no page."""
         encoding = content.charset_of(kind, context.body, truncated=context.truncated)
         context.opt_out = opt_outs(context.headers, context.body, self._settings.name, context.robots_tags, encoding)
-        return encoding
+        if self._inspector is None:
+            return encoding, ""
+        found = self._inspector.inspect(context.final_url, context.status, context.headers, context.body, encoding)
+        context.outline = found.outline
+        return encoding, found.reason
 
     def _complete(self, context: FetchContext) -> None:
         """Derive the fields of the result that need the end of the job."""
@@ -320,11 +345,20 @@ class Fetcher:
             last.reason = last.reason or context.reason
         headers = context.headers
         context.content_type = content.media_type(headers.get("content-type", ""))
-        if context.outcome is not FetchOutcome.FETCHED:
+        if context.outcome is not FetchOutcome.FETCHED and not context.packed:
             context.body = b""
         context.duration_ms = int(context.spent_s * 1000)
         if "retry-after" in headers:
             context.retry_after_s = retry_after_s(headers["retry-after"], self._clock())
+
+
+def _path(url: str) -> str:
+    return url.removeprefix(origin_of(url)).rstrip("/")
+
+
+def _is_passing(status: int) -> bool:
+    """Whether an error may pass soon."""
+    return status == 429 or status >= 500
 
 
 Args = ParamSpec("Args")

@@ -17,6 +17,7 @@ class RequestKind(enum.Enum):
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     SITEMAP = "sitemap"
     PAGE = "page"
+    PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.probe
 
 
 class FetchOutcome(enum.Enum):
@@ -24,6 +25,7 @@ class FetchOutcome(enum.Enum):
 
     FETCHED = "fetched"
     UNCHANGED = "unchanged"  # 304 to a conditional request
+    NO_PAGE = "no_page"  # a bot challenge, a login wall, …: the reason says which
     REFUSED = "refused"
     FAILED = "failed"
     DEFERRED = "deferred"
@@ -86,6 +88,7 @@ class FetchResult(msgspec.Struct, kw_only=True):
     sitemap: SitemapFile = SitemapFile()
     not_before_ms: int = 0  # of a deferred job: when to come back
     address: str = ""  # IP address of the last server
+    outline: bytes = b""  # of an inspected page, see crawler.web.inspection
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
-from crawler.reasons import CONNECTION_FAILURES, REASONS
+from crawler.reasons import CONNECTION_FAILURES, NO_PAGES, REASONS
 
 _NO_STATUS, _NO_CLASS = "none", "other"
 _EXACT = (403, 404, 429, 503)  # actionable statuses; others by class
@@ -44,5 +44,9 @@ def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
         yield FetchOutcome.UNCHANGED.value, "3xx", ""
         yield FetchOutcome.FAILED.value, "404", _BY_STATUS
         yield FetchOutcome.REFUSED.value, "2xx", "content_type"
+        for reason in NO_PAGES:
+            yield FetchOutcome.NO_PAGE.value, "2xx", reason
+        for status in ("403", "503"):
+            yield FetchOutcome.NO_PAGE.value, status, "challenge"
     else:
         yield ABSENT, "404", ""

@@ -24,6 +24,11 @@ KEPT_HEADERS = frozenset(
         "tdm-reservation",
         "tdm-policy",
         "retry-after",
+        # of networks in front of sites, which say so when they turn a request away
+        "cf-mitigated",
+        "x-amzn-waf-action",
+        "x-vercel-mitigated",
+        "x-sucuri-block",
         "location",
     }
 )

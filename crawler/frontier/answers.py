@@ -10,13 +10,18 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import hold, park
+from crawler.frontier.probe import is_soft_404, keep_probe
 from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
 from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsAnswer, meaning_of
+from crawler.web.inspection import Inspector
 from crawler.web.urls import page_bytes
+
+_FRUITLESS = 6  # requests to a site that turns us away: robots.txt, tdmrep.json, probe and redirects included
+_FRUITLESS_LATER = 18  # the same in a row, of a site that has answered with a page in this term
 
 
 @dataclass(slots=True)
@@ -27,6 +32,7 @@ class Answers:
     rules: SiteRules
     pages: PageLog
     discovery: Discovery
+    inspector: Inspector | None = None
 
     def apply(self, answer: FetchResult, excused_s: float | None) -> int:
         """Apply a result; returns the earliest start (ms) of the site's next request."""
@@ -52,6 +58,7 @@ class Answers:
 
     def _take(self, row: SiteRow, answer: FetchResult) -> None:
         kind = answer.job.kind
+        row.fruitless += _cost(answer)
         if answer.transient and (row.stopped or kind is not RequestKind.ROBOTS):
             park(row, answer, self.store.settings)
         if row.stopped and kind is not RequestKind.PAGE:  # it was in flight at the stop
@@ -69,15 +76,30 @@ class Answers:
                 self.rules.keep_tdm(row, answer)
             case RequestKind.SITEMAP:
                 self.discovery.apply_sitemap(row, answer)
+            case RequestKind.PROBE:
+                keep_probe(row, answer)
             case RequestKind.PAGE:
                 self._take_page(row, answer)
+        if _is_turned_away(answer):
+            if self._is_closed(row, answer):
+                self.store.stop(row, answer.reason)
+            if not row.spent:
+                self._blame_site(row, answer.job.url)
+        elif kind in (RequestKind.PAGE, RequestKind.PROBE) and answer.status and not answer.transient:
+            row.fruitless = 0
         if row.failures >= self.store.settings.tries:
             self.store.stop(row, _word(answer))
             if kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
+    def _is_closed(self, row: SiteRow, answer: FetchResult) -> bool:
+        """Whether a site that turns us away has had its requests, or has nothing else to ask for."""
+        if row.spent:
+            return row.fruitless >= _FRUITLESS_LATER
+        return row.fruitless + _cost(answer) > _FRUITLESS or not self.store.has_work(row)
+
     def _blame_site(self, row: SiteRow, url: str) -> None:
-        """Mark the URL whose failure stopped its site: a later hit retries it with the rest of the site."""
+        """Mark a failed URL whose failure is its site's: a later hit retries it with the rest of the site."""
         page = page_bytes(url)
         found = self.store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:
@@ -134,6 +156,10 @@ class Answers:
             )
             self.pages.end(row, page, found, same, signals)
             return
+        if answer.outcome is FetchOutcome.FETCHED and self.inspector and is_soft_404(row, answer, self.inspector):
+            answer = msgspec.structs.replace(answer, outcome=FetchOutcome.NO_PAGE, reason="soft_404")
+            for request in answer.requests[-1:]:  # for the metrics
+                request.outcome, request.reason = FetchOutcome.NO_PAGE.value, "soft_404"
         if answer.outcome is FetchOutcome.FETCHED:
             row.first_at = row.first_at or answer.started_ms
             row.fetched += not had_page
@@ -143,6 +169,16 @@ class Answers:
         if answer.outcome is FetchOutcome.FETCHED:
             self.discovery.note_redirect(row, answer)
             self.discovery.add_links(row, found, answer)
+
+
+def _is_turned_away(answer: FetchResult) -> bool:
+    """Whether a challenge, or the like, came instead of a page, for now."""
+    return answer.outcome is FetchOutcome.NO_PAGE and answer.transient
+
+
+def _cost(answer: FetchResult) -> int:
+    """The requests that an answer took, redirects included."""
+    return max(1, len(answer.requests))
 
 
 def _word(answer: FetchResult) -> str:

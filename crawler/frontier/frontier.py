@@ -11,6 +11,8 @@
 | a revisit is due | that page, with a conditional request, unless its last page is of an earlier term |
 | none of these | rest until the next hit or revisit |
 
+Before the first page of a term, the site is probed once: `crawler.frontier.probe`.
+
 So the pages of a site come in the same order after a crash. `crawler.frontier.statuses` shows the life of a URL.
 """
 
@@ -24,15 +26,17 @@ from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
+from crawler.frontier.probe import next_probe
 from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
-from crawler.reasons import CONNECTION_FAILURES
+from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
+from crawler.web.inspection import Inspector
 from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
@@ -54,8 +58,12 @@ class Frontier:
         emit: Callable[[Page], None],
         now_ms: int,
         excludes: Callable[[str], bool] = lambda _: False,
+        inspector: Inspector | None = None,
     ) -> None:
-        """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited."""
+        """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited.
+
+        Without an `inspector` no site is probed.
+        """
         self._settings = settings
         self._meter = meter
         self._now = now_ms
@@ -64,7 +72,8 @@ class Frontier:
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
         self._discovery = Discovery(self._store, self._pages)
-        self._answers = Answers(self._store, self._rules, self._pages, self._discovery)
+        self._inspector = inspector
+        self._answers = Answers(self._store, self._rules, self._pages, self._discovery, inspector)
 
     def add_hit(self, hit: Hit) -> str:
         """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
@@ -210,7 +219,8 @@ class Frontier:
             if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
                 job = self._discovery.next_sitemap(row, rules)
             elif head is not None:
-                job = self._page_job(row, head[1], rules)
+                probe = next_probe(row, rules) if self._inspector is not None else None
+                job = probe or self._page_job(row, head[1], rules)
             else:
                 return None
             if job is not None:
@@ -254,5 +264,5 @@ def _may_pass(found: UrlRow) -> bool:
     """
     if found.site_failed:
         return True
-    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES
+    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY
     return not by_itself and found.reason in MAY_REOPEN

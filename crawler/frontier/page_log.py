@@ -16,6 +16,7 @@ from stream.schema.records import Page
 _STATUS_OF = {
     FetchOutcome.FETCHED: Status.FETCHED,
     FetchOutcome.UNCHANGED: Status.FETCHED,
+    FetchOutcome.NO_PAGE: Status.ERROR,
     FetchOutcome.REFUSED: Status.REFUSED,
     FetchOutcome.FAILED: Status.ERROR,
 }

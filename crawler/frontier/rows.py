@@ -24,7 +24,7 @@ import msgspec
 
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
-from crawler.reasons import CONNECTION_FAILURES
+from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
@@ -51,10 +51,13 @@ class Stop(enum.StrEnum):
     PRIVATE = "private_address"
     INTERNAL = "internal_error"
     EXCLUDED = "excluded"
+    CHALLENGE = "challenge"
+    BLOCKED = "blocked"
+    MAINTENANCE = "maintenance"
 
 
 # A later hit reopens a site stopped for these, and retries its refused URLs
-MAY_PASS = CONNECTION_FAILURES | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+MAY_PASS = CONNECTION_FAILURES | TURNED_AWAY | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -113,6 +116,9 @@ class SiteRow(FrontierRow):
     term: int = 0  # of its measurement, see crawler.frontier.terms
     offset: int = 0  # with which `fetched` gives the pages of this term
     first_at: int = 0  # when its first page was fetched; 0 = unknown
+    probed: bool = False  # in this term, see crawler.frontier.probe
+    outline: bytes = b""  # of its page "not found"; b"" = it has none
+    fruitless: int = 0  # requests since a page, or the lack of one, was answered
 
     @property
     def spent(self) -> int:
@@ -123,7 +129,7 @@ class SiteRow(FrontierRow):
         """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
-        self.failures = self.robots_tries = 0
+        self.failures = self.robots_tries = self.fruitless = 0
 
     def count(self, status: Status, change: int) -> None:
         """Change the number of URLs with a status."""
@@ -154,7 +160,7 @@ class UrlRow(FrontierRow):
     has_page: bool = False  # some visit fetched it
     etag: str = ""
     last_modified: str = ""
-    site_failed: bool = False  # its failure stopped the site: a later hit retries it
+    site_failed: bool = False  # its failure is that of its site: a later hit retries it
     term: int = 0  # of its last page
 
     @property

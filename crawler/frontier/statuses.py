@@ -6,7 +6,7 @@
 | fetch_error | the last request failed, another may succeed | `retry_s`, doubling; `tries` times |
 | fetched | the page is on the log | `refetch_fetched_s`, with a conditional request |
 | redirection | another URL redirects to it; it has no record of its own | `refetch_redirection_s` |
-| error | failed for good: gone, or tried `tries` times | `refetch_error_s` |
+| error | failed for good: gone, no page, or tried `tries` times | `refetch_error_s` |
 | refused | robots.txt, an opt-out, a decision, a budget, … | `refetch_refused_s`, for robots.txt and opt-outs only |
 
 An interval of 0 means never. A stopped site is not fetched again before its next term.

@@ -53,7 +53,9 @@ from stream.schema.runs import LIVE
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _IMPORT = "import"  # Page.found_by of an imported page
-_NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits without a page; an unchanged page had one before
+_NO_PAGE = frozenset(
+    {"no_page", "refused", "failed"}
+)  # outcomes of visits without a page; an unchanged page had one before
 
 
 def audit(

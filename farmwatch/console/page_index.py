@@ -33,7 +33,7 @@ class IndexedRecords:
         features = next(self._read(Features, names.features, [at]), None)
         if features is None:
             why = f" ({where.reason.replace('_', ' ')})" if where.reason else ""
-            raise NotFound(f"{url}: {where.outcome or 'known'}{why}: the log has no measures of it")
+            raise NotFound(f"{url}: {where.outcome.replace('_', ' ') or 'known'}{why}: the log has no measures of it")
         before = compared_with(where.visits, features, at, pages_per_site)
         self.found = FoundPage(features, where.partition, at, before, names.features)
 

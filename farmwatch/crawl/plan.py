@@ -17,6 +17,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import files_in, input_lines, report_bad_line
 from farmwatch.crawl.orders import exclusions_of, pause_in_words
+from farmwatch.daemon import page_inspector
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
 from stream.log.sql_state import MemoryState
@@ -57,7 +58,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             is_cut = len(plans[0].requests) > most
             plans[0].requests = plans[0].requests[:most]
         else:
-            run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes)
+            run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes, page_inspector)
             for partition in range(inputs.partitions):
                 with inputs.state(partition) as state:
                     run.add(state, inputs.records(partition), partition=partition)
@@ -114,7 +115,7 @@ class _PlanInputs:
 def _plan_of(inputs: _PlanInputs, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, inputs.partitions)
     records = [record for record in inputs.records(partition) if record.site == site]
-    run = DryRun(config.crawl, now_ms, None, inputs.excludes)
+    run = DryRun(config.crawl, now_ms, None, inputs.excludes, page_inspector)
     with inputs.state(partition) as state:
         (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:

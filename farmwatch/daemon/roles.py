@@ -52,9 +52,11 @@ def build_stage(
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
         from crawler.orders import CrawlOrders
+        from farmwatch.daemon import page_inspector
 
         orders = None if log is None else CrawlOrders(log, disks_of(config), config.crawl.pause_below_bytes)
-        return CrawlStage(config.crawl, metrics, partitions=config.log.partitions, orders=orders)
+        partitions = config.log.partitions
+        return CrawlStage(config.crawl, metrics, partitions=partitions, orders=orders, inspector=page_inspector)
     if role is Role.SCORE:
         from replay.runs.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors

@@ -182,4 +182,4 @@ def _explain_missing(
         return f"{url}: fetched, and not measured yet"
     if page.outcome == "failed":
         return f"{url}: could not be fetched: {one_line(page.reason.replace('_', ' '))}"
-    return f"{url}: {page.outcome}: {one_line(page.reason)}"
+    return f"{url}: {page.outcome.replace('_', ' ')}: {one_line(page.reason)}"

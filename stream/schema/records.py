@@ -48,14 +48,14 @@ class Page(Record, frozen=True, kw_only=True):
     page_id: str  # digest of the URL; the same on every visit
     url: str
     visit: int = 1
-    outcome: str = "fetched"  # fetched | unchanged | refused | failed
-    reason: str = ""  # of a refusal or failure: robots, private_address, http_404, timeout, …
+    outcome: str = "fetched"  # fetched | unchanged | no_page | refused | failed
+    reason: str = ""  # why not fetched: challenge, soft_404, robots, private_address, http_404, timeout, …
     final_url: str = ""
     status: int = 0  # HTTP; 0 = no answer
-    headers: dict[str, str] = {}  # content-type, last-modified, etag, x-robots-tag, …
+    headers: dict[str, str] = {}  # content-type, last-modified, etag, x-robots-tag, cf-mitigated, …
     content_type: str = ""
     encoding: str = ""  # the decided charset
-    body: bytes = b""  # zstd of the decoded (inflated) bytes as sent
+    body: bytes = b""  # zstd of the decoded (inflated) bytes as sent; of what is no page too
     body_bytes: int = 0  # before zstd
     truncated: bool = False
     fetched_at: int = 0

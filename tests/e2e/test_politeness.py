@@ -37,7 +37,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
 from tests.support.waiting import wait_until
-from tests.support.web.crawl_process import FIRST, Crawl
+from tests.support.web.crawl_process import FIRST, INSPECTS, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
@@ -127,6 +127,8 @@ class Answers:
         elif host.busy and visit.path == "/0" and visit.number == 1:
             when = formatdate(time.time() + 4, usegmt=True) if host.retry_after == "date" else host.retry_after
             await reply("", host.busy, **({"retry_after": when} if when else {}))(visit)
+        elif len(visit.path) == 33:
+            await reply("", "404 None")(visit)  # the probe
         else:
             await reply(f"<!doctype html><p>{visit.host}{visit.path}</p>")(visit)
 
@@ -202,7 +204,7 @@ def crawl(
     killed, both = [], (0.0, 0.0)
     with RawWeb(Answers(seed), addresses) as web:
         wanted = [f"http://{host.name}/{n}" for host in ALL[:hosts] for n in range(pages)]
-        with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port)) as crawling:
+        with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port), INSPECTS) as crawling:
             crawling.hits([make_hit({"url": url}) for url in wanted])
             began = time.monotonic()
             crawling.start()
@@ -334,7 +336,7 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Cr
     folder = tmp_path_factory.mktemp("polite")
     with ThreadPoolExecutor(2) as both:
         one = both.submit(crawl, folder / "one", pages=2, kills=5, between=(60, 220))
-        two = both.submit(crawl, folder / "two", pages=2, kills=2, between=(40, 90), hosts=250, together=100)
+        two = both.submit(crawl, folder / "two", pages=2, kills=2, between=(110, 200), hosts=250, together=100)
         yield one, two
 
 

@@ -7,6 +7,7 @@ server saw and the log does not have; no other request may be repeated.
 from __future__ import annotations
 
 import asyncio
+import bisect
 import os
 import random
 import subprocess
@@ -25,8 +26,8 @@ from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
 from tests.support.kafka_broker import Broker
 from tests.support.web.crawl_driver import patient_settings
-from tests.support.web.crawl_process import Crawl
-from tests.support.web.raw_web import RawWeb, Visit, reply
+from tests.support.web.crawl_process import INSPECTS, Crawl
+from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
 PAGES = 36  # per site
@@ -92,6 +93,21 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
     return done
 
 
+def is_probe(seen: Seen) -> bool:
+    return len(seen.path) == 33
+
+
+def check_probes(web: RawWeb, kills: list[Kill]) -> None:
+    """Each site has one probe, before its first page; it is repeated only if it was in flight at a kill."""
+    starts = [kill.restarted_at for kill in kills]
+    for site in SITES:
+        seen = [seen for seen in web.seen if seen.host == site and seen.path not in WAY_THERE]
+        probes = [place for place, one in enumerate(seen) if is_probe(one)]
+        assert probes == list(range(len(probes))) and probes and len({seen[place].path for place in probes}) == 1
+        lives = [bisect.bisect(starts, seen[place].began) for place in probes]
+        assert len(set(lives)) == len(lives), "asked twice by one process"
+
+
 def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
     """Nothing is lost or doubled, and only requests in flight at a kill were repeated."""
     pages = crawl.pages()
@@ -99,7 +115,9 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
     assert Counter(page.url for page in pages) == Counter(wanted)
     assert {(page.outcome, page.reason) for page in pages} == {("fetched", "")}
     assert max(Counter(page.id for page in pages).values()) == 1
-    asked = [(f"http://{s.host}:{web.port}{s.path}", s.host, s.began) for s in web.seen if s.path not in WAY_THERE]
+    check_probes(web, kills)
+    others = (seen for seen in web.seen if seen.path not in WAY_THERE and not is_probe(seen))
+    asked = [(f"http://{s.host}:{web.port}{s.path}", s.host, s.began) for s in others]
     under_way: Counter[str] = Counter()
     life_began = 0.0
     for kill in kills:
@@ -121,7 +139,10 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 def test_twelve_kills_on_the_embedded_log(tmp_path: Path) -> None:
     """After twelve kills at random moments, each URL has one record, and only requests in flight are repeated."""
-    with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
+    with (
+        RawWeb(answer) as web,
+        Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web), INSPECTS) as crawl,
+    ):
         check(crawl, web, kill_often(crawl, web, 12, 1.0))
 
 
@@ -130,7 +151,7 @@ def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
     folder = tmp_path / "warc"
     with RawWeb(answer) as web:
         chosen = settings(web, warc_folder=str(folder), warc_bytes=100_000)
-        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen) as crawl:
+        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen, INSPECTS) as crawl:
             check(crawl, web, kill_often(crawl, web, 5, 1.0))
             pages = {page.url for page in crawl.pages()}
     files = sorted(folder.iterdir())
@@ -150,7 +171,10 @@ def test_five_kills_on_kafka(tmp_path: Path) -> None:
     """The same holds on Kafka, where the frontier is restored from its changelog."""
     broker = Broker().start()
     try:
-        with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web)) as crawl:
+        with (
+            RawWeb(answer) as web,
+            Crawl(tmp_path / "crawl", f"kafka:{broker.address}", settings(web), INSPECTS) as crawl,
+        ):
             check(crawl, web, kill_often(crawl, web, 5, 2.0))
     finally:
         broker.close()

@@ -48,6 +48,12 @@ def _answers(a_minute: dict[str, float]) -> dict[str, str]:
     } | _ROBOTS
 
 
+def _challenges(challenged: float, fetched: float) -> dict[str, str]:
+    """Page requests with status 200, answered by a challenge or by a page."""
+    said = f'{_PAGE}"no_page",status="2xx",reason="challenge"}}'
+    return {said: f"0+{challenged}x60", _FETCHED: f"0+{fetched}x60"} | _ROBOTS
+
+
 def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
     """Verdicts per half hour: articles and others; after 30 hours, this many fewer articles."""
     name = 'farmwatch_page_verdicts_total{run="first",verdict="'
@@ -127,6 +133,12 @@ CASES = (
     Case("RejectedByHosts", "1m", _answers({"403": 8, "429": 7, "503": 5, "5xx": 4, "404": 20, "none": 10, "2xx": 46}),
           "59m"),
     Case("RejectedByHosts", "1m", _answers({"403": 0.9}), "59m"),
+    Case("RejectedByHosts", "1m", {f'{_PAGE}"no_page",status="403"}}': "0+45x60", _FETCHED: "0+55x60"}, "15m", "17m",
+          said="45%"),
+    Case("ChallengedByHosts", "1m", _challenges(25, 75), "15m", "17m", said="25%"),
+    Case("ChallengedByHosts", "1m", _challenges(19, 81), "59m"),
+    Case("ChallengedByHosts", "1m", _challenges(2, 0), "30m", "36m", said="100%"),
+    Case("ChallengedByHosts", "1m", _challenges(0.9, 0), "59m"),
     Case("FetchFailures", "1m", _answers({"none": 75, "2xx": 25}), "15m", "17m", said="75%"),
     Case("FetchFailures", "1m", _answers({"none": 2}), "30m", "36m", said="100%"),
     Case("FetchFailures", "1m", _answers({"none": 35, "403": 30, "2xx": 35}), "59m"),

@@ -20,7 +20,7 @@ import msgspec
 from cyclopts import App, Argument
 from prometheus_client import CollectorRegistry
 
-from crawler.reasons import PAGES, STOPS, Meaning
+from crawler.reasons import NO_PAGES, PAGES, STOPS, Meaning
 from farmwatch.archive.tables import COLUMNS
 from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
@@ -256,7 +256,7 @@ def exports_table() -> str:
 
 
 def reasons_tables() -> str:
-    """Every reason of the crawler: those that stop a site, those that end a URL."""
+    """Every reason of the crawler: those that stop a site, those that end a URL, those of what is no page."""
     return "\n".join(
         [
             "### What stops a site\n",
@@ -264,6 +264,9 @@ def reasons_tables() -> str:
             "\n### What ends a URL\n",
             "The reasons above, if the site was stopped first, and:\n",
             *_reason_rows(PAGES),
+            "\n### What came instead of a page\n",
+            "The outcome is `no_page`, and the record has the body. Its links are not followed:\n",
+            *_reason_rows(NO_PAGES),
         ]
     )
 

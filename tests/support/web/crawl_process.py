@@ -21,6 +21,7 @@ import msgspec
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.frontier.rows import Totals
 from crawler.settings import CrawlSettings
+from farmwatch.daemon import page_inspector
 from stream.log.contract import Log, Output, partition_of
 from stream.opening import open_log
 from stream.processing.loop import StageLoop
@@ -32,6 +33,8 @@ from tests.support.paths import ROOT
 PARTITIONS = 4
 FIRST = "crawl-1"  # the default process
 _SETTINGS = "crawl.json"
+_INSPECTOR = "FARMWATCH_TEST_INSPECTOR"
+INSPECTS = {_INSPECTOR: "1"}  # environment of a crawl that inspects answers and probes sites
 
 
 def options_of(url: str, folder: Path, state: str = "state") -> dict[str, Any]:
@@ -153,7 +156,8 @@ def main(url: str, folder: Path, name: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log = open_log(url, **options_of(url, folder))
     metrics = Metrics()
-    stage = CrawlStage(settings, metrics, partitions=PARTITIONS)
+    inspector = page_inspector if os.environ.get(_INSPECTOR) else None
+    stage = CrawlStage(settings, metrics, partitions=PARTITIONS, inspector=inspector)
     member = log.join(stage.name, list(stage.inputs), member=name, store=stage.store)
     StageLoop(stage, member, metrics=metrics).run(stop)
     log.close()

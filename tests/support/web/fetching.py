@@ -13,6 +13,7 @@ from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
+from crawler.web.inspection import Inspector
 from crawler.web.urls import host_of
 from tests.support.web.crawl_driver import settings_for
 
@@ -28,22 +29,28 @@ def job_for(url: str, kind: RequestKind = RequestKind.PAGE, delay_s: float = 0.0
 
 
 def fetch_all(
-    settings: CrawlSettings, *jobs: Job | str, resolver: AbstractResolver | None = None, tap: Tap | None = None
+    settings: CrawlSettings,
+    *jobs: Job | str,
+    resolver: AbstractResolver | None = None,
+    tap: Tap | None = None,
+    inspector: Inspector | None = None,
 ) -> list[FetchResult]:
     """Fetch jobs and pages one after the other, with one fetcher."""
 
     async def main() -> list[FetchResult]:
-        async with Fetcher(settings, resolver=resolver, tap=tap) as fetcher:
+        async with Fetcher(settings, resolver=resolver, tap=tap, inspector=inspector) as fetcher:
             return [await fetcher.fetch(job_for(job) if isinstance(job, str) else job) for job in jobs]
 
     return asyncio.run(main())
 
 
-def fetch(target: str, job: Job | str, tap: Tap | None = None, **changes: Any) -> FetchResult:
+def fetch(
+    target: str, job: Job | str, tap: Tap | None = None, inspector: Inspector | None = None, **changes: Any
+) -> FetchResult:
     """Fetch one job from the web at `target`; the delay is that of the settings."""
     settings = settings_for(target, **changes)
     job = job_for(job, delay_s=settings.delay_s) if isinstance(job, str) else job
-    (answer,) = fetch_all(settings, job, tap=tap)
+    (answer,) = fetch_all(settings, job, tap=tap, inspector=inspector)
     return answer
 
 

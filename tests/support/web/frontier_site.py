@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
@@ -9,6 +11,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
+from crawler.web.inspection import Inspector
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
@@ -20,7 +23,8 @@ SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask
 class Site:
     """A frontier under test over time; each call is a committed batch."""
 
-    def __init__(self, **changes: object) -> None:
+    def __init__(self, inspector: Any = None, **changes: object) -> None:
+        self.inspector: Inspector | None = inspector
         self.settings = msgspec.structs.replace(SETTINGS, **changes)
         self.store = Store(partitions=1)
         self.now = 1_000_000
@@ -33,7 +37,8 @@ class Site:
 
     def _batch(self) -> tuple[KeyedState, Frontier]:
         state = KeyedState(self.committed)
-        return state, Frontier(state, self.settings, self.shelf, Meter(), self.pages.append, self.now)
+        meter, emit = Meter(), self.pages.append
+        return state, Frontier(state, self.settings, self.shelf, meter, emit, self.now, inspector=self.inspector)
 
     def _commit(self, state: KeyedState) -> None:
         self.committed.apply(state.changes())
@@ -110,14 +115,14 @@ class Site:
         return unpack(Totals, self.committed.rows[TOTALS_KEY][0])
 
 
-def with_hits(*paths: str, **changes: object) -> Site:
+def with_hits(*paths: str, **changes: Any) -> Site:
     """A site with a hit for each path or whole URL."""
     site = Site(**changes)
     site.hits(*hits_at(*paths))
     return site
 
 
-def begun(*paths: str, robots: bytes = b"", **changes: object) -> Site:
+def begun(*paths: str, robots: bytes = b"", **changes: Any) -> Site:
     """The same, with robots.txt read."""
     site = with_hits(*paths, **changes)
     site.robots(robots)

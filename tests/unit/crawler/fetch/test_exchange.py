@@ -137,7 +137,7 @@ def test_a_tap_gets_why_a_body_ends(loopback: Web, monkeypatch: pytest.MonkeyPat
     taped: list[Capture] = []
     urls = [f"http://a.test/{path}" for path in ("slow", "cut", "gone")]
     answers = fetch_from(cut, *urls, tap=taped.append, idle_timeout_s=0.2)
-    monkeypatch.setattr("crawler.fetch.exchange._TAPE_S", 0.2)  # an error that drips, longer than a tap waits
+    monkeypatch.setattr("crawler.fetch.exchange._ERROR_S", 0.2)  # an error that drips, longer than a tap waits
     answers += fetch_from(endless(b"HTTP/1.1 404 None\r\n\r\n", b"<html>", 0.05), tap=taped.append)
     assert [answer.reason for answer in answers] == ["timeout", "connection", "http_404", "http_404"]
     assert answers[-1].duration_ms < 2000, "less than the time of a whole request"

@@ -29,6 +29,7 @@ from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, fail, status
+from tests.support.web.inspecting import FakeInspector, no_page
 
 SITES = ("a.test", "b.test")
 DAY_MS = 86_400_000
@@ -40,6 +41,7 @@ class Machine(Site):
 
     def __init__(self) -> None:
         super().__init__(
+            FakeInspector(),
             page_budget=4,
             ask_tdmrep=True,
             refetch_fetched_s=2 * 86_400.0,
@@ -157,16 +159,20 @@ USUAL: dict[RequestKind, list[dict[str, object]]] = {
     RequestKind.ROBOTS: [{}, {"body": b"User-agent: *\nDisallow: /2"}],
     RequestKind.TDMREP: [{}, {"body": b'[{"location": "/1", "tdm-reservation": 1}]'}],
     RequestKind.SITEMAP: [{"sitemap": "m1"}, {"sitemap": "m2"}, {}],
+    RequestKind.PROBE: [status(404), {"outline": b"gone"}],
     RequestKind.PAGE: [
         LINKS,
         {"outcome": FetchOutcome.UNCHANGED, "status": 304},
         {"final_url": "http://a.test/2"},
+        {"outline": b"gone"},
         {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"},
     ],
 }
 FAULTS = [
     fail(),
     status(404),
+    no_page("challenge"),
+    no_page("parked"),
     status(503, retry_after_s=60.0),
     status(429, retry_after_s=0.0),
     {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},

@@ -1,0 +1,175 @@
+"""CRAWL over real HTTP on sites that answer with challenges, and on sites with soft 404s."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from aiohttp import web
+
+from crawler.frontier.rows import SiteRow, site_key, unpack
+from stream.log.contract import partition_of
+from stream.schema.records import Page
+from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, settings_for
+from tests.support.web.inspecting import FakeInspector
+from tests.support.web.loopback import Handler, Reply, Web, page
+
+CHALLENGE = Reply(b"<!doctype html><p>Just a moment", 403, {"Content-Type": "text/html", "CF-Mitigated": "challenge"})
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def loopback() -> Iterator[Web]:
+    """A web on loopback, empty at first."""
+    with Web() as served:
+        yield served
+
+
+def text(heading: str, words: str = "") -> Reply:
+    return Reply(f"<!doctype html><h1>{heading}</h1><p>{words}</p>".encode())
+
+
+def at_first(reply: Reply, times: int, then: Reply) -> Handler:
+    """One reply for the first requests, then another."""
+    numbers = itertools.count()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        chosen = reply if next(numbers) < times else then
+        return web.Response(body=chosen.body, status=chosen.status, headers=chosen.headers)
+
+    return answer
+
+
+def anything(reply: Reply) -> Handler:
+    """A site that answers each path alike, robots.txt included."""
+    return at_first(reply, 10**9, reply)
+
+
+def ends(pages: list[Page]) -> dict[str, tuple[str, str]]:
+    return {page.url.partition(".test/")[2]: (page.outcome, page.reason) for page in pages}
+
+
+def row_of(driver: Driver, site: str) -> SiteRow:
+    states = driver.store.states
+    value = states[partition_of(site, len(states))].get(site_key(site))
+    assert value is not None
+    return unpack(SiteRow, value)
+
+
+class AnyPath(dict[str, object]):
+    """Routes of a site with one answer for all paths without their own."""
+
+    def __init__(self, host: str, answer: object) -> None:
+        super().__init__()
+        self._host, self._answer = host, answer
+
+    def get(self, key: str, default: object = None) -> object:
+        return super().get(key) or (self._answer if key.startswith(self._host) else default)
+
+
+def test_a_challenged_page_is_fetched_later(loopback: Web) -> None:
+    """A challenge on one page parks the site; it is asked again, and all pages are fetched, at their distances."""
+    loopback.routes |= {
+        "a.test/0": at_first(CHALLENGE, 2, text("zero")),
+        "a.test/1": text("one"),
+    }
+    settings = settings_for(loopback.target, use_sitemaps=False, delay_s=0.1, retry_s=0.3)
+    pages = crawl(settings, hits_of("http://a.test/0", "http://a.test/1"), inspector=FakeInspector())
+    assert ends(pages) == {"0": ("fetched", ""), "1": ("fetched", "")} and len(pages) == 2
+    paths = loopback.paths("a.test")
+    assert paths[0] == "/robots.txt" and len(paths[1]) == 33 and paths[2:] == ["/0", "/0", "/0", "/1"]
+    gaps = loopback.gaps("a.test")
+    assert min(gaps) >= 0.09 and gaps[2] >= 0.29 and gaps[3] >= 0.59
+    assert not loopback.overlaps("a.test")
+
+
+def test_a_challenged_site_costs_six_requests_until_a_hit_comes(loopback: Web) -> None:
+    """Then it is stopped with its own reason; a hit of a later day starts it again, for six more requests."""
+    loopback.routes = AnyPath("a.test", CHALLENGE)  # type: ignore[assignment]
+    settings = settings_for(loopback.target, retry_s=0.05, ask_tdmrep=True)
+    hits = hits_of(*(f"http://a.test/{number}" for number in range(4)))
+    with driving(settings, Store(), inspector=FakeInspector()) as driver:
+        pages = list(driver.run(hits))
+        assert len(loopback.paths("a.test")) <= 6 and row_of(driver, "a.test").stopped == "challenge"
+        assert ends(pages) == {"0": ("no_page", "challenge"), **{str(n): ("refused", "challenge") for n in (1, 2, 3)}}
+        assert pages[0].headers["cf-mitigated"] == "challenge" and pages[0].body
+        before = len(loopback.seen)
+        driver.round(hits, later_ms=DAY_MS + 1000)
+        driver.run_until(lambda: row_of(driver, "a.test").stopped and driver.at_rest)
+        assert 0 < len(loopback.seen) - before <= 6
+        loopback.routes = {f"a.test/{number}": text(str(number)) for number in range(4)}
+        driver.round(hits, later_ms=DAY_MS + 1000)
+        driver.run_until(lambda: row_of(driver, "a.test").fetched == 4)
+
+
+def test_a_challenge_on_one_url_only(loopback: Web) -> None:
+    """The other pages of the site are fetched; the URL ends after crawl.tries requests, and no link is followed."""
+    secret = Reply(b"<p>no page: challenge<a href=/from-challenge>x</a>")
+    loopback.routes |= {f"a.test/{number}": text(str(number)) for number in range(4)} | {"a.test/1": secret}
+    hits = hits_of(*(f"http://a.test/{number}" for number in range(4)))
+    found = ends(crawl(settings_for(loopback.target), hits, inspector=FakeInspector()))
+    assert found.pop("1") == ("no_page", "challenge")
+    assert found == dict.fromkeys("023", ("fetched", ""))
+    assert loopback.paths("a.test").count("/1") == 3 and "/from-challenge" not in loopback.paths("a.test")
+
+
+def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
+    """Six of six pages "not found" with changing recommendations are found; the site's other pages are kept."""
+    numbers = itertools.count()
+
+    async def missing(request: web.Request) -> web.StreamResponse:
+        reply = text("Sorry", f"You may like number {next(numbers)}")
+        return web.Response(body=reply.body, headers=reply.headers)
+
+    loopback.routes = AnyPath("a.test", missing)  # type: ignore[assignment]
+    loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
+    loopback.routes |= {f"a.test/real/{number}": text(f"Number {number}") for number in range(4)}
+    urls = [*(f"http://a.test/gone/{n}" for n in range(6)), *(f"http://a.test/real/{n}" for n in range(4))]
+    with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
+        found = ends(driver.run(hits_of(*urls)))
+        samples = {
+            tuple(sample.labels.values()): sample.value
+            for family in driver.metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "farmwatch_fetch_requests_total" and sample.labels["reason"] == "soft_404"
+        }
+    assert {url: end for url, end in found.items() if end == ("no_page", "soft_404")}.keys() == {
+        f"gone/{number}" for number in range(6)
+    }
+    assert {url for url, end in found.items() if end == ("fetched", "")} == {f"real/{number}" for number in range(4)}
+    assert sum(samples.values()) == 6
+    assert sum(len(path) == 33 for path in loopback.paths("a.test")) == 1
+
+
+def test_a_site_with_true_404s_compares_nothing(loopback: Web) -> None:
+    """The random URL is answered by 404: pages with the same heading are all kept."""
+    loopback.routes |= {f"a.test/{number}": text("Sorry", str(number)) for number in range(3)}
+    hits = hits_of(*(f"http://a.test/{number}" for number in range(3)))
+    found = ends(crawl(settings_for(loopback.target), hits, inspector=FakeInspector()))
+    assert set(found.values()) == {("fetched", "")}
+
+
+def test_a_rolled_back_probe_is_repeated_with_the_same_url(loopback: Web) -> None:
+    """If its answer is lost before the commit, the probe comes again, and its outline is there for the first page."""
+    loopback.routes = AnyPath("a.test", text("Sorry"))  # type: ignore[assignment]
+    loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
+    with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
+        driver.round(hits_of("http://a.test/0"))
+        driver.run_until(lambda: len(loopback.paths("a.test")) == 2)
+        driver.wait_for_result()
+        driver.round(commit=False)
+        assert not row_of(driver, "a.test").probed
+        driver.run_until(lambda: driver.at_rest)
+        row = row_of(driver, "a.test")
+    assert (row.probed, row.outline) == (True, b"Sorry")
+    probes = [path for path in loopback.paths("a.test") if len(path) == 33]
+    assert len(probes) == 2 and len(set(probes)) == 1
+    assert ends(driver.store.pages) == {"0": ("no_page", "soft_404")}
+
+
+def test_without_an_inspector_answers_are_as_before(loopback: Web) -> None:
+    """Then a page that says that it is a challenge is a page, and the site has no probe."""
+    loopback.routes["a.test/0"] = page("no page: challenge")
+    pages = crawl(settings_for(loopback.target, use_sitemaps=False), hits_of("http://a.test/0"))
+    assert ends(pages) == {"0": ("fetched", "")} and loopback.paths("a.test") == ["/robots.txt", "/0"]

@@ -1,0 +1,220 @@
+"""Answers that are no page: which are asked for again, which stop their site, and the probe that finds soft 404s."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.fetch.jobs import FetchRequest, RequestKind
+from crawler.frontier.report import why_no_page
+from crawler.frontier.rows import SiteRow, pack, site_key, unpack
+from crawler.frontier.statuses import Status
+from stream.schema.records import Page
+from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
+from tests.support.web.inspecting import FakeInspector, no_page
+
+DAY_MS = 86_400_000
+MISSING: dict[str, object] = status(404)
+
+
+def probed(*paths: str, outline: bytes = b"", **changes: Any) -> Site:
+    """A site with robots.txt read and the probe answered: by 404, or by a page with this outline."""
+    site = begun(*paths, inspector=FakeInspector(), **changes)
+    assert site.step(**({"outline": outline} if outline else MISSING)).kind is RequestKind.PROBE
+    return site
+
+
+def outcomes(pages: list[Page]) -> list[tuple[str, str, str]]:
+    return [(page.url.removeprefix("http://a.test/"), page.outcome, page.reason) for page in pages]
+
+
+def turned_away(site: Site, **fields: object) -> int:
+    """Answer all jobs alike until the site rests or stops, robots.txt by a 403; returns the number of requests."""
+    requests = 0
+    while (due := site.committed.next_due()) is not None:
+        site.now = max(site.now, due)
+        for job in site.jobs():
+            is_file = job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP)
+            site.answer(job, **(status(403) if is_file else fields))
+            requests += 1
+    return requests
+
+
+def test_a_challenged_url_stays_queued_and_is_asked_again_ever_later() -> None:
+    """After a challenge the whole site waits, longer each time; its page has no record before it is fetched."""
+    site = probed("0", "1", retry_s=30.0)
+    waits = []
+    for _ in range(2):
+        site.step(**no_page("challenge", 403))
+        waits.append(site.row.parked_until - site.now)
+        assert site.row.parked_why == "challenge" and not site.jobs()
+    assert waits == [30_000, 60_000]
+    assert (site.pages, site.row.fetched, site.row.queued) == ([], 0, 2)
+    assert [site.step().url for _ in range(2)] == ["http://a.test/0", "http://a.test/1"]
+    assert outcomes(site.pages) == [("0", "fetched", ""), ("1", "fetched", "")]
+
+
+def test_a_challenge_on_one_url_does_not_stop_its_site() -> None:
+    """The URL fails after crawl.tries requests, with the challenge as evidence; the others are fetched."""
+    site = probed("0", "1", "2")
+    for _ in range(3):
+        site.step(**no_page("challenge"))
+    assert outcomes(site.pages) == [("0", "no_page", "challenge")]
+    assert (site.pages[0].body, site.pages[0].body_bytes, site.row.stopped) == (b"packed", 10, "")
+    site.step()
+    site.step()
+    assert outcomes(site.pages)[1:] == [("1", "fetched", ""), ("2", "fetched", "")]
+    assert site.row.urls[Status.ERROR] == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"), [("challenge", 200), ("challenge", 403), ("blocked", 429), ("maintenance", 503)]
+)
+@pytest.mark.parametrize("paths", [("0",), ("0", "1", "2", "3")])
+def test_a_site_that_only_turns_us_away_costs_six_requests(reason: str, code: int, paths: tuple[str, ...]) -> None:
+    """With robots.txt, tdmrep.json, probe and sitemap included; its own reason stops it and refuses its other hits."""
+    site = with_hits(*paths, inspector=FakeInspector(), ask_tdmrep=True)
+    assert turned_away(site, **no_page(reason, code)) <= 6
+    assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
+    assert outcomes(site.pages) == [("0", "no_page", reason), *((path, "refused", reason) for path in paths[1:])]
+
+
+def test_a_report_says_why_such_a_site_has_no_page() -> None:
+    """In the words of `farmwatch rate`, by which it counts sites that were not judged, and in the frontier's lists."""
+    site = with_hits("0", inspector=FakeInspector())
+    turned_away(site, **no_page("challenge"))
+    assert why_no_page(site.committed, site.settings, "a.test", site.now) == "turned away by a bot challenge or block"
+    parked = probed("0")
+    parked.step(**no_page("parked"))
+    parked.walk()
+    assert why_no_page(parked.committed, parked.settings, "a.test", parked.now) == "parked, or the page of a server"
+
+
+def test_redirects_count_among_the_six_requests() -> None:
+    """A site that redirects first gets fewer tries."""
+    site = begun("0", "1", inspector=FakeInspector(), robots=b"")
+    hops = [FetchRequest(RequestKind.PAGE), FetchRequest(RequestKind.PAGE)]
+    requests = 1
+    while not site.row.stopped:
+        site.step(**no_page("challenge"), requests=hops)
+        requests += 2
+    assert requests <= 6
+
+
+def test_a_new_hit_opens_a_stopped_site_for_six_more_requests() -> None:
+    """From a day after the stop on, a hit asks again for what was refused; no second probe is needed."""
+    site = with_hits("0", "1", inspector=FakeInspector())
+    first = turned_away(site, **no_page("challenge"))
+    site.now += 1000
+    assert site.hits(*hits_at("2")) == ["refused"] and not site.walk()
+    site.now += DAY_MS
+    assert site.hits(*hits_at("0", "1")) == ["queued", "queued"]
+    again = turned_away(site, **no_page("challenge"))
+    assert (first <= 6, again <= 6, site.row.stopped) == (True, True, "challenge")
+    site.now += DAY_MS
+    site.hits(*hits_at("0", "1"))
+    assert {"/0", "/1"} <= set(site.walk())
+    assert (site.row.stopped, site.row.fetched) == ("", 2)
+
+
+def test_a_site_with_pages_is_stopped_by_many_challenges_in_a_row() -> None:
+    """Six challenged URLs in a row end a site that has answered before; one page in between starts the count again."""
+    paths = [str(number) for number in range(20)]
+    site = probed(*paths, page_budget=40)
+    site.step()
+    for _ in range(15):
+        site.step(**no_page("challenge"))
+    site.step()
+    for _ in range(17):
+        site.step(**no_page("challenge"))
+    assert site.row.stopped == ""
+    site.step(**no_page("challenge"))
+    assert site.row.stopped == "challenge"
+
+
+def test_other_answers_end_their_url_as_a_404_does() -> None:
+    """A wall is final for its URL, uses the budget of requests and none of the budget of pages."""
+    site = probed("0", "1")
+    site.step(**no_page("login_wall"))
+    site.step(**no_page("blocked", 403))
+    assert outcomes(site.pages) == [("0", "no_page", "login_wall"), ("1", "no_page", "blocked")]
+    assert (site.row.stopped, site.row.parked_until, site.row.fetched, site.row.page_requests) == ("", 0, 0, 2)
+    assert site.hits(*hits_at("0")) == ["known"]
+
+
+def test_no_link_of_what_is_no_page_is_followed() -> None:
+    """Neither of a challenge nor of a wall."""
+    site = probed("0", use_sitemaps=False)
+    site.step(**no_page("consent_wall", body=b'<a href="/linked">on</a>'))
+    assert site.committed.next_due() is None and site.row.known == 0
+
+
+def test_one_probe_precedes_the_first_page_of_a_term() -> None:
+    """The URL is the same after a crash, another in the next term, and has no record; robots.txt is asked first."""
+    site = with_hits("0", "1", inspector=FakeInspector(), use_sitemaps=False)
+    assert site.step(status=404).kind is RequestKind.ROBOTS
+    site.now = max(site.now, site.committed.next_due() or 0)
+    (job,) = site.jobs()
+    (again,) = site.jobs()
+    assert job.kind is RequestKind.PROBE and job.url == again.url
+    site.answer(job, **MISSING)
+    assert site.walk() == ["/0", "/1"] and len(site.pages) == 2
+    site.now += DAY_MS
+    site.decide(stop=False, term=1)
+    probes = [path for path in site.walk() if len(path) == 33]
+    assert len(probes) == 1 and not job.url.endswith(probes[0])
+
+
+def test_robots_txt_may_forbid_the_probe() -> None:
+    """Then the pages are fetched without one."""
+    site = begun("a/0", robots=b"User-agent: *\nDisallow: /\nAllow: /a/", inspector=FakeInspector())
+    assert site.step().url == "http://a.test/a/0"
+
+
+@pytest.mark.parametrize("answer", [fail(), status(503), no_page("challenge"), status(301), {"status": 203}])
+def test_a_probe_is_made_once_whatever_its_answer(answer: dict[str, object]) -> None:
+    """After a failure, a challenge or a redirect nothing is compared, and the pages come next."""
+    site = begun("0", inspector=FakeInspector())
+    assert site.step(**answer | {"outline": b"gone"}).kind is RequestKind.PROBE
+    assert site.step(outline=b"gone").url == "http://a.test/0"
+    assert outcomes(site.pages) == [("0", "fetched", "")] and site.row.outline == b""
+
+
+def test_pages_like_the_answer_to_the_probe_are_soft_404s() -> None:
+    """From the first page on; other pages are kept, and so is the home page, which some sites send for any URL."""
+    site = probed("0", "1", "", "2", outline=b"gone", page_budget=9)
+    for outline in (b"gone", b"news", b"gone", b"gone"):
+        site.step(outline=outline, packed=b"packed")
+    assert outcomes(site.pages) == [
+        *(("0", "no_page", "soft_404"), ("1", "fetched", ""), ("", "fetched", ""), ("2", "no_page", "soft_404"))
+    ]
+    assert site.pages[0].body == b"packed" and site.row.fetched == 2
+
+
+def test_a_probe_that_the_site_answers_as_missing_compares_nothing() -> None:
+    """A site with status 404 has no soft 404s."""
+    site = probed("0")
+    site.step(outline=b"gone")
+    assert outcomes(site.pages) == [("0", "fetched", "")]
+
+
+def test_a_site_of_an_older_version_is_probed_before_its_next_page() -> None:
+    """A row without the newer fields reads as that of a site without a probe; the format is the same."""
+    site = begun("0", "1", use_sitemaps=False)
+    site.step()
+    value, due_at = site.committed.rows[site_key("a.test")]
+    fields = msgspec.msgpack.decode(value)
+    older = SiteRow.__struct_fields__.index("probed")
+    site.committed.rows[site_key("a.test")] = (msgspec.msgpack.encode(fields[:older]), due_at)
+    site.inspector = FakeInspector()
+    assert site.step(**MISSING).kind is RequestKind.PROBE
+    assert site.step().url == "http://a.test/1"
+    row = unpack(SiteRow, pack(site.row))
+    assert (row.probed, row.outline, row.fetched) == (True, b"", 2)
+
+
+def test_without_an_inspector_no_site_is_probed() -> None:
+    """Then the requests are those of before."""
+    assert with_hits("0", use_sitemaps=False).walk() == ["/robots.txt", "/0"]
