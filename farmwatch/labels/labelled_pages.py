@@ -96,6 +96,10 @@ class LabelledPages:
         """PROBLEM if anything was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
+    def narrow(self, is_wanted: Callable[[Label], bool]) -> None:
+        """Leave out the other pages, which are then not measured."""
+        self.labels = [label for label in self.labels if is_wanted(label)]
+
     def measured(
         self, settings: MeasureSettings, advance: Callable[[int], None] = lambda _: None
     ) -> Iterator[LabelledPage]:

@@ -1,1 +1,1 @@
-"""Training and evaluation of `lite-ngram`."""
+"""Training and evaluation of `lite-ngram` and of article classifiers."""

@@ -1,139 +1,195 @@
 """Fits the article classifier: boosted stumps for each kind of page, merged into one step function per input.
 
-A stump looks at one input, so their sum is a generalised additive model. scikit-learn is imported only when a model is
-trained.
+A stump looks at one input, so their sum is a generalised additive model. Each kind against all others is fitted by
+stochastic gradient boosting of the logistic loss. The values of an input are put into bins first, so that a stump is
+found by sums over bins.
 
-J. Friedman, "Stochastic gradient boosting", Computational Statistics & Data Analysis 38, 2002.
+J. Friedman, "Stochastic gradient boosting", Computational Statistics & Data Analysis 38, 2002; T. Chen and C. Guestrin,
+"XGBoost: a scalable tree boosting system", KDD 2016, for the gain of a split by first and second derivatives.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-from scoring.errors import MissingExtra
+from scoring.errors import TooFewLabels
+from scoring.statistics.logistic import logistic
+from scoring.statistics.rounding import significant
 
 Floats = NDArray[np.float64]
-UNKNOWN = -1.0  # an unknown value in a matrix of inputs that are never negative
+UNKNOWN = -1.0
+"""An unknown value in a matrix of inputs, which are never negative: always in a bin of its own."""
 
 STUMPS, RATE, SHARE, INPUT_SHARE, LEAST_PAGES = 300, 0.05, 0.5, 0.3, 8
+BINS = 32
 BAGS = 3  # fits with different random numbers, whose mean is taken
 FOLDS = 8
-_DIGITS = 4
+_LEAST_CURVATURE = 0.05  # of a leaf: below this all its pages are fitted already, and its value would be huge
+_EDGE_DIGITS = 4
+_LOGIT_PLACES = 3
 
 
-class Steps(NamedTuple):
-    """The step function of an input: `values[i]` holds from above at[i - 1] to at[i]; a column for each kind."""
+class StepTable(NamedTuple):
+    """A step function of an input: `values[i]` holds from above at[i - 1] to at[i]; a column for each kind."""
 
-    at: list[float]
-    values: list[list[float]]
+    at: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
 
 
 class AdditiveModel(NamedTuple):
-    """Logit of each kind = its bias + the steps of all inputs."""
+    """Logit of each kind = its bias + the steps of all inputs.
 
-    kinds: list[str]
-    bias: list[float]
-    steps: dict[str, Steps]
+    The mean of each step function over the training pages is 0, so a step says how an input differs from the usual.
+    """
+
+    kinds: tuple[str, ...]
+    bias: tuple[float, ...]
+    steps: dict[str, StepTable]
 
     def logits(self, matrix: Floats, names: Sequence[str]) -> Floats:
         """Rows of logits, a column for each kind, of rows of inputs with these names."""
         found = np.tile(np.array(self.bias), (len(matrix), 1))
-        for name, steps in self.steps.items():
-            places = np.searchsorted(steps.at, matrix[:, list(names).index(name)], side="left")
-            found += np.array(steps.values)[places]
+        for name, table in self.steps.items():
+            places = np.searchsorted(table.at, matrix[:, list(names).index(name)], side="left")
+            found += np.array(table.values)[places]
         return np.asarray(found)
+
+    def effects(self, matrix: Floats, names: Sequence[str]) -> dict[str, Floats]:
+        """Input -> its mean absolute part in the logit of each kind over these rows."""
+        return {
+            name: np.abs(
+                np.array(table.values)[np.searchsorted(table.at, matrix[:, list(names).index(name)], side="left")]
+            ).mean(axis=0)
+            for name, table in self.steps.items()
+        }
 
 
 def fit(
+    matrix: Floats, names: Sequence[str], kinds: Sequence[str], weights: Floats, *, known: Sequence[str] = ()
+) -> AdditiveModel:
+    """Fit a model of rows of inputs with known kinds, of all kinds that occur or of `known`. Raises TooFewLabels."""
+    classes = sorted(set(known or kinds))
+    if len(classes) < 2:
+        raise TooFewLabels("the labelled pages are all of one kind: label pages of other kinds too")
+    edges = [_edges(column) for column in matrix.T]
+    codes = np.stack([np.searchsorted(at, column) for at, column in zip(edges, matrix.T, strict=True)], axis=1)
+    is_kind = np.array(kinds)[:, None] == np.array(classes)
+    share = (weights @ is_kind + 1) / (weights.sum() + len(classes))  # never 0 or 1
+    bias = np.log(share / (1 - share))
+    tables = np.zeros((len(names), BINS, len(classes)))
+    for seed in range(BAGS):
+        tables += _boosted(codes, is_kind, weights, bias, np.random.default_rng(seed)) / BAGS
+    steps = {}
+    for place, name in enumerate(names):
+        table = tables[place, : len(edges[place]) + 1]
+        mean = weights @ table[codes[:, place]] / weights.sum()
+        bias += mean
+        if found := _merged(edges[place], table - mean):
+            steps[name] = found
+    return AdditiveModel(tuple(classes), tuple(_rounded(bias)), steps)
+
+
+def out_of_fold(
     matrix: Floats,
     names: Sequence[str],
     kinds: Sequence[str],
     weights: Floats,
-    *,
-    bags: int = BAGS,
-    stumps: int = STUMPS,
-) -> AdditiveModel:
-    """Fit a model of rows of inputs with known kinds. Raises MissingExtra; ValueError for a kind without pages."""
-    known = sorted(set(kinds))
-    if len(known) < 2:
-        raise ValueError("the labelled pages are all of one kind")
-    columns = [_fit(matrix, np.array([of == kind for of in kinds]), weights, bags, stumps) for kind in known]
-    steps: dict[str, Steps] = {}
-    for place, name in enumerate(names):
-        parts = [column[1].get(place, ([], [0.0])) for column in columns]
-        at = sorted({edge for edges, _ in parts for edge in edges})
-        inside = [at[0], *at[1:], at[-1] + 1] if at else []
-        values = [[round(row[bisect_left(edges, point)], _DIGITS) for edges, row in parts] for point in inside]
-        if at:
-            steps[name] = Steps(at, values)
-    return AdditiveModel(known, [round(bias, _DIGITS) for bias, _ in columns], steps)
-
-
-def out_of_fold(
-    matrix: Floats, names: Sequence[str], kinds: Sequence[str], weights: Floats, groups: Sequence[str], tested: Any
+    groups: Sequence[str],
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Floats:
-    """Logits of the rows `tested` by models that saw no page of their group; a column for each kind, sorted by name."""
-    folds = fold_of(groups)
-    found = np.zeros((len(matrix), len(set(kinds))))
+    """The logits of each row by a model that saw no page of its group; a column for each kind, sorted by name.
+
+    `on_progress` gets 1 after each of the FOLDS fits. Raises TooFewLabels.
+    """
+    folds, known = fold_of(groups), sorted(set(kinds))
+    found = np.zeros((len(matrix), len(known)))
+    labels = np.array(kinds)
     for fold in range(FOLDS):
         seen = folds != fold
-        model = fit(
-            matrix[seen], names, [kind for kind, is_seen in zip(kinds, seen, strict=True) if is_seen], weights[seen]
-        )
+        model = fit(matrix[seen], names, labels[seen].tolist(), weights[seen], known=known)
         found[~seen] = model.logits(matrix[~seen], names)
-    return np.asarray(found[tested])
+        on_progress(1)
+    return found
 
 
 def fold_of(groups: Sequence[str]) -> NDArray[np.int_]:
-    """The fold of each group's rows, by a hash of its name."""
-    import xxhash
-
-    return np.array([xxhash.xxh3_64_intdigest(group.encode()) % FOLDS for group in groups])
-
-
-def _fit(
-    matrix: Floats, is_kind: NDArray[np.bool_], weights: Floats, bags: int, stumps: int
-) -> tuple[float, dict[int, tuple[list[float], list[float]]]]:
-    """Bias, and for each used input its edges and the values between them."""
-    try:
-        from sklearn.ensemble import GradientBoostingClassifier
-    except ImportError as error:
-        raise MissingExtra("training needs scikit-learn: pip install 'farmwatch[train]'") from error
-    bias = 0.0
-    parts: dict[int, list[tuple[float, float, float]]] = {}  # input -> (edge, value up to it, value above it)
-    for seed in range(bags):
-        boosted = GradientBoostingClassifier(
-            max_depth=1,
-            n_estimators=stumps,
-            learning_rate=RATE,
-            subsample=SHARE,
-            max_features=INPUT_SHARE,
-            min_samples_leaf=LEAST_PAGES,
-            random_state=seed,
-        ).fit(matrix, is_kind, sample_weight=weights)
-        share = float(boosted.init_.class_prior_[1])
-        bias += np.log(share / (1 - share)) / bags
-        for (stump,) in boosted.estimators_:
-            tree = stump.tree_
-            leaves = [float(value) * RATE / bags for value in tree.value[:, 0, 0]]
-            if len(leaves) == 1:
-                bias += leaves[0]
-            else:
-                parts.setdefault(int(tree.feature[0]), []).append((_edge(tree.threshold[0]), leaves[1], leaves[2]))
-    return bias, {place: _merged(stumped) for place, stumped in parts.items()}
+    """The fold of each group's rows: all folds have as many groups, or one more. Raises TooFewLabels."""
+    ordered = sorted(set(groups), key=lambda group: (xxhash.xxh3_64_intdigest(group.encode()), group))
+    if len(ordered) < FOLDS:
+        raise TooFewLabels(f"pages of {len(ordered)} sites are too few to test on: label pages of at least {FOLDS}")
+    folds = {group: place % FOLDS for place, group in enumerate(ordered)}
+    return np.array([folds[group] for group in groups])
 
 
-def _edge(threshold: float) -> float:
-    return float(f"{threshold:.{_DIGITS}g}")
+def _edges(values: Floats) -> list[float]:
+    """Up to BINS - 1 rising edges: one parts unknown values, with about as many known values between the others."""
+    known, counts = np.unique(values[values != UNKNOWN], return_counts=True)
+    middles = (known[:-1] + known[1:]) / 2
+    if len(middles) > BINS - 2:
+        wanted = np.linspace(0, counts.sum(), BINS)[1:-1]
+        middles = middles[np.unique(np.searchsorted(np.cumsum(counts)[:-2], wanted))]
+    unknown = {UNKNOWN / 2} if (values == UNKNOWN).any() else set()
+    return sorted(unknown | {significant(float(middle), _EDGE_DIGITS) for middle in middles})
 
 
-def _merged(stumps: Sequence[tuple[float, float, float]]) -> tuple[list[float], list[float]]:
-    """The sum of stumps as one step function."""
-    edges = sorted({edge for edge, _, _ in stumps})
-    points = [*edges, edges[-1] + 1]
-    return edges, [sum(low if point <= edge else high for edge, low, high in stumps) for point in points]
+def _boosted(
+    codes: NDArray[np.int_], is_kind: NDArray[np.bool_], weights: Floats, bias: Floats, rng: np.random.Generator
+) -> Floats:
+    """The sum of all stumps as a table: input, bin, kind."""
+    pages, inputs = codes.shape
+    kinds = is_kind.shape[1]
+    tables = np.zeros((inputs, BINS, kinds))
+    logits = np.tile(bias, (pages, 1))
+    for _ in range(STUMPS):
+        rows = rng.permutation(pages)[: max(1, round(pages * SHARE))]
+        chosen = np.sort(rng.permutation(inputs)[: max(1, round(inputs * INPUT_SHARE))])
+        probability = logistic(logits[rows])
+        slopes = (is_kind[rows] - probability) * weights[rows, None]
+        curvatures = probability * (1 - probability) * weights[rows, None]
+        bins = (codes[np.ix_(rows, chosen)] + np.arange(len(chosen)) * BINS).T.ravel()
+
+        def below(numbers: Floats, bins: NDArray[np.int_] = bins, width: int = len(chosen)) -> Floats:
+            """Input, edge -> the sum of `numbers`, one for each row, of the rows up to the edge."""
+            sums = np.bincount(bins, np.tile(numbers, width), minlength=width * BINS)
+            return np.asarray(np.cumsum(sums.reshape(width, BINS), axis=1)[:, :-1])
+
+        few = below(np.ones(len(rows)))
+        possible = (few >= LEAST_PAGES) & (few <= len(rows) - LEAST_PAGES)
+        for kind in range(kinds):
+            slope, curvature = slopes[:, kind], curvatures[:, kind]
+            total, bend = slope.sum(), curvature.sum()
+            low, low_bend = below(slope), below(curvature)
+            high, high_bend = total - low, bend - low_bend
+            allowed = possible & (low_bend >= _LEAST_CURVATURE) & (high_bend >= _LEAST_CURVATURE)
+            if not allowed.any():
+                continue
+            gain = np.full(low.shape, -1.0)
+            gain[allowed] = (low**2)[allowed] / low_bend[allowed] + (high**2)[allowed] / high_bend[allowed]
+            place, edge = np.unravel_index(np.argmax(gain), gain.shape)
+            leaves = (
+                RATE * low[place, edge] / low_bend[place, edge],
+                RATE * high[place, edge] / high_bend[place, edge],
+            )
+            column = chosen[place]
+            tables[column, : edge + 1, kind] += leaves[0]
+            tables[column, edge + 1 :, kind] += leaves[1]
+            logits[:, kind] += np.where(codes[:, column] <= edge, *leaves)
+    return tables
+
+
+def _merged(edges: Sequence[float], table: Floats) -> StepTable | None:
+    """The steps without edges that change nothing; None for an input without effect."""
+    rows = [tuple(_rounded(row)) for row in table]
+    kept = [place for place in range(len(edges)) if rows[place] != rows[place + 1]]
+    if not kept:
+        return None
+    return StepTable(tuple(edges[place] for place in kept), (*(rows[place] for place in kept), rows[-1]))
+
+
+def _rounded(numbers: Floats) -> list[float]:
+    return [round(float(number), _LOGIT_PLACES) + 0.0 for number in numbers]  # + 0.0: no minus zero

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
-from farmwatch.config.opening import opened
+from farmwatch.commands.rulesets.labelled import Labels, labelled
 from farmwatch.labels.evaluation_tables import remarks, report, tables_of
-from farmwatch.labels.fetches import LabelledFetches
-from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from farmwatch.terminal.jsonl import STDIN
-from farmwatch.terminal.messages import Advance, counting, message, put, put_json, put_table
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table
 from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
-from stream.text.user_errors import FarmwatchError, UsageError
+from stream.text.user_errors import FarmwatchError
 
 
 def evaluate_rulesets(
@@ -29,12 +22,7 @@ def evaluate_rulesets(
     ] = None,
     /,
     *,
-    labels: Annotated[
-        Path,
-        Parameter(
-            help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst; or a file of `farmwatch label`."
-        ),
-    ],
+    labels: Labels,
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
@@ -55,7 +43,7 @@ def evaluate_rulesets(
     loaded = [load_ruleset(name) for name in named]
     judged: list[list[LabelledVerdict]] = [[] for _ in loaded]
     with (
-        _labelled(labels, source or [], common, jobs) as (pages, measured),
+        labelled(labels, source or [], common, jobs) as (pages, measured),
         counting(len(pages.labels), "pages") as bar,
     ):
         for page in measured(bar):
@@ -75,21 +63,3 @@ def evaluate_rulesets(
                 put("")
             put_table(table.headings, table.rows, table.title)
     return pages.exit
-
-
-@contextmanager
-def _labelled(
-    labels: Path, source: list[str], common: Common, jobs: int
-) -> Iterator[tuple[LabelledPages | LabelledFetches, Callable[[Advance], Iterator[LabelledPage]]]]:
-    """The labelled pages of a folder or a file, and an iterator over them with their features."""
-    config = common.load().config
-    if not labels.is_file() and str(labels) not in STDIN:
-        pages = LabelledPages(labels, source)
-        settings = msgspec.structs.replace(config.measure, workers=jobs)
-        yield pages, lambda advance: pages.measured(settings, advance)
-        return
-    if source:
-        raise UsageError(f"--source is for a folder of labelled pages, and {labels} is a file")
-    fetches = LabelledFetches(labels)
-    with opened(config) as log:
-        yield fetches, lambda advance: fetches.measured(log, advance)
