@@ -25,6 +25,7 @@ ARTICLE_WORDS = 150
 class TrainingPage:
     """A page with its kind; `inputs` is None for a page without a main text, from which nothing is learned."""
 
+    id: str
     source: str
     site: str
     kind: str
@@ -105,11 +106,11 @@ def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> 
     found = inputs_of(features) if is_known else {}
     inputs = [UNKNOWN if (value := found.get(name)) is None else value for name in INPUTS] if is_known else None
     if label.page_type:
-        return TrainingPage(label.source, features.site, label.page_type, True, 1.0, inputs)
+        return TrainingPage(label.id, label.source, features.site, label.page_type, True, 1.0, inputs)
     weight, words = article_sources.get(label.source, 0.0), found.get("tokens") or 0
     if not weight or words < ARTICLE_WORDS:
         return None
-    return TrainingPage(label.source, features.site, ARTICLE, False, weight, inputs)
+    return TrainingPage(label.id, label.source, features.site, ARTICLE, False, weight, inputs)
 
 
 def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:
