@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.explain.rules import fields_of, url_match
+from farmwatch.explain.rules import contributions, fields_of, url_match
 from farmwatch.pipes.lines import verdict_line
+from filters.articles.inputs import MEANINGS
 from filters.quality.names import MEASURES
 from filters.settings import MeasureSettings
 from stream.schema.records import Features, Score
@@ -73,13 +74,16 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
 
 
 def _more_of(found: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
-    """Whether a rule of the verdict is in force, its other fields, and its pattern found in the URL."""
+    """Whether a rule is in force, its other fields, its pattern found in the URL, the inputs of its model."""
     rule = found.rules.get(outcome["name"])
     match = None if rule is None else url_match(found.features, rule)
     return {
         "in_force": outcome["threshold"] is not None,
         "fields": {} if rule is None else fields_of(rule),
         "matched": None if match is None else match._asdict(),
+        "contributions": []
+        if rule is None
+        else [{**part._asdict(), "meaning": MEANINGS[part.name]} for part in contributions(found.features, rule)],
     }
 
 

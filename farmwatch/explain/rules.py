@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.terminal.messages import put, put_table, put_wrapped
+from filters.articles.inputs import MEANINGS
+from filters.articles.model import Contribution
 from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome
 from stream.text.wording import counted, one_line
 
+_PROBABILITY = "article_probability"
+_INPUTS_SHOWN = 6  # of an article model
 _SHOWN_CHARS = 100  # of a passage, of a pattern, and of its match
 
 
@@ -40,6 +44,9 @@ def put_rules(found: PageExplanation) -> None:
             " until `farmwatch replay --name NAME` measures the stored page again"
         )
     for rule_of_set in found.rules.values():
+        for part in contributions(features, rule_of_set):
+            why = f"{part.logit:+.2f} by {part.name} {plain(part.value)} ({MEANINGS[part.name]})"
+            put_wrapped(f"{rule_of_set.name}: {why}", "  ")
         match = url_match(features, rule_of_set)
         if match is not None:
             pattern, piece = shortened(match.pattern), shortened(match.found)
@@ -65,10 +72,18 @@ def url_match(features: Features, rule: Rule) -> UrlMatch | None:
     return None
 
 
-def fields_of(rule: Rule) -> dict[str, float]:
-    """The non-zero fields of a rule, besides its threshold, that affect its measure."""
-    named = sorted(RULES[rule.name].fields - {"patterns"})
-    return {name: value for name in named if (value := getattr(rule, name))}
+def fields_of(rule: Rule) -> dict[str, float | str]:
+    """The non-zero fields of a rule, besides its threshold, that affect its measure; a model as its digest."""
+    named = sorted(RULES[rule.name].fields - {"patterns", "model"})
+    model = {} if rule.model is None else {"model": rule.model.digest}
+    return {**{name: value for name in named if (value := getattr(rule, name))}, **model}
+
+
+def contributions(features: Features, rule: Rule) -> list[Contribution]:
+    """The inputs that move the probability of an article the most; empty for another rule or an unknown probability."""
+    if rule.name != _PROBABILITY or rule.model is None or rule.model.logits(features) is None:
+        return []
+    return [part for part in rule.model.contributions(features)[:_INPUTS_SHOWN] if part.logit]
 
 
 def shown_value(rule: RuleOutcome) -> str:

@@ -30,6 +30,7 @@ SHIPPED = "articles"
 
 VERSION = 1  # of the file
 _MOST_BYTES = 1024 * 1024
+_MOST_LOGIT = 1e6
 _UNKNOWN = -1.0
 _DIGITS = 4  # of a probability
 
@@ -122,7 +123,7 @@ def read_model(data: bytes, where: str) -> ArticleModel:
         raise BadModel(f"{where}: larger than {_MOST_BYTES // 1024} KiB, no article model")
     try:
         model = msgspec.json.decode(data, type=ArticleModel)
-    except msgspec.DecodeError as error:  # also of a wrong type
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a wrong type
         raise BadModel(f"{where}: no article model: {error}") from None
     if model.version != VERSION:
         raise BadModel(f"{where}: version {model.version} of a model, this farmwatch reads {VERSION}: train it again")
@@ -135,4 +136,7 @@ def read_model(data: bytes, where: str) -> ArticleModel:
         is_rising = all(low < high for low, high in zip(steps.at, steps.at[1:], strict=False))
         if not is_rising or len(steps.values) != len(steps.at) + 1 or any(len(row) != width for row in steps.values):
             raise BadModel(f"{where}: the steps of {name!r} do not fit together")
+    rows = [model.bias, *(row for steps in model.inputs.values() for row in steps.values)]
+    if any(abs(logit) > _MOST_LOGIT for row in rows for logit in row):  # so that no sum is infinite
+        raise BadModel(f"{where}: a number beyond {_MOST_LOGIT:g} is no logit")
     return model

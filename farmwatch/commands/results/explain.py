@@ -37,7 +37,8 @@ def explain(
     """Explain why a page was kept or dropped: every rule with its value, threshold and outcome, repeats, and the score.
 
     JSON: one object, with the fields of `judge`, the measures, the repeated passages, the score and the detector's
-    warning. Each rule also has its other fields, whether it is in force, and its pattern found in the URL;
+    warning. Each rule also has its other fields, whether it is in force, its pattern found in the URL, and the
+    largest contributions of measures to the logit of `article_probability`;
     `other_score` is a score of another text, if the text of this verdict has none.
     """
     config = common.load().config
