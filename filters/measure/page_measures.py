@@ -18,8 +18,7 @@ from filters.extraction.interface import ExtractError
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
-from filters.structure.measures import BLANKS, Measures
-from filters.structure.names import MEASURES
+from filters.structure.names import BLANKS, MEASURES, Measures
 
 Measure = float | str | None
 
@@ -86,7 +85,8 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
     """Extract and measure a page: block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings, url)
     if found.error:
-        return failed(url, found.error, found.tried, _in_order(found.structure, 0))
+        text_bytes = 0 if found.error == ExtractError.NO_TEXT else None
+        return failed(url, found.error, found.tried, _in_order(found.structure, text_bytes))
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
@@ -119,12 +119,12 @@ def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequenc
     return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)}, structure=list(structure))
 
 
-def _in_order(structure: Measures, text_bytes: int) -> list[float | None]:
-    """The structure measures in the order of MEASURES; empty if the page was not parsed."""
+def _in_order(structure: Measures, text_bytes: int | None) -> list[float | None]:
+    """The structure measures in the order of MEASURES; empty if the page was not parsed. None: text unknown."""
     if not structure:
         return []
     size = structure["page_bytes"]
-    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size else None}
+    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size and text_bytes is not None else None}
     return [None if (value := known.get(name)) is None else float(f"{value:.4g}") for name in MEASURES]
 
 
