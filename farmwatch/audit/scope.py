@@ -115,7 +115,10 @@ def find_scope(log: Log, control: Control, name: str) -> AuditScope:
 
 
 _UNREAD = msgspec.Raw(b"\xc0")
-_HEAVY = ("body", "text", "blocks", "rules", "failed", "measures", "quality", "headers", "title", "snippet", "query")
+_HEAVY = (
+    *("body", "text", "blocks", "rules", "failed", "measures", "quality", "structure"),
+    *("headers", "title", "snippet", "query"),
+)
 
 
 def slim(record: R) -> R:

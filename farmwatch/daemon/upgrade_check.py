@@ -119,6 +119,7 @@ def measured_again(old: Features, new: PageMeasures) -> Features:
         text_digest=new.text_digest,
         blocks=new.blocks,
         quality=new.quality,
+        structure=new.structure,
         extract_path=new.path,
         extract_error=new.error,
         measures={**new.measures, **likeness},
@@ -137,6 +138,8 @@ def differing(old: Features, new: Features) -> Iterator[str]:
         values = old.quality.get(part, []), new.quality.get(part, [])
         if len(values[0]) != len(values[1]) or not all(map(_same, *values)):
             yield f"quality of {part}"
+    if len(old.structure) != len(new.structure) or not all(map(_same, old.structure, new.structure)):
+        yield "structure"
 
 
 def _same(one: object, other: object) -> bool:

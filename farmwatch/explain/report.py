@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from farmwatch.explain.as_json import limits, quality_by_name
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import plain, put_rules, shortened
+from farmwatch.pipes.lines import structure_by_name
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
 from filters.settings import MeasureSettings
+from filters.structure.names import MEANINGS
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, moment, one_line
@@ -127,14 +129,23 @@ def _put_measures(found: PageExplanation) -> None:
     put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
     put("")
     quality = quality_by_name(found.features)
-    if not quality:
+    if quality:
+        rows = [
+            (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))
+            for name in quality_names.MEASURES
+        ]
+        put_table(("quality", *(f"of {text}" for text in quality_names.TEXTS)), rows)
+    else:
         _print("quality: not in this record (no main text, or older than the quality measures)")
-        return
-    rows = [
-        (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))
-        for name in quality_names.MEASURES
-    ]
-    put_table(("quality", *(f"of {text}" for text in quality_names.TEXTS)), rows)
+    put("")
+    structure = structure_by_name(found.features.structure)
+    if structure:
+        put_table(
+            ("structure", "value", "meaning"),
+            [(name, plain(value), MEANINGS[name]) for name, value in structure.items()],
+        )
+    else:
+        _print("structure: not in this record (the page was not parsed, or older than the structure measures)")
 
 
 def extraction(path: str, error: str, settings: MeasureSettings) -> str:

@@ -27,6 +27,7 @@ from filters.rules.toml import as_toml
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
+from filters.structure import names as structure_names
 from stream.schema.records import Features, Verdict
 from stream.text.user_errors import Exit
 
@@ -53,7 +54,8 @@ class Extract(msgspec.Struct, kw_only=True):
 class FeaturesLine(msgspec.Struct, kw_only=True):
     """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.measures`.
 
-    Rows of `blocks`: kind, characters, link characters, code characters.
+    `structure`: measure -> value, see `filters.structure.names`; empty for a page that was not parsed. Rows of
+    `blocks`: kind, characters, link characters, code characters.
     """
 
     url: str
@@ -63,6 +65,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     extract: Extract = msgspec.field(default_factory=Extract)
     measures: dict[str, float | str | None] = {}
     quality: dict[str, dict[str, float | None]] = {}
+    structure: dict[str, float | None] = {}
     blocks: list[Block] = []
     feature_epoch: str = ""
 
@@ -93,6 +96,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     extract=Extract(path=measured.path, error=measured.error),
                     measures={**measured.measures, **likeness._asdict()},
                     quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in measured.quality.items()},
+                    structure=structure_by_name(measured.structure),
                     blocks=unpack(measured.blocks),
                     feature_epoch=epoch,
                 )
@@ -124,6 +128,8 @@ def features_of(line: FeaturesLine) -> Features:
         if text not in TEXTS or not known.issuperset(measures):
             unknown = text if text not in TEXTS else min(measures.keys() - known)
             raise ValueError(f"quality: {unknown!r} does not exist")
+    if unknown_names := line.structure.keys() - set(structure_names.MEASURES):
+        raise ValueError(f"structure: {min(unknown_names)!r} does not exist")
     for name, value in line.measures.items():
         if name in _NUMBERS and isinstance(value, str):
             raise ValueError(f"measures: {name} is {as_toml(value)}, not a number")
@@ -141,7 +147,14 @@ def features_of(line: FeaturesLine) -> Features:
         measures=line.measures,
         blocks=pack(line.blocks),
         quality={text: [measures.get(name) for name in MEASURES] for text, measures in line.quality.items()},
+        structure=[line.structure.get(name) for name in structure_names.MEASURES] if line.structure else [],
     )
+
+
+def structure_by_name(values: Sequence[float | None]) -> dict[str, float | None]:
+    """Structure measure -> value. Measures newer than the values are None; {} for a page that was not parsed."""
+    names = structure_names.MEASURES
+    return dict(zip(names, (*values, *[None] * (len(names) - len(values))), strict=False)) if values else {}
 
 
 def verdict_line(verdict: Verdict) -> dict[str, Any]:

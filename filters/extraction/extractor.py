@@ -14,10 +14,9 @@ from typing import Any
 
 from filters.errors import MissingExtractor
 from filters.extraction.blocks import Block, BlockKind, pack
-from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.settings import MeasureSettings
-from filters.structure.measures import Measures, structure_measures
+from filters.structure.names import Measures
 
 MAX_ATTRIBUTES = 1_000
 """Limit of attributes per element; pages above it are not extracted. Parsers compare each attribute with all earlier
@@ -66,6 +65,9 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     Raises MissingExtractor.
     """
+    from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
+    from filters.structure.measures import structure_measures
+
     run = extractor(settings.extractor)
     # libxml2 silently stops at a lone surrogate
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
@@ -80,11 +82,11 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         structure = structure_measures(tree, elements, html, url)
         found = run(html, tree, settings)
     except ParseFailed as unparsed:
-        return Extraction(error=unparsed.error)
+        found = Extraction(error=unparsed.error)
     except MemoryError:
-        return Extraction(error=ExtractError.OUT_OF_MEMORY)
+        found = Extraction(error=ExtractError.OUT_OF_MEMORY)
     except Exception:  # noqa: BLE001  # third-party code on hostile input
-        return Extraction(error=ExtractError.FAILED)
+        found = Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
     return replace(found, structure=structure)

@@ -20,8 +20,7 @@ from filters.no_page.inspector import inspect
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
-from filters.structure.measures import BLANKS, Measures
-from filters.structure.names import MEASURES
+from filters.structure.names import BLANKS, MEASURES, Measures
 
 Measure = float | str | None
 
@@ -103,7 +102,8 @@ def measure(
     no_page = inspect(url, status, headers, page, encoding).reason or "ok"
     found = extract(page, encoding, settings, url)
     if found.error:
-        without = failed(url, found.error, found.tried, _in_order(found.structure, 0))
+        text_bytes = 0 if found.error == ExtractError.NO_TEXT else None
+        without = failed(url, found.error, found.tried, _in_order(found.structure, text_bytes))
         without.measures["no_page"] = no_page
         return without
     data = found.text.encode("utf-8", "replace")
@@ -139,12 +139,12 @@ def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequenc
     return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)}, structure=list(structure))
 
 
-def _in_order(structure: Measures, text_bytes: int) -> list[float | None]:
-    """The structure measures in the order of MEASURES; empty if the page was not parsed."""
+def _in_order(structure: Measures, text_bytes: int | None) -> list[float | None]:
+    """The structure measures in the order of MEASURES; empty if the page was not parsed. None: text unknown."""
     if not structure:
         return []
     size = structure["page_bytes"]
-    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size else None}
+    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size and text_bytes is not None else None}
     return [None if (value := known.get(name)) is None else float(f"{value:.4g}") for name in MEASURES]
 
 

@@ -1,35 +1,36 @@
 """The structure measures of a parsed page.
 
 Bytes of text are UTF-8 without white space. Elements are sorted by tag once: each search through a tree costs as much.
+Of nested links, paragraphs or hidden blocks the outermost counts, so no text counts, or is read, twice.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from lxml import etree
 
 from filters.structure.metadata import metadata_measures
-from filters.structure.names import TAG_RATIOS
+from filters.structure.names import BLANKS, TAG_RATIOS, Measures
 from filters.structure.page_url import url_measures
-
-Measures = Mapping[str, float | None]
-ByTag = Mapping[str, Sequence[Any]]
 
 _BLOCKS = ("article", "div", "li", "section", "tr")
 _UNSEEN = ("noscript", "script", "style", "template", "title")
-_NEEDED = frozenset({*_BLOCKS, *_UNSEEN, "a", "h1", "input", "meta", "p"})
+_GROUPS = {
+    **dict.fromkeys(_BLOCKS, "block"),
+    **dict.fromkeys(_UNSEEN, "unseen"),
+    **{tag: tag for tag in ("a", "h1", "input", "meta", "p")},
+}
 _LEAST_RECORDS = 3
 _SCRIPT_ONLY_BYTES = 200
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
-_HIDING_STYLE = re.compile(rf"""style\s*=\s*["'][^"'>]{{0,200}}(?:{_HIDING.pattern})""")
-_BYLINE = re.compile(r"""author[\w-]*["'\s](?!\s*:)""")  # a class or rel, not a key of JSON
+_NAMING = ("class", "rel", "itemprop")
+_NAMED_CHARS = 300  # from the name of an attribute to the word in its value
 _WORD = re.compile(r"\w+")
-BLANKS = b" \n\t\r"
 _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
 
@@ -41,43 +42,61 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     """
     tags = [element.tag for element in elements]
     counts = Counter(tags)
-    by_tag: defaultdict[str, list[Any]] = defaultdict(list)
+    of: dict[str, list[Any]] = {group: [] for group in _GROUPS.values()}
     for tag, element in zip(tags, elements, strict=True):
-        if tag in _NEEDED:
-            by_tag[tag].append(element)
-    body = max(html.find("<body"), 0)
-    size = max(_bytes(_data(root)) - sum(_bytes(_data(element)) for tag in _UNSEEN for element in by_tag[tag]), 0)
-    links, paragraphs, records = by_tag["a"], by_tag["p"], _records(by_tag)
+        if tag in _GROUPS:
+            of[_GROUPS[tag]].append(element)
+    unseen: dict[str, list[Any]] = {tag: [] for tag in _UNSEEN}
+    unseen_bytes, needs_script = 0, False
+    for element in _outermost(of["unseen"], _UNSEEN):
+        data = _data(element)
+        unseen_bytes += _bytes(data)
+        unseen[element.tag].append(element)
+        needs_script = needs_script or (element.tag == "noscript" and b"javascript" in data.lower())
+    size = _bytes(_data(root)) - unseen_bytes
+    records = _records(of["block"])
     found: dict[str, float | None] = (
-        metadata_measures(by_tag["meta"], by_tag["script"]) | url_measures(url) | _heading_measures(by_tag)
+        metadata_measures(of["meta"], unseen["script"])
+        | url_measures(url)
+        | _heading_measures(unseen["title"], of["h1"])
     )
     found.update(
         page_bytes=float(size),
-        script_only=float(size < _SCRIPT_ONLY_BYTES and bool(by_tag["script"])),
-        needs_script=float(any(b"javascript" in _data(element).lower() for element in by_tag["noscript"])),
+        script_only=float(size < _SCRIPT_ONLY_BYTES and counts["script"] > 0),
+        needs_script=float(needs_script),
         forms=float(counts["form"]),
-        password_fields=float(sum(element.get("type", "").lower() == "password" for element in by_tag["input"])),
-        links=float(len(links)),
+        password_fields=float(sum(element.get("type", "").lower() == "password" for element in of["input"])),
+        links=float(counts["a"]),
         record_count=float(len(records)),
         time_elements=float(counts["time"]),
-        byline=float(html.find("byline", body) >= 0 or _BYLINE.search(html, body) is not None),
+        byline=float(_names(html, "author") or _names(html, "byline")),
     )
     if not size:
         return found
-    in_paragraphs = _bytes_of(paragraphs, size)
+    in_paragraphs = _bytes_of(_outermost(of["p"], ("p",)), size)
     in_records = _bytes_of(records, size)
     found.update(
-        anchor_share=_bytes_of(links, size) / size,
+        anchor_share=_bytes_of(_outermost(of["a"], ("a",)), size) / size,
         paragraph_share=in_paragraphs / size,
-        hidden_share=_bytes_of(_hidden(by_tag, html, body), size) / size,
+        hidden_share=_bytes_of(_outermost(filter(_is_hidden, of["block"]), _BLOCKS), size) / size,
         record_share=in_records / size,
         **{f"{name}_ratio": sum([counts[tag] for tag in of]) * 1000 / size for name, of in TAG_RATIOS.items()},
     )
-    if paragraphs:
-        found["paragraph_bytes"] = in_paragraphs / len(paragraphs)
+    if counts["p"]:
+        found["paragraph_bytes"] = in_paragraphs / counts["p"]
     if records:
         found["record_bytes"] = in_records / len(records)
     return found
+
+
+def _outermost(elements: Iterable[Any], tags: Sequence[str]) -> Iterator[Any]:
+    """Those of the elements, in document order, that are in no other of them; all have one of the tags."""
+    inside: set[Any] = set()
+    for element in elements:
+        if element not in inside:
+            if len(element):
+                inside.update(element.iter(*tags))
+            yield element
 
 
 def _bytes(data: bytes) -> int:
@@ -85,46 +104,57 @@ def _bytes(data: bytes) -> int:
 
 
 def _bytes_of(elements: Iterable[Any], most: int) -> int:
-    """Bytes of text in elements. Nested ones count again: `most` bounds the sum, and the work."""
+    """Bytes of text in elements; at most `most`, because some may be in elements that are not shown."""
     size = 0
     for element in elements:
         if len(element):
             size += _bytes(_data(element))
         elif text := element.text:
-            size += len(text) - text.count(" ") if text.isascii() else _bytes(text.encode())
-        if size >= most:
-            return most
-    return size
+            size += _bytes(text.encode())
+    return min(size, most)
 
 
-def _records(by_tag: ByTag) -> list[Any]:
+def _records(blocks: Sequence[Any]) -> list[Any]:
     """The siblings of the most frequent tag and class, if they are enough."""
-    blocks: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
-    for tag in _BLOCKS:
-        for element in by_tag[tag]:
-            if of := element.get("class"):
-                blocks[tag, of].append(element)
+    alike: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    for element in blocks:
+        if of := element.get("class"):
+            alike[element.tag, of].append(element)
     siblings: defaultdict[Any, list[Any]] = defaultdict(list)
-    for element in max(blocks.values(), key=len, default=()):
+    for element in max(alike.values(), key=len, default=()):
         siblings[element.getparent()].append(element)
     records = max(siblings.values(), key=len, default=[])
     return records if len(records) >= _LEAST_RECORDS else []
 
 
-def _hidden(by_tag: ByTag, html: str, body: int) -> list[Any]:
-    """Blocks with the attribute `hidden` or a style that hides them; the page is searched first, which is faster."""
-    hidden = []
-    if any(html.find(f" hidden{end}", body) >= 0 for end in "> ="):
-        hidden += [element for tag in _BLOCKS for element in by_tag[tag] if element.get("hidden") is not None]
-    if _HIDING_STYLE.search(html, body):
-        hidden += [element for tag in _BLOCKS for element in by_tag[tag] if _HIDING.search(element.get("style", ""))]
-    return hidden
+def _is_hidden(element: Any) -> bool:
+    """Whether an element has the attribute `hidden`, or a style that hides it."""
+    names = element.keys()
+    return "hidden" in names or ("style" in names and _HIDING.search(element.get("style")) is not None)
 
 
-def _heading_measures(by_tag: ByTag) -> dict[str, float | None]:
-    title = _text(by_tag["title"][0]) if by_tag["title"] else ""
+def _names(html: str, word: str) -> bool:
+    """Whether a class, rel or itemprop of an element has this word. The page is searched, which is faster."""
+    at = html.find(word)
+    while at >= 0:
+        name, equals, value = html[max(at - _NAMED_CHARS, 0) : at].rpartition("=")
+        if equals and name[-12:].rstrip().lower().endswith(_NAMING) and _is_open(value.lstrip()):
+            return True
+        at = html.find(word, at + len(word))
+    return False
+
+
+def _is_open(value: str) -> bool:
+    """Whether the start of an attribute's value is within its quotes, or has none."""
+    return value[:1] in "\"'" and value.count(value[:1]) == 1
+
+
+def _heading_measures(titles: Sequence[Any], headings: Sequence[Any]) -> dict[str, float | None]:
+    title = _text(titles[0]) if titles else ""
     words = set(_WORD.findall(title.lower()))
-    heading = next((found for element in by_tag["h1"] if (found := _WORD.findall(_text(element).lower()))), None)
+    heading: list[str] = next(
+        (found for element in _outermost(headings, ("h1",)) if (found := _WORD.findall(_text(element).lower()))), []
+    )
     return {
         "title_words": float(len(title.split())),
         "h1_words": float(len(heading)) if heading else None,

@@ -14,9 +14,9 @@ _DATES = frozenset(
     }
 )
 _AUTHORS = ("article:author", "author", "byl", "citation_author", "dc.creator", "parsely-author")
-_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"([^"]{1,80})"')
-_JSONLD_DATE = re.compile(r'"(?:datePublished|dateCreated|uploadDate)"\s*:')
-_JSONLD_AUTHOR = re.compile(r'"author"\s*:')
+_JSONLD_DATES = ('"datePublished"', '"dateCreated"', '"uploadDate"')
+_JSONLD_TYPES = re.compile(r'"@type"\s*:\s*("[^"]{1,80}"|\[[^]]{1,400}\])')  # searched: much JSON-LD is invalid
+_QUOTED = re.compile(r'"([^"]+)"')
 _KINDS = {
     "jsonld_article": "AnalysisNewsArticle Article BackgroundNewsArticle BlogPosting LiveBlogPosting NewsArticle"
     " OpinionNewsArticle Report ReportageNewsArticle ReviewNewsArticle ScholarlyArticle TechArticle",
@@ -33,15 +33,15 @@ _TYPES = {name: frozenset(types.split()) for name, types in _KINDS.items()}
 def metadata_measures(metas: Sequence[Any], scripts: Sequence[Any]) -> dict[str, float | None]:
     """Dates, authors and types of `meta` and `script` elements; types are unknown where the page gives none."""
     meta = _contents(metas)
-    data = [text for script in scripts if "ld+json" in script.get("type", "").lower() and (text := script.text)]
+    data = "\n".join(script.text or "" for script in scripts if "ld+json" in script.get("type", "").lower())
     found: dict[str, float | None] = {
-        "meta_date": float(not _DATES.isdisjoint(meta)),
+        "meta_date": float(any(meta[name] for name in _DATES.intersection(meta))),
         "meta_author": float(any(meta.get(name) for name in _AUTHORS)),
         "noindex": float("noindex" in meta.get("robots", "").lower()),
-        "jsonld_date": float(any(_JSONLD_DATE.search(text) for text in data)),
-        "jsonld_author": float(any(_JSONLD_AUTHOR.search(text) for text in data)),
+        "jsonld_date": float(any(name in data for name in _JSONLD_DATES)),
+        "jsonld_author": float('"author"' in data),
     }
-    types = {of.rpartition("/")[2] for text in data for of in _TYPE.findall(text)}
+    types = {of.rpartition("/")[2] for listed in _JSONLD_TYPES.findall(data) for of in _QUOTED.findall(listed)}
     if types:
         found.update({name: float(not types.isdisjoint(kinds)) for name, kinds in _TYPES.items()})
     if of := meta.get("og:type", "").lower():

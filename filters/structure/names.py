@@ -1,6 +1,13 @@
-"""The names of the structure measures, in the order of a features record. Imports nothing."""
+"""The names of the structure measures, in the order of a features record. Imports no library."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+Measures = Mapping[str, float | None]
+
+BLANKS = b" \n\t\r"
+"""White space, which no measure of bytes counts."""
 
 TAG_RATIOS: dict[str, tuple[str, ...]] = {
     "link": ("a",),
@@ -48,7 +55,7 @@ MEANINGS: dict[str, str] = {
     "url_date": "1 if the URL has year and month",
     "meta_author": "1 if a meta element names an author",
     "jsonld_author": "1 if JSON-LD names an author",
-    "byline": "1 if an element's class or rel names an author",
+    "byline": "1 if a class, rel or itemprop names an author or a byline",
     "jsonld_article": "1 if a type of JSON-LD is an article",
     "jsonld_forum": "1 if it is a discussion or a page of questions",
     "jsonld_product": "1 if it is a product or an offer",

@@ -1,4 +1,4 @@
-"""The cost of measuring: MEASURE and bare Trafilatura, extractors by the labels, chunking, workers, memory.
+"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, extractors, chunking, workers, memory.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core; both measure the same pages, round by
 round. Names of tables as arguments print only these.
@@ -12,7 +12,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,8 @@ from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
+from filters.structure import measures as structure
+from filters.structure.names import Measures
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -44,9 +46,11 @@ def main() -> None:
     labels = LabelledPages(root).labels
     records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
     pages = [RawPage(page.url, page.encoding, page.body) for page in records]
-    chosen = sys.argv[1:] or ["measure", "extractors", "chunking", "workers", "memory"]
+    chosen = sys.argv[1:] or ["measure", "structure", "extractors", "chunking", "workers", "memory"]
     if "measure" in chosen:
         bench_measure(records)
+    if "structure" in chosen:
+        bench_structure(records)
     if "extractors" in chosen:
         bench_extractors(root)
     if "chunking" in chosen:
@@ -132,6 +136,29 @@ def bench_measure(pages: list[Page]) -> None:
     print(f"  ratio to the same calls      {sum(ours) / (sum(theirs) + retries):7.3f}   ({len(again)} retries)")
     found = collections.Counter(result.extract_error or result.extract_path for result in results)
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
+
+
+def bench_structure(pages: list[Page]) -> None:
+    """The share of MEASURE that the structure measures take: each page with and without them, in turn."""
+    records = [encode(page) for page in pages]
+    real: Callable[..., Measures] = structure.structure_measures
+    ways: tuple[Callable[..., Measures], ...] = (real, lambda *_: {"page_bytes": 0.0})
+    gc.collect()
+    gc.freeze()
+    spent: list[list[list[float]]] = [[[] for _ in pages] for _ in ways]
+    for number in range(2 * ROUNDS):
+        stages = [_Measure() for _ in ways]
+        for place, record in enumerate(records):
+            for way in (0, 1) if number % 2 else (1, 0):
+                structure.structure_measures = ways[way]
+                spent[way][place].append(cpu_s(lambda: stages[way](record)))  # noqa: B023  # called at once
+    structure.structure_measures = real
+    gc.unfreeze()
+    whole, without = (sum(map(statistics.median, times)) for times in spent)
+    print(f"\nstructure measures, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
+    print(f"  MEASURE, but for the log     {whole / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  without structure measures   {without / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  share                        {1 - without / whole:7.1%}   (goal <= 3 %)")
 
 
 def bench_extractors(root: Path) -> None:

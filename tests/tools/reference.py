@@ -29,6 +29,7 @@ from farmwatch.daemon.endpoints import ROLE, Exposition
 from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
+from filters.structure.names import MEANINGS
 from stream.log.contract import CleanupPolicy
 from stream.processing.metrics import SPECS
 from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE
@@ -180,6 +181,20 @@ def rules_table() -> str:
     return "\n".join(lines)
 
 
+def structure_table() -> str:
+    """Every structure measure and its meaning."""
+    lines = [
+        "## Structure measures\n",
+        "Measured on every page that can be parsed, also on one without a main text; no rule reads them yet.",
+        "`farmwatch explain --verbose` shows them. Unknown are the shares and ratios of a page without visible text,",
+        "and the measures of a part that the page lacks, such as its types or its h1.\n",
+        "| measure | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {_cell(meaning)} |" for name, meaning in MEANINGS.items()),
+    ]
+    return "\n".join(lines)
+
+
 def commands(app: App, prefix: str = "") -> dict[str, App]:
     """Full name -> command, including those of groups."""
     found: dict[str, App] = {}
@@ -283,7 +298,7 @@ def pages() -> dict[str, str]:
 def sections() -> dict[str, str]:
     """Path below docs/ -> content of the generated section of a hand-written page."""
     return {
-        "reference/rules.md": rules_table(),
+        "reference/rules.md": f"{rules_table()}\n\n{structure_table()}",
         "reference/topics.md": topics_table(),
         "reference/reasons.md": reasons_tables(),
         "reference/formats.md": exports_table(),

@@ -20,6 +20,7 @@ from filters.quality.names import MEASURES, PAGE_MEASURES
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
+from filters.structure import names as structure_names
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
@@ -54,8 +55,8 @@ def test_another_set_of_measures_is_another_epoch() -> None:
 
     A new measure must raise the version, so that pages are measured again.
     """
-    names = " ".join([*sorted(PAGE_MEASURES), *MEASURES])
-    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {2: "599afcc150066409"}
+    names = " ".join([*sorted(PAGE_MEASURES), *MEASURES, *structure_names.MEASURES])
+    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {3: "1ab859d005b95228"}
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:

@@ -32,8 +32,9 @@ SENTENCE = "The river rose slowly during the night and the people of the village
 OBEDIENT = """
 import os, time
 import filters.extraction.extractor as extraction
+import filters.extraction.html_tree as html_tree
 import filters.measure.page_measures as measuring
-def obey(html, settings):
+def obey(html, tree, settings):
     if html.startswith("hang"):
         time.sleep(600)
     if html.startswith("spin"):
@@ -47,6 +48,7 @@ def obey(html, settings):
         os.write(1, b"y" * 1000)
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
 extraction.EXTRACTORS["trafilatura"] = obey
+html_tree.parse = lambda html: html_tree.etree.Element("html")
 measuring.identify = lambda text: ("en", 1.0)
 from filters.measure.worker_process import main
 main()
