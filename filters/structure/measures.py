@@ -1,7 +1,7 @@
 """The structure measures of a parsed page.
 
 Bytes of text are UTF-8 without white space. Elements are sorted by tag once: each search through a tree costs as much.
-Of nested links, paragraphs or hidden blocks the outermost counts, so no text counts, or is read, twice.
+Text is read a bounded number of times, however elements are nested.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     unseen: dict[str, list[Any]] = {tag: [] for tag in _UNSEEN}
     unseen_bytes, needs_script = 0, False
     for element in _outermost(of["unseen"], _UNSEEN):
-        data = _data(element)
+        data = _data(element) if len(element) else (element.text or "").encode()
         unseen_bytes += _bytes(data)
         unseen[element.tag].append(element)
         needs_script = needs_script or (element.tag == "noscript" and b"javascript" in data.lower())
-    size = _bytes(_data(root)) - unseen_bytes
+    data = _data(root)
+    size = _bytes(data) - unseen_bytes
+    bytes_of = partial(_bytes_of, most=size, most_read=len(data))
     records = _records(of["block"])
     found: dict[str, float | None] = (
         metadata_measures(of["meta"], unseen["script"])
@@ -73,12 +75,12 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     )
     if not size:
         return found
-    in_paragraphs = _bytes_of(_outermost(of["p"], ("p",)), size)
-    in_records = _bytes_of(records, size)
+    in_paragraphs = bytes_of(of["p"])
+    in_records = bytes_of(records)
     found.update(
-        anchor_share=_bytes_of(_outermost(of["a"], ("a",)), size) / size,
+        anchor_share=bytes_of(of["a"]) / size,
         paragraph_share=in_paragraphs / size,
-        hidden_share=_bytes_of(_outermost(filter(_is_hidden, of["block"]), _BLOCKS), size) / size,
+        hidden_share=bytes_of(_outermost(filter(_is_hidden, of["block"]), _BLOCKS)) / size,
         record_share=in_records / size,
         **{f"{name}_ratio": sum([counts[tag] for tag in of]) * 1000 / size for name, of in TAG_RATIOS.items()},
     )
@@ -103,12 +105,15 @@ def _bytes(data: bytes) -> int:
     return len(data.translate(None, BLANKS))
 
 
-def _bytes_of(elements: Iterable[Any], most: int) -> int:
-    """Bytes of text in elements; at most `most`, because some may be in elements that are not shown."""
-    size = 0
+def _bytes_of(elements: Iterable[Any], *, most: int, most_read: int) -> int:
+    """Bytes of text in elements, at most `most`. Nested ones count again, until as much is read as the page has."""
+    size = read = 0
     for element in elements:
         if len(element):
-            size += _bytes(_data(element))
+            data = _data(element)
+            size, read = size + _bytes(data), read + len(data)
+            if read > most_read:
+                break
         elif text := element.text:
             size += _bytes(text.encode())
     return min(size, most)

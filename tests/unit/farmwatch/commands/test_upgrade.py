@@ -26,9 +26,10 @@ def test_only_what_differs_is_named() -> None:
     same = measured_again(old, measure(old.url, html, "", SETTINGS))
     assert same == old
     other = measured_again(old, measure(old.url, article_html(200), "", SETTINGS))
-    assert {"blocks", "tokens", "quality of main"} <= set(differing(old, other))
+    assert {"blocks", "tokens", "quality of main", "structure"} <= set(differing(old, other))
     assert other.measures["duplicate_share"] == old.measures["duplicate_share"]
     assert list(differing(old, msgspec.structs.replace(old, text="another"))) == []  # its digest tells
+    assert list(differing(msgspec.structs.replace(old, structure=[]), same)) == ["structure"]  # an earlier version
 
 
 def test_check_compares_stored_pages_and_writes_nothing(farmwatch: Runner, tmp_path: Path) -> None:
@@ -51,6 +52,7 @@ def test_check_compares_stored_pages_and_writes_nothing(farmwatch: Runner, tmp_p
     found = json.loads(farmwatch(*command).out)
     assert 0 < found["pages"] <= 8
     assert (found["texts"], found["verdicts"]) == (0, {})
+    assert found["features"]["structure"] == found["pages"]  # measured since
     ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
     changed = json.loads(ran.out)
     assert ran.code == Exit.PROBLEM

@@ -25,6 +25,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from filters.structure.names import MEASURES
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
@@ -329,6 +330,18 @@ def test_extraction_has_a_text() -> None:
         "exceeded its time limit (timeout); here measure.time_limit_s is 10.0"
     )
     assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
+
+
+def test_structure_measures_are_shown_with_their_meaning(farmwatch: Runner, tmp_path: Path) -> None:
+    """--verbose has each structure measure with its meaning, --json its value; an older record says it has none."""
+    log = _log(tmp_path, [_features("new", _own(1), structure=[1200.0, 0.25, None]), _features("old", _own(2))])
+    ran = farmwatch("explain", _address("new"), "--verbose", "--log", log)
+    assert "main_share\t0.25\tbytes of the main text / page_bytes\n" in ran.out
+    assert "noindex\tunknown\t" in ran.out
+    assert "older than the structure measures" in farmwatch("explain", _address("old"), "--verbose", "--log", log).out
+    found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)["structure"]
+    assert (found["page_bytes"], found["anchor_share"], list(found)) == (1200, None, [*MEASURES])
+    assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["structure"] == {}
 
 
 def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from farmwatch.pipes.lines import FeaturesLine, features_of
+from farmwatch.pipes.lines import FeaturesLine, features_of, structure_by_name
 from filters.quality.measures import MEASURES, TEXTS
+from filters.structure import names as structure_names
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner, article_html
 from tests.support.paths import ROOT
@@ -37,10 +38,12 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
-    """A line has url, site, page_id, text, extract, measures, quality, blocks, feature_epoch, and the values."""
+    """A line has url, site, page_id, text, extract, measures, quality, structure, blocks, feature_epoch, and values."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
-    names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "blocks", "feature_epoch"]
+    names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "structure", "blocks", "feature_epoch"]
     assert list(line) == names
+    assert list(line["structure"]) == [*structure_names.MEASURES]
+    assert (line["structure"]["h1_words"], line["structure"]["path_depth"]) == (2, 1)
     assert line["text"] == "Title here\nOne two three four five."
     assert line["extract"] == {"path": "recall", "error": ""}
     assert line["site"] == "a.example"
@@ -119,6 +122,16 @@ def test_quality_goes_by_name_and_comes_back_in_order() -> None:
     assert record.quality == {"c4": [None, 1.0, *[None] * (len(MEASURES) - 3), 2.0]}
 
 
+def test_structure_goes_by_name_and_comes_back_in_order() -> None:
+    """Structure measures of a line may have any order; absent means unknown, and a line without any has none."""
+    names = structure_names.MEASURES
+    record = features_of(FeaturesLine(url="u", site="s", structure={names[-1]: 2.0, names[0]: 1.0}))
+    assert record.structure == [1.0, *[None] * (len(names) - 2), 2.0]
+    assert structure_by_name(record.structure[:2]) == {**dict.fromkeys(names), names[0]: 1.0}  # of an older version
+    older = features_of(FeaturesLine(url="u", site="s"))
+    assert (older.structure, structure_by_name(older.structure)) == ([], {})
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -129,6 +142,8 @@ def test_quality_goes_by_name_and_comes_back_in_order() -> None:
         ({"quality": {"main": {"wrods": 1}}}, "'wrods' does not exist"),
         ({"quality": {"mian": {"words": 1}}}, "'mian' does not exist"),
         ({"quality": {"main": {"words": "many"}}}, "quality"),
+        ({"structure": {"lniks": 1}}, "structure: 'lniks' does not exist"),
+        ({"structure": {"links": "many"}}, "structure"),
     ],
 )
 def test_features_that_cannot_be_judged_are_skipped(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stream.log.errors import BadRecord, SchemaTooNew
-from stream.schema.records import Decision, Hit, decode, encode
+from stream.schema.records import Decision, Features, Hit, decode, encode
 
 
 def test_an_older_record_reads_with_defaults() -> None:
@@ -15,6 +15,14 @@ def test_an_older_record_reads_with_defaults() -> None:
     hit = decode(Hit, old)
     assert (hit.id, hit.site, hit.url) == ("id", "site.example", "https://site.example/")
     assert (hit.query, hit.rank, hit.source) == ("", 0, "file")
+
+
+def test_features_from_before_the_structure_measures_are_read() -> None:
+    """A features record that ends before `structure` reads with an empty one: not parsed, or not measured."""
+    whole = Features(id="f", site="s", page_id="p", url="u", epoch="e", first_at=7, structure=[1.0, None])
+    assert decode(Features, encode(whole)) == whole
+    older = decode(Features, msgspec.msgpack.encode(msgspec.msgpack.decode(encode(whole))[:-1]))
+    assert (older.first_at, older.structure) == (7, [])
 
 
 def test_a_newer_record_is_refused_naming_both_versions() -> None:
