@@ -21,7 +21,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few and large steps: the pages here are easy."""
-    monkeypatch.setattr(additive, "BAGS", 1)
     monkeypatch.setattr(additive, "STUMPS", 40)
     monkeypatch.setattr(additive, "RATE", 0.3)
     monkeypatch.setattr(additive, "LEAST_PAGES", 2)

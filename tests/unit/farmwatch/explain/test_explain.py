@@ -18,6 +18,7 @@ from crawler.web.urls import page_id
 from farmwatch.explain.explanation import explain_url
 from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
+from filters.articles.model import ArticleModel, Steps
 from filters.extraction.blocks import Block, pack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
@@ -25,7 +26,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
-from filters.structure.names import MEASURES
+from filters.structure.names import MEASURES as STRUCTURE
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
@@ -106,7 +107,7 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     """JSON has first_failed and every rule with its value; a dropped page has no score, a score has its warning."""
     found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
-    names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched"}
+    names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched", "contributions"}
     assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
     found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
@@ -340,7 +341,7 @@ def test_structure_measures_are_shown_with_their_meaning(farmwatch: Runner, tmp_
     assert "noindex\tunknown\t" in ran.out
     assert "older than the structure measures" in farmwatch("explain", _address("old"), "--verbose", "--log", log).out
     found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)["structure"]
-    assert (found["page_bytes"], found["anchor_share"], list(found)) == (1200, None, [*MEASURES])
+    assert (found["page_bytes"], found["anchor_share"], list(found)) == (1200, None, [*STRUCTURE])
     assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["structure"] == {}
 
 
@@ -522,6 +523,38 @@ def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> N
     assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
     assert rules["large_block_share"]["fields"] == {"block_chars": 300}
     assert (rules["min_tokens"]["outcome"], rules["min_tokens"]["in_force"]) == ("n/a", False)
+
+
+def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
+    farmwatch: Runner, tmp_path: Path
+) -> None:
+    """The six largest contributions with value and meaning; none where the probability is unknown."""
+    names = ("tokens", "forms", "links", "h1_words", "title_words", "noindex", "path_depth", "password_fields")
+    steps = {name: Steps((-0.5,), ((-0.5, 0.0), (place / 4, 0.0))) for place, name in enumerate(names)}
+    model = ArticleModel(1, "made for tests", ("article", "forum"), (0.5, 0.0), steps)
+    (tmp_path / "model.json").write_bytes(msgspec.json.encode(model))
+    mine = tmp_path / "mine.toml"
+    rule = f'[rules.article_probability]\nthreshold = 0.5\nmodel = "{tmp_path / "model.json"}"\n'
+    mine.write_text(f'[rules.extracted]\nthreshold = "ok"\n\n{rule}')
+    structure = [4.0 if name in names and name != "links" else None for name in STRUCTURE]
+    pages = [_features("a", _own(1), measures={"tokens": 300}, structure=structure), _features("b", _own(2))]
+    log = _log(tmp_path, pages)
+    ran = farmwatch("explain", _address("a"), "--ruleset", mine, "--log", log)
+    row = next(line.split("\t") for line in ran.out.splitlines() if line.startswith("article_probability\t"))
+    assert 0.99 < float(row[1]) < 1 and row[2:] == [f">= 0.5 (model {model.digest})", "pass"]
+    shown = [line.removeprefix("article_probability: ") for line in ran.out.splitlines() if " by " in line]
+    assert shown[0] == "+1.75 by password_fields 4 (password fields)" and len(shown) == 6
+    assert "-0.50 by links unknown (links)" in shown
+    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).out)
+    (rule_found,) = [one for one in found["rules"] if one["name"] == "article_probability"]
+    assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 6
+    assert rule_found["contributions"][0] == {
+        "name": "password_fields",
+        "value": 4,
+        "logit": 1.75,
+        "meaning": "password fields",
+    }
+    assert " by " not in farmwatch("explain", _address("b"), "--ruleset", mine, "--log", log).out
 
 
 def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
