@@ -40,7 +40,7 @@ SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0
 """Sources whose pages count as articles, and their weights."""
 
 OLD_SOURCES = ("cleaneval", "dragnet")  # collected before 2013
-THRESHOLDS = (0.3, 0.35, 0.4, 0.45, 0.5)
+THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 MODEL_RULE = "article_probability"
 _DATE = re.compile(r"""(?:datePublished|article:published_time)["'\s:=]+(?:content\s*=\s*)?["'](\d{4}-\d{2})""")
 _LAST_MONTH = "2022-10"  # before ChatGPT
