@@ -48,10 +48,12 @@ def test_a_page_without_a_text_or_a_structure_has_no_logits() -> None:
     assert MODEL.logits(msgspec.structs.replace(whole, extract_error="no_text")) is None
 
 
-def test_the_kind_has_the_highest_logit_and_the_first_of_equal_ones() -> None:
-    """Logits that are equal when rounded are a tie, so that the last bits decide nothing."""
-    assert MODEL.kind((0.1, 0.2)) == "forum"
-    assert MODEL.kind((0.1 + 1e-9, 0.1)) == MODEL.kind((0.1, 0.1 + 1e-9)) == "article"
+def test_a_page_is_of_another_kind_only_if_it_is_probably_no_article() -> None:
+    """From a probability of one half on a page is an article, whatever the other logits; below, the highest decides."""
+    assert MODEL.kind((0.0, 3.0)) == "article"
+    assert MODEL.kind((-0.1, -3.0)) == "forum"
+    three = msgspec.structs.replace(MODEL, kinds=("article", "forum", "product"))
+    assert (three.kind((-1.0, -2.0, -3.0)), three.kind((-1.0, -3.0, -2.0))) == ("forum", "product")
 
 
 logits = st.floats(-1e6, 1e6)
