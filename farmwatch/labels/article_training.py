@@ -17,6 +17,7 @@ from scoring.training.additive import UNKNOWN, AdditiveModel, Floats
 from scoring.training.held_out import HeldOutPage
 from stream.text.wording import counted
 
+_WORDS = INPUTS.index("tokens")
 ARTICLE_WORDS = 150
 """Fewest words of a page without a label that counts as an article because of its source."""
 
@@ -103,12 +104,11 @@ class TrainingPages:
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
     label, features = page.label, page.features
     is_known = features.structure and not features.extract_error
-    found = inputs_of(features) if is_known else {}
-    inputs = [UNKNOWN if (value := found.get(name)) is None else value for name in INPUTS] if is_known else None
+    inputs = [UNKNOWN if value is None else value for value in inputs_of(features)] if is_known else None
     if label.page_type:
         return TrainingPage(label.id, label.source, features.site, label.page_type, True, 1.0, inputs)
-    weight, words = article_sources.get(label.source, 0.0), found.get("tokens") or 0
-    if not weight or words < ARTICLE_WORDS:
+    weight = article_sources.get(label.source, 0.0)
+    if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
         return None
     return TrainingPage(label.id, label.source, features.site, ARTICLE, False, weight, inputs)
 

@@ -70,30 +70,29 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         """The logit of each kind; None for a page without a text or a parsed structure."""
         if not features.structure or features.extract_error:
             return None
-        found = inputs_of(features)
-        rows = [
-            first + bisect_left(at, _UNKNOWN if (value := found.get(name)) is None else value)
-            for name, at, first in self._places
-        ]
-        return tuple((self._table[rows].sum(axis=0) / _UNITS).tolist())
+        import numpy as np
+
+        places, edges, firsts, table, bias = self._arrays
+        values = np.array([_UNKNOWN if value is None else value for value in inputs_of(features)])[places]
+        rows = firsts + (edges < values).sum(axis=0)
+        return tuple(((bias + table[rows].sum(axis=0)) / _UNITS).tolist())
 
     @cached_property
-    def _places(self) -> list[tuple[str, tuple[float, ...], int]]:
-        """Input, its edges, and its first row in `_table`."""
-        found: list[tuple[str, tuple[float, ...], int]] = [("", (), 0)]  # the bias
-        first = 1
-        for name, steps in self.inputs.items():
-            found.append((name, steps.at, first))
-            first += len(steps.values)
-        return found
+    def _arrays(self) -> tuple[Any, ...]:
+        """Of each input its place in INPUTS, its edges [most edges, inputs] and its first row in the table of steps.
 
-    @cached_property
-    def _table(self) -> Any:
-        """The bias and the values of all steps in whole units [rows, kinds]: their sums are exact."""
+        Table and bias [rows, kinds] are in whole units, so their sums are exact.
+        """
         import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
-        rows = [self.bias, *(row for steps in self.inputs.values() for row in steps.values)]
-        return np.rint(np.array(rows) * _UNITS).astype(np.int64)
+        every = list(self.inputs.values())
+        edges = np.full((max((len(steps.at) for steps in every), default=0), len(every)), np.inf)
+        for place, steps in enumerate(every):
+            edges[: len(steps.at), place] = steps.at
+        firsts = np.cumsum([0, *(len(steps.values) for steps in every)])[:-1]
+        table = np.array([row for steps in every for row in steps.values]).reshape(-1, len(self.kinds))
+        table, bias = (np.rint(numbers * _UNITS).astype(np.int64) for numbers in (table, np.array(self.bias)))
+        return np.array([INPUTS.index(name) for name in self.inputs], np.intp), edges, firsts, table, bias
 
     def probability(self, logits: tuple[float, ...]) -> float:
         """The probability that the page is an article."""
@@ -108,10 +107,10 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
     def contributions(self, features: Features, kind: str = ARTICLE) -> list[Contribution]:
         """The part of each input in the logit of `kind`, the largest first."""
         place = self.kinds.index(kind)
-        found = inputs_of(features)
+        found = dict(zip(INPUTS, inputs_of(features), strict=True))
         parts = []
         for name, steps in self.inputs.items():
-            value = found.get(name)
+            value = found[name]
             row = steps.values[bisect_left(steps.at, _UNKNOWN if value is None else value)]
             parts.append(Contribution(name, value, row[place]))
         return sorted(parts, key=lambda part: -abs(part.logit))

@@ -27,7 +27,7 @@ class BlockKind(IntEnum):
     QUOTE = 5
 
 
-_KIND_MASK = 7
+KIND_MASK = 7
 _PARAGRAPH = int(BlockKind.PARAGRAPH)  # comparing enum members is slow
 JOINED = 8
 """Flag in a row's kind: the row continues the line of the row before it."""
@@ -67,12 +67,12 @@ def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]
     numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
     flagged_kinds, chars = numbers[0::4], numbers[1::4]
     if definition is Definition.PARAGRAPH:
-        return [kind & _KIND_MASK for kind in flagged_kinds], list(chars)
+        return [kind & KIND_MASK for kind in flagged_kinds], list(chars)
     kinds: list[int] = []
     lengths: list[int] = []
     last_kind = -1
     for flagged, length in zip(flagged_kinds, chars, strict=True):
-        kind = flagged & _KIND_MASK
+        kind = flagged & KIND_MASK
         if kind == last_kind and (kind == _PARAGRAPH or flagged & JOINED):
             lengths[-1] += length
         else:
