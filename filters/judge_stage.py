@@ -9,9 +9,10 @@ import xxhash
 
 from filters.known_scores import KnownScores, UnrequestedTexts
 from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
+from filters.rules.kinds import ModelLogits
 from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
-from stream.schema.records import Features, ScoreRequest, Verdict
+from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
 READ_ON_MS = 10_000  # interval between reads of new scores
@@ -72,8 +73,20 @@ class JudgeStage(Stage):
         for rule in self.ruleset.rules:
             yield "rule_drops", {**labels, "rule": rule.name}
 
-    def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
-        verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        """The logits of each page by the article models of the ruleset, which are faster for a whole batch."""
+        pages = [record for record in records if isinstance(record, Features)]
+        found: list[Any] = [{} for _ in pages]
+        for model in self.ruleset.models:
+            for place, logits in enumerate(model.logits_of(pages)):
+                if isinstance(logits, ValueError):
+                    found[place] = logits
+                elif isinstance(found[place], dict):
+                    found[place][model.digest] = logits
+        return found
+
+    def process(self, record: Features, prepared: ModelLogits, ctx: Context) -> None:
+        verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, logits=prepared)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
         if verdict.verdict == ARTICLE and self._is_wanted(verdict, ctx):
             request = request_of(record, verdict, text, self._detector)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -43,6 +43,9 @@ class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[tuple[float, ...], ...]
 
 
+Logits = tuple[float, ...]
+
+
 class Contribution(NamedTuple):
     """The part of an input in the logit of a kind."""
 
@@ -66,16 +69,33 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         numbers = [self.kinds, self.bias, [(name, steps.at, steps.values) for name, steps in self.inputs.items()]]
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(numbers))
 
-    def logits(self, features: Features) -> tuple[float, ...] | None:
-        """The logit of each kind; None for a page without a text or a parsed structure."""
-        if not features.structure or features.extract_error:
-            return None
+    def logits(self, features: Features) -> Logits | None:
+        """The logit of each kind; None for a page without text or parsed structure. Raises ValueError for damage."""
+        (found,) = self.logits_of([features])
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    def logits_of(self, pages: Sequence[Features]) -> list[Logits | ValueError | None]:
+        """`logits` of each page, or its error; many pages together take a third of the time."""
         import numpy as np
 
-        places, edges, firsts, table, bias = self._arrays
-        values = np.array([_UNKNOWN if value is None else value for value in inputs_of(features)])[places]
-        rows = firsts + (edges < values).sum(axis=0)
-        return tuple(((bias + table[rows].sum(axis=0)) / _UNITS).tolist())
+        found: list[Logits | ValueError | None] = [None] * len(pages)
+        read: dict[int, list[float]] = {}
+        for place, page in enumerate(pages):
+            if page.structure and not page.extract_error:
+                try:
+                    read[place] = [_UNKNOWN if value is None else value for value in inputs_of(page)]
+                except ValueError as error:
+                    found[place] = error
+        if read:
+            inputs, edges, firsts, table, bias = self._arrays
+            values = np.array(list(read.values()))[:, inputs]
+            rows = firsts + (edges < values[:, None, :]).sum(axis=1)
+            sums = (bias + table[rows].sum(axis=1)) / _UNITS
+            for place, logits in zip(read, sums.tolist(), strict=True):
+                found[place] = tuple(logits)
+        return found
 
     @cached_property
     def _arrays(self) -> tuple[Any, ...]:
@@ -94,11 +114,11 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         table, bias = (np.rint(numbers * _UNITS).astype(np.int64) for numbers in (table, np.array(self.bias)))
         return np.array([INPUTS.index(name) for name in self.inputs], np.intp), edges, firsts, table, bias
 
-    def probability(self, logits: tuple[float, ...]) -> float:
+    def probability(self, logits: Logits) -> float:
         """The probability that the page is an article."""
         return round(1 / (1 + math.exp(-max(min(logits[self.kinds.index(ARTICLE)], 500.0), -500.0))), _DIGITS)
 
-    def kind(self, logits: tuple[float, ...]) -> str:
+    def kind(self, logits: Logits) -> str:
         """Article if that is at least as probable as not, else the other kind with the highest logit."""
         if self.probability(logits) >= 0.5 or len(logits) == 1:
             return ARTICLE

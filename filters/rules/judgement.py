@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xxhash
 
-from filters.rules.kinds import Facts
+from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
 from filters.rules.ruleset import Ruleset
 from stream.schema.records import Features, RuleOutcome, Verdict
 
@@ -17,9 +17,19 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
     return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
 
 
-def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
-    """Judge a page; also return the text to score ("" for a dropped page). The verdict has its digest."""
-    facts = Facts(features, ruleset.blocks, ruleset.reads)
+def judge_and_text(
+    features: Features,
+    ruleset: Ruleset,
+    *,
+    now_ms: int = 0,
+    run: str = "live",
+    logits: ModelLogits = NO_LOGITS,
+) -> tuple[Verdict, str]:
+    """Judge a page; also return the text to score ("" for a dropped page). The verdict has its digest.
+
+    `logits`: those of the article models that are known already.
+    """
+    facts = Facts(features, ruleset.blocks, ruleset.reads, logits)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
     for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:

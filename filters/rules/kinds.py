@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
-from filters.articles.model import ArticleModel
+from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES
 from filters.rules.toml import as_toml
@@ -16,6 +17,8 @@ from filters.rules.url_patterns import UrlPattern
 from stream.schema.records import Features
 
 Value = float | str | None
+ModelLogits = Mapping[str, Logits | None]  # by the digest of the model
+NO_LOGITS: ModelLogits = MappingProxyType({})
 Threshold = float | str | list[str] | None
 
 MOST = 10**9  # above any count, length or rate of a page; a larger threshold is a typo
@@ -50,12 +53,14 @@ class Rule:
 class Facts:
     """Features as input of rules, under one definition of a block. Caches values that several rules need."""
 
-    def __init__(self, features: Features, definition: Definition, reads: str = "main") -> None:
+    def __init__(
+        self, features: Features, definition: Definition, reads: str = "main", logits: ModelLogits = NO_LOGITS
+    ) -> None:
         self.features = features
         self.measures = features.measures
         self._definition = definition
         self._reads = reads
-        self._logits: dict[str, tuple[float, ...] | None] = {}  # by the digest of the model
+        self._logits = dict(logits)
 
     @cached_property
     def blocks(self) -> tuple[list[int], list[int]]:
@@ -65,7 +70,7 @@ class Facts:
     def chars(self) -> int:
         return sum(self.blocks[1])
 
-    def logits(self, model: ArticleModel) -> tuple[float, ...] | None:
+    def logits(self, model: ArticleModel) -> Logits | None:
         """The logit of each kind of page; None for a page without a text or a parsed structure."""
         if model.digest not in self._logits:
             self._logits[model.digest] = model.logits(self.features)

@@ -17,7 +17,7 @@ import msgspec
 import xxhash
 from msgspec import Meta
 
-from filters.articles.model import SHIPPED, load_model
+from filters.articles.model import SHIPPED, ArticleModel, load_model
 from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
 from filters.rules.catalogue import RULES, RULES_VERSION
@@ -51,6 +51,11 @@ class Ruleset:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         return tuple(RULES[rule.name].check(rule) for rule in self.rules)
+
+    @cached_property
+    def models(self) -> tuple[ArticleModel, ...]:
+        """The article models that its rules ask."""
+        return tuple({rule.model.digest: rule.model for rule in self.rules if rule.model}.values())
 
     @cached_property
     def fields(self) -> Mapping[str, str]:

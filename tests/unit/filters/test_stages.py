@@ -81,7 +81,7 @@ def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str,
     """
     found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
     assert [features.extract_error for features in found] == ["too_deep", ""]
-    assert found[0].measures == {"url_path": "/page-1", **Likeness()._asdict()}
+    assert found[0].measures == {"url_path": "/page-1", "no_page": "ok", **Likeness()._asdict()}
     assert count(metrics, "extract_attempts_total", mode="none", outcome="too_deep") == 1
     assert count(metrics, "extract_attempts_total", mode="recall", outcome="ok") == 1
     assert count(metrics, "page_duplicate_ratio_count") == count(metrics, "page_template_ratio_count") == 1

@@ -140,3 +140,16 @@ def test_a_name_that_is_not_shipped_and_a_file_that_is_not_there_are_refused(tmp
         load_model("mine")
     with pytest.raises(BadModel, match="No such file"):
         load_model(str(tmp_path / "mine.json"))
+
+
+def test_pages_together_have_the_logits_of_each_alone() -> None:
+    """A batch gives each page what it has alone; a damaged block table is the error of its page only."""
+    damaged = msgspec.structs.replace(page(300.0), blocks=b"\1")
+    pages = [page(300.0, 3.0), damaged, page(None), msgspec.structs.replace(page(1.0), structure=[]), page(10.0, 0.0)]
+    together = MODEL.logits_of(pages)
+    assert isinstance(together[1], ValueError)
+    with pytest.raises(ValueError, match="buffer"):
+        MODEL.logits(damaged)
+    del pages[1], together[1]
+    assert together == [MODEL.logits(one) for one in pages]
+    assert together[2] is None

@@ -39,7 +39,7 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
 def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
     """An article without any line after C4's cleaning is scored as "too_short"; it is not dropped and not an error."""
     judged, context = (Context(0, None, Meter(), now_ms=0) for _ in range(2))
-    JudgeStage(C4).process(page("Share this page\nTags: river, night"), None, judged)
+    JudgeStage(C4).process(page("Share this page\nTags: river, night"), {}, judged)
     emitted = {output.topic: output.value or b"" for output in judged.outputs}
     verdict = decode(Verdict, emitted["verdicts"])
     requests = [decode(ScoreRequest, emitted["score.requests"])]
