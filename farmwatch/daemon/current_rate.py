@@ -63,7 +63,7 @@ def current_rate(
             cut=cut,
             review=read_review(config.rate, now_ms),
             definition=of,
-            no_page=_why_no_page(log, config, rows, now_ms),
+            no_page=reasons_without_page(log, config, rows, now_ms),
             earlier=read_rows(log, names.terms) if by in WINDOWS else [],
         )
     else:
@@ -101,7 +101,7 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     return frontier_left(log, topics[HITS]).active if embedded else None, waiting
 
 
-def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
+def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
     """Site -> why it has no page, for the first LOOKED_UP; on a broker the frontier is not read."""
     sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
     topic = f"state.{FRONTIER_STORE}"

@@ -125,6 +125,10 @@ def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str,
     (rate,) = result["rates"]
     found = json.loads(_on_kept(folder, "rate", "--json").stdout)
     assert found == {**rate, "warning": result["warning"], "not_judged": {"refused by robots.txt": 1}}
+    rows = map(json.loads, _on_kept(folder, "sites", "--json").stdout.splitlines())
+    assert {row["site"]: row["no_page"] for row in rows if row["no_page"]} == {
+        "members.closedshelf.example": "refused by robots.txt"
+    }
     printed = _on_kept(folder, "rate")
     for part in (
         f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",

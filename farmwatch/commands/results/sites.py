@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.daemon.current_rate import reasons_without_page
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.daemon.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
@@ -40,7 +41,8 @@ def sites(
     too few articles for a verdict has one too. The verdict is stricter: it bounds how often a human site is called llm,
     so a site may be `undecided` beside a p_llm of 1.00. `label` is what people called it in the review in force
     (`rate.review`). A row is of one ruleset: the one that judged the site last. A verdict that is too old counts in no
-    share: its term has ended, and the site was not measured again.
+    share: its term has ended, and the site was not measured again. `no_page` says why a site has no page, such as a bot
+    challenge (not on a broker).
 
     JSON: one object a line.
     """
@@ -51,6 +53,7 @@ def sites(
     labels = {site: LLM if llm else HUMAN for site, llm in is_llm.items()}
     with opened(config) as log:
         everything = read_sites(log, run)
+        no_page = reasons_without_page(log, config, everything, now_ms)
     likely = llm_probabilities(everything, config.rate, now_ms)
     too_old = {row.site for row in everything if is_too_old(counted_at(row, now_ms))}
     rows = [row for row in everything if canaries or not is_canary(row.site)]
@@ -59,7 +62,9 @@ def sites(
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
-            put_json(site_fields(row, likely, now_ms) | {"label": labels.get(row.site)})
+            put_json(
+                site_fields(row, likely, now_ms) | {"label": labels.get(row.site), "no_page": no_page.get(row.site)}
+            )
         print_caveats(warnings, short=True)
         return Exit.OK
     headings = put_columns(
@@ -73,7 +78,9 @@ def sites(
             **{name: name for name in ("pages", "articles", "scored", "flagged")},
             "used": "pages_used",
             "llr": lambda row: round(row.llr, 2),
-            "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+            "most dropped by": lambda row: max(
+                row.dropped_by, key=row.dropped_by.__getitem__, default=no_page.get(row.site, "")
+            ),
             "ruleset": ruleset_of,
             "detector": "detector",
             "feature epoch": "epoch",
