@@ -18,6 +18,7 @@ from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, Site
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.page_records import fetched_page
 from tests.support.stage_work import put, records, work_all
+from tests.support.web.article_head import ARTICLE_HEAD
 
 SITE = "river.example"
 SETTINGS = MeasureSettings(workers=1)
@@ -49,7 +50,8 @@ def page(subject: str) -> Page:
     """A fetched page with an article among lines of menus."""
     article = f"<h1>The {subject} of the river</h1>" + f"<p>{sentences(subject)}</p>"
     menu = "".join(f"<p>{line}</p>" for line in MENU)
-    html = f"<html><body><article>{article}{menu}<p>{sentences(subject + ' again')}</p></article></body></html>"
+    text = f"{article}{menu}<p>{sentences(subject + ' again')}</p>"
+    html = f"<html>{ARTICLE_HEAD}<body><article>{text}</article></body></html>"
     return fetched_page(f"http://{SITE}/{subject}", html, fetched_at=5)
 
 

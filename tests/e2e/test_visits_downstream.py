@@ -21,6 +21,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, Page, SiteState, Verdict, decode
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.stage_work import put, records, work_all
+from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
 
@@ -33,7 +34,9 @@ def article(subject: str) -> str:
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 20)
     )
-    return f"<html><body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
+    return (
+        f"<html>{ARTICLE_HEAD}<body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
+    )
 
 
 def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:

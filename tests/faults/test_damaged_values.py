@@ -26,6 +26,7 @@ from tests.support.embedded_worker import sql
 from tests.support.loops import letters
 from tests.support.page_records import fetched_page, text_score
 from tests.support.waiting import wait_until
+from tests.support.web.article_head import ARTICLE_HEAD
 
 SITE = "river.test"
 DETECTOR = "lite-ngram-1-accuracy"
@@ -58,7 +59,7 @@ def append(folder: Path, records: list[tuple[str, Record]]) -> None:
 def page(number: int) -> Page:
     """A fetched page with a unique article, too large for the database."""
     text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(200))
-    html = f"<html><body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>"
+    html = f"<html>{ARTICLE_HEAD}<body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>"
     headers = {"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))}
     url, name = f"https://{SITE}/{number}", f"p{number}"
     return fetched_page(url, html, id=name, page_id=name, headers=headers, fetched_at=1000 + number)

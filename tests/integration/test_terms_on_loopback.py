@@ -40,6 +40,7 @@ from tests.support.farm import Farm
 from tests.support.stages_here import RULES, Stages, article
 from tests.support.tally_desk import SPRT
 from tests.support.waiting import wait_until
+from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
 from tests.support.worlds import World
@@ -132,7 +133,7 @@ class TurningSite(Mapping[str, Response]):
     def __getitem__(self, path: str) -> Response:
         texts = {f"/{number}": text for number, text in enumerate(self._texts)}
         body = "".join(f"<p>{paragraph}</p>" for paragraph in texts[path])
-        return Response(body=f"<html><body><article>{body}</article></body></html>".encode())
+        return Response(body=f"<html>{ARTICLE_HEAD}<body><article>{body}</article></body></html>".encode())
 
     def __iter__(self) -> Iterator[str]:
         return iter(f"/{number}" for number in range(SERVED))

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from farmwatch.demo.server import NOT_FOUND, Response
+from tests.support.web.article_head import ARTICLE_HEAD
 
 _SITES, _PAGES = 8, 300
 _WORDS = (
@@ -57,7 +58,7 @@ class _Site(dict[str, Response]):
         if not path[1:].isdecimal():
             return NOT_FOUND
         number = int(path[1:])
-        body = f"<html><body><article><h1>Page {number}</h1>{self._text(number)}</article></body></html>"
+        body = f"<html>{ARTICLE_HEAD}<body><article><h1>Page {number}</h1>{self._text(number)}</article></body></html>"
         return Response(body=body.encode())
 
     def _text(self, number: int) -> str:

@@ -26,6 +26,7 @@ from stream.schema.orders import Order, OrderChange, exclusion, output_of
 from stream.schema.panel import SitePanel, write_panel
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.stage_work import put, work_all
+from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Reply, Web
 
@@ -45,7 +46,8 @@ def article(host: str, number: int) -> Reply:
         for day in range(1, 15)
     )
     link = f'<a href="/p/{number + 1}">next</a>'
-    html = f"<!doctype html><html><body><article><h1>Page {number}</h1><p>{text}</p>{link}</article></body></html>"
+    article = f"<article><h1>Page {number}</h1><p>{text}</p>{link}</article>"
+    html = f"<!doctype html><html>{ARTICLE_HEAD}<body>{article}</body></html>"
     return Reply(html.encode())
 
 

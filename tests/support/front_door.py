@@ -19,6 +19,7 @@ from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, SiteState, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics
 from tests.support.page_records import text_score
+from tests.support.web.article_head import ARTICLE_HEAD
 
 PARTITIONS = 2
 SITE = "kept.example"
@@ -42,7 +43,7 @@ Runner = Callable[..., Ran]
 def article_html(words: int = 400) -> str:
     """The HTML of a page that passes every rule."""
     text = " ".join((_SENTENCE * (words // 16 + 1)).split()[:words])
-    return f"<html><body><article><h1>A garden</h1><p>{text}</p></article></body></html>"
+    return f"<html>{ARTICLE_HEAD}<body><article><h1>A garden</h1><p>{text}</p></article></body></html>"
 
 
 def finished_log(folder: Path) -> str:

@@ -95,7 +95,8 @@ def _article(page: dict[str, Any], urls: list[str]) -> bytes:
     links = "".join(f'<li><a href="{url}">Article {n}</a></li>' for n, url in enumerate(urls[:5]))
     title = html.escape(page["title"] or "Article")
     return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title></head><body>"
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title>"
+        f"<meta property='og:type' content='article'></head><body>"
         f"<nav><ul>{links}</ul></nav><main><article><h1>{title}</h1>{paragraphs}</article></main>"
         f"<footer><p>Imprint and contact</p></footer></body></html>"
     ).encode()
