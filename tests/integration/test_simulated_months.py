@@ -113,7 +113,8 @@ def test_no_role_keeps_more_after_more_terms(tmp_path: Path) -> None:
         rows = [row for topic in (SITES, SITE_TERMS) for row in read_rows(world.log, topic)]
     for name in sizes[0]:
         found = [size[name] for size in sizes]
-        assert max(found[SETTLED:]) <= 1.1 * max(found[:SETTLED]), (name, found)
+        room = 1.25 if name == "memory" else 1.1  # threads and connections come and go
+        assert max(found[SETTLED:]) <= room * max(found[:SETTLED]), (name, found)
     verdicts = {(row.site, row.term): row.verdict for row in rows}
     assert [verdicts[TURNS, term] for term in range(TERMS)] == ["human", "llm"] * 4 + ["human"]
     assert [verdicts[GROWS, term] for term in range(TERMS)] == ["human"] * TERMS
