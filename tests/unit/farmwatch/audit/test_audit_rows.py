@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.audit.scope import TALLIED
+from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
 from scoring.rates.estimate_line import estimate_line
@@ -77,7 +78,8 @@ def named_sites(report: AuditReport) -> dict[str, str]:
     return {broken.site: broken.how for broken in report.broken if broken.step == TALLIED}
 
 
-SHARE = "12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default 7ccf76a2, detector some-detector/1/x"
+DEFAULT = load_ruleset("default").digest[:8]
+SHARE = f"12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default {DEFAULT}, detector some-detector/1/x"
 
 
 def judged(llm: int) -> str:
