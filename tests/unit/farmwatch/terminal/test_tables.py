@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from farmwatch.terminal.messages import message, put_wrapped
 from farmwatch.terminal.tables import fit
+from filters.rules.ruleset import load_ruleset
 from tests.support.front_door import DETECTOR, Runner
 
 HEADINGS = ("site", "verdict", "pages", "llr", "most dropped by", "detector")
@@ -183,10 +185,12 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     assert "used: scored pages on which the verdict rests" in " ".join(ran.err.split())
 
 
-def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Patterns are printed below their rule and field, each with the name of its ruleset."""
     narrow(monkeypatch)
-    lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
+    (tmp_path / "mine.toml").write_text(load_ruleset("default").source.replace("'^/search", "'^/find"))
+    monkeypatch.chdir(tmp_path)
+    lines = farmwatch("rulesets", "diff", "mine.toml", "default").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("url_kind  patterns") for line in lines)
     assert any(line.startswith("  default: ") for line in lines)
