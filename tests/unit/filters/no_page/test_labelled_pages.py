@@ -32,7 +32,7 @@ NO_PAGES = {
 
 
 class Label(msgspec.Struct):
-    """What of a page's label is used."""
+    """The parts of a page's label that are shown."""
 
     id: str
     url: str = ""
