@@ -81,7 +81,7 @@ def fields_of(rule: Rule) -> dict[str, float | str]:
 
 def contributions(features: Features, rule: Rule) -> list[Contribution]:
     """The inputs that move the probability of an article the most; empty for another rule or an unknown probability."""
-    if rule.name != _PROBABILITY or rule.model is None or rule.model.logits(features) is None:
+    if rule.name != _PROBABILITY or rule.model is None:
         return []
     return [part for part in rule.model.contributions(features)[:_INPUTS_SHOWN] if part.logit]
 

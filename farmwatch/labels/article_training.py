@@ -103,8 +103,8 @@ class TrainingPages:
 
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
     label, features = page.label, page.features
-    is_known = features.structure and not features.extract_error
-    inputs = [UNKNOWN if value is None else value for value in inputs_of(features)] if is_known else None
+    values = inputs_of(features)
+    inputs = None if values is None else [UNKNOWN if value is None else value for value in values]
     if label.page_type:
         return TrainingPage(label.id, label.source, features.site, label.page_type, True, 1.0, inputs)
     weight = article_sources.get(label.source, 0.0)

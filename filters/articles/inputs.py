@@ -40,8 +40,10 @@ INPUTS = tuple(MEANINGS)
 """Names of all inputs. Blocks are paragraphs; quality is that of the main text."""
 
 
-def inputs_of(features: Features) -> list[float | None]:
-    """The inputs of a page with a text and a parsed structure, in the order of INPUTS; None = unknown."""
+def inputs_of(features: Features) -> list[float | None] | None:
+    """The inputs of a page in the order of INPUTS, None = unknown; None for a page without text or parsed structure."""
+    if not features.structure or features.extract_error:
+        return None
     measures = features.measures
     main, cleaned = features.quality.get("main", []), features.quality.get("c4", [])
     return [

@@ -83,11 +83,13 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         found: list[Logits | ValueError | None] = [None] * len(pages)
         read: dict[int, list[float]] = {}
         for place, page in enumerate(pages):
-            if page.structure and not page.extract_error:
-                try:
-                    read[place] = [_UNKNOWN if value is None else value for value in inputs_of(page)]
-                except ValueError as error:
-                    found[place] = error
+            try:
+                values_of = inputs_of(page)
+            except ValueError as error:
+                found[place] = error
+            else:
+                if values_of is not None:
+                    read[place] = [_UNKNOWN if value is None else value for value in values_of]
         if read:
             inputs, edges, firsts, table, bias = self._arrays
             values = np.array(list(read.values()))[:, inputs]
@@ -125,9 +127,12 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         return max((logit, kind) for logit, kind in zip(logits, self.kinds, strict=True) if kind != ARTICLE)[1]
 
     def contributions(self, features: Features, kind: str = ARTICLE) -> list[Contribution]:
-        """The part of each input in the logit of `kind`, the largest first."""
+        """The part of each input in the logit of `kind`, the largest first; none for a page without logits."""
         place = self.kinds.index(kind)
-        found = dict(zip(INPUTS, inputs_of(features), strict=True))
+        values = inputs_of(features)
+        if values is None:
+            return []
+        found = dict(zip(INPUTS, values, strict=True))
         parts = []
         for name, steps in self.inputs.items():
             value = found[name]

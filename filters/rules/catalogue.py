@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import BlockKind
 from filters.quality.names import LANGUAGES, PAGE_MEASURES
 from filters.rules.kinds import Facts, Rule, RuleKind, Value
@@ -54,14 +55,14 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
     return next((kind for kind, pattern in rule.patterns if pattern.find(path) is not None), OTHER)
 
 
-def _article_probability(facts: Facts, rule: Rule) -> Value:
-    logits = facts.logits(rule.model) if rule.model else None
-    return rule.model.probability(logits) if rule.model and logits else None
+def _by_model(tell: Callable[[ArticleModel, Logits], Value]) -> Callable[[Facts, Rule], Value]:
+    """A measure that the rule's article model tells from the page's logits."""
 
+    def measure(facts: Facts, rule: Rule) -> Value:
+        logits = facts.logits(rule.model) if rule.model else None
+        return tell(rule.model, logits) if rule.model and logits else None
 
-def _page_kind(facts: Facts, rule: Rule) -> Value:
-    logits = facts.logits(rule.model) if rule.model else None
-    return rule.model.kind(logits) if rule.model and logits else None
+    return measure
 
 
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
@@ -159,7 +160,7 @@ RULES: dict[str, RuleKind] = {
         "article_probability",
         ">=",
         "probability of an article by the article model",
-        _article_probability,
+        _by_model(ArticleModel.probability),
         high=1,
         fields=_MODEL,
         source="",
@@ -168,7 +169,7 @@ RULES: dict[str, RuleKind] = {
         "page_kind",
         "in",
         "kind of page by the article model",
-        _page_kind,
+        _by_model(ArticleModel.kind),
         threshold=list,
         fields=_MODEL,
         source="",
