@@ -22,7 +22,7 @@ _LEGEND = {  # of columns in tables of sites
     " human site is called llm), so a site may be undecided beside 1.00",
     "used": "scored pages on which the verdict rests",
     "llr": "their evidence: for llm above 0, for human below",
-    "most dropped by": "the rule that failed most of the site's pages, or why it has no page",
+    "most dropped by": "the rule that failed most of the site's pages",
 }
 
 
