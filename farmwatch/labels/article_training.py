@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from farmwatch.labels.labelled_pages import LabelledPage
-from filters.articles.inputs import INPUTS, inputs_of
+from filters.articles.inputs import INPUTS, has_inputs, inputs_of
 from filters.articles.model import ARTICLE, VERSION, ArticleModel, Steps
 from scoring.errors import TooFewLabels
-from scoring.training.additive import UNKNOWN, AdditiveModel, Floats
+from scoring.training.additive import AdditiveModel, Floats
 from scoring.training.held_out import HeldOutPage
 from stream.text.wording import counted
 
@@ -103,8 +103,7 @@ class TrainingPages:
 
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
     label, features = page.label, page.features
-    values = inputs_of(features)
-    inputs = None if values is None else [UNKNOWN if value is None else value for value in values]
+    inputs = inputs_of([features])[0].tolist() if has_inputs(features) else None
     if label.page_type:
         return TrainingPage(label.id, label.source, features.site, label.page_type, True, 1.0, inputs)
     weight = article_sources.get(label.source, 0.0)

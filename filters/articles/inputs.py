@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from filters.extraction.blocks import KIND_MASK, BlockKind
+from filters.extraction.blocks import KIND_MASK, ROW_BYTES, BlockKind
 from filters.quality.names import MEANINGS as QUALITY_MEANINGS
 from filters.quality.names import MEASURES as QUALITY
 from filters.structure.names import MEANINGS as STRUCTURE_MEANINGS
 from filters.structure.names import MEASURES as STRUCTURE
 from stream.schema.records import Features
 
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
 _LARGE_CHARS = 200
 _COLUMNS = 4  # of the block table
 _HEADING = int(BlockKind.HEADING)
-_SHOWN_KINDS = (int(BlockKind.ITEM), int(BlockKind.CELL), int(BlockKind.CODE))
+_SHOWN_KINDS = [int(BlockKind.ITEM), int(BlockKind.CELL), int(BlockKind.CODE)]
 _C4_WORDS = QUALITY.index("words")
 _OF_PAGE = {
     "tokens": "whitespace words",
@@ -38,39 +46,62 @@ MEANINGS: Mapping[str, str] = {
 }
 INPUTS = tuple(MEANINGS)
 """Names of all inputs. Blocks are paragraphs; quality is that of the main text."""
+UNKNOWN = -1.0
+"""The value of an unknown input, below every measure."""
+_PLACE_OF_BLOCKS = [INPUTS.index(name) for name in _BLOCKS]
+_OTHER_PLACES = [place for place in range(len(INPUTS)) if place not in _PLACE_OF_BLOCKS]
 
 
-def inputs_of(features: Features) -> list[float | None] | None:
-    """The inputs of a page in the order of INPUTS, None = unknown; None for a page without text or parsed structure."""
-    if not features.structure or features.extract_error:
-        return None
+def has_inputs(features: Features) -> bool:
+    """Whether a page has a text and a parsed structure. Raises ValueError for a damaged block table."""
+    if len(features.blocks) % ROW_BYTES:
+        raise ValueError(f"block table of {len(features.blocks)} bytes is no table")
+    return bool(features.structure) and not features.extract_error
+
+
+def inputs_of(pages: Sequence[Features]) -> Floats:
+    """The inputs of pages that have them [pages, INPUTS]; UNKNOWN where a page lacks a measure."""
+    import numpy as np  # slow to import: JUDGE needs it, most commands do not
+
+    found = np.full((len(pages), len(INPUTS)), np.nan)
+    if pages:
+        found[:, _PLACE_OF_BLOCKS] = _of_blocks([page.blocks for page in pages])
+        found[:, _OTHER_PLACES] = [_of_page(page) for page in pages]
+    found[np.isnan(found)] = UNKNOWN
+    return found
+
+
+def _of_page(features: Features) -> list[Any]:
+    """The inputs but those of blocks; None = unknown."""
     measures = features.measures
     main, cleaned = features.quality.get("main", []), features.quality.get("c4", [])
     return [
         *[value if isinstance(value := measures.get(name), int | float) else None for name in _OF_PAGE],
-        *_of_blocks(features.blocks),
         cleaned[_C4_WORDS] if cleaned else None,
         *_whole(main, len(QUALITY)),
         *_whole(features.structure, len(STRUCTURE)),
     ]
 
 
-def _of_blocks(table: bytes) -> list[float | None]:
-    import numpy as np  # slow to import: JUDGE needs it, most commands do not
+def _of_blocks(tables: Sequence[bytes]) -> Floats:
+    """The inputs of block tables [tables, _BLOCKS], all at once; nan = unknown."""
+    import numpy as np
 
-    rows = np.frombuffer(table, "<u4").reshape(-1, _COLUMNS)
-    chars = rows[:, 1].astype(np.int64)
-    total = int(chars.sum())
-    if not total:
-        return [None] * len(_BLOCKS)
-    kinds = rows[:, 0] & KIND_MASK
-    of_kind = np.bincount(kinds, chars, len(BlockKind)).tolist()
-    return [
-        total / len(rows),
-        int(chars[chars >= _LARGE_CHARS].sum()) / total,
-        int((kinds == _HEADING).sum()) / len(rows),
-        *[of_kind[kind] / total for kind in _SHOWN_KINDS],
-    ]
+    rows = np.frombuffer(b"".join(tables), "<u4").reshape(-1, _COLUMNS)
+    of_page = np.repeat(np.arange(len(tables)), [len(table) // ROW_BYTES for table in tables])
+    chars, kinds = rows[:, 1].astype(np.float64), rows[:, 0] & KIND_MASK
+    sums = partial(np.bincount, of_page, minlength=len(tables))
+    blocks, total = sums(), sums(chars)
+    of_kinds = np.bincount(of_page * (KIND_MASK + 1) + kinds, chars, len(tables) * (KIND_MASK + 1))
+    with np.errstate(invalid="ignore"):  # 0 / 0 of a page without a character
+        return np.column_stack(
+            [
+                np.where(total, total / blocks, np.nan),
+                sums(chars * (chars >= _LARGE_CHARS)) / total,
+                np.where(total, sums(kinds == _HEADING) / blocks, np.nan),
+                of_kinds.reshape(len(tables), -1)[:, _SHOWN_KINDS] / total[:, None],
+            ]
+        )
 
 
 def _whole(values: list[float | None], length: int) -> list[float | None]:

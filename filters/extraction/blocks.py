@@ -14,6 +14,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 _ROW = struct.Struct("<4I")
+ROW_BYTES = _ROW.size
 
 
 class BlockKind(IntEnum):
