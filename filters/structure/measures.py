@@ -56,7 +56,7 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     data = _data(root)
     size = _bytes(data) - unseen_bytes
     bytes_of = partial(_bytes_of, most=size, most_read=len(data))
-    records = _records(of["block"])
+    records, hidden = _records_and_hidden(of["block"])
     found: dict[str, float | None] = (
         metadata_measures(of["meta"], unseen["script"])
         | url_measures(url)
@@ -80,7 +80,7 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     found.update(
         anchor_share=bytes_of(of["a"]) / size,
         paragraph_share=in_paragraphs / size,
-        hidden_share=bytes_of(_outermost(filter(_is_hidden, of["block"]), _BLOCKS)) / size,
+        hidden_share=bytes_of(_outermost(hidden, _BLOCKS)) / size,
         record_share=in_records / size,
         **{f"{name}_ratio": sum([counts[tag] for tag in of]) * 1000 / size for name, of in TAG_RATIOS.items()},
     )
@@ -108,6 +108,7 @@ def _bytes(data: bytes) -> int:
 def _bytes_of(elements: Iterable[Any], *, most: int, most_read: int) -> int:
     """Bytes of text in elements, at most `most`. Nested ones count again, until as much is read as the page has."""
     size = read = 0
+    leaves = []
     for element in elements:
         if len(element):
             data = _data(element)
@@ -115,27 +116,25 @@ def _bytes_of(elements: Iterable[Any], *, most: int, most_read: int) -> int:
             if read > most_read:
                 break
         elif text := element.text:
-            size += _bytes(text.encode())
-    return min(size, most)
+            leaves.append(text)
+    return min(size + _bytes("".join(leaves).encode()), most)
 
 
-def _records(blocks: Sequence[Any]) -> list[Any]:
-    """The siblings of the most frequent tag and class, if they are enough."""
+def _records_and_hidden(blocks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The siblings of the most frequent tag and class, if they are enough; the blocks that an attribute hides."""
     alike: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    hidden: dict[Any, None] = {}
     for element in blocks:
-        if of := element.get("class"):
-            alike[element.tag, of].append(element)
+        for name, value in element.items():
+            if name == "class" and value:
+                alike[element.tag, value].append(element)
+            elif name == "hidden" or (name == "style" and _HIDING.search(value)):
+                hidden[element] = None
     siblings: defaultdict[Any, list[Any]] = defaultdict(list)
     for element in max(alike.values(), key=len, default=()):
         siblings[element.getparent()].append(element)
     records = max(siblings.values(), key=len, default=[])
-    return records if len(records) >= _LEAST_RECORDS else []
-
-
-def _is_hidden(element: Any) -> bool:
-    """Whether an element has the attribute `hidden`, or a style that hides it."""
-    names = element.keys()
-    return "hidden" in names or ("style" in names and _HIDING.search(element.get("style")) is not None)
+    return records if len(records) >= _LEAST_RECORDS else [], list(hidden)
 
 
 def _names(html: str, word: str) -> bool:
