@@ -85,7 +85,7 @@ class Answers:
                 self.store.stop(row, answer.reason)
             if not row.spent:
                 self._blame_site(row, answer.job.url)
-        elif kind in (RequestKind.PAGE, RequestKind.PROBE) and answer.status and not answer.transient:
+        elif kind is RequestKind.PAGE and answer.status and not answer.transient:
             row.fruitless = 0
         if row.failures >= self.store.settings.tries:
             self.store.stop(row, _word(answer))

@@ -219,8 +219,9 @@ class Frontier:
             if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
                 job = self._discovery.next_sitemap(row, rules)
             elif head is not None:
-                probe = next_probe(row, rules) if self._inspector is not None else None
-                job = probe or self._page_job(row, head[1], rules)
+                job = self._page_job(row, head[1], rules)
+                if job is not None and self._inspector is not None:
+                    job = next_probe(row, rules) or job
             else:
                 return None
             if job is not None:

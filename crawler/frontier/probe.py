@@ -1,4 +1,4 @@
-"""The probe: one request for a URL that cannot exist, before the first page of a site's term.
+"""The probe: one request for a URL that cannot exist, before the first page of a site's term or after a stop.
 
 Some sites answer it with 200 and a page that says "not found", or recommends others. The row of the site keeps the
 outline of that answer, and its pages with the same outline are `soft_404`. It is asked once, whatever the answer.

@@ -116,9 +116,9 @@ class SiteRow(FrontierRow):
     term: int = 0  # of its measurement, see crawler.frontier.terms
     offset: int = 0  # with which `fetched` gives the pages of this term
     first_at: int = 0  # when its first page was fetched; 0 = unknown
-    probed: bool = False  # in this term, see crawler.frontier.probe
+    probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.probe
     outline: bytes = b""  # of its page "not found"; b"" = it has none
-    fruitless: int = 0  # requests since a page, or the lack of one, was answered
+    fruitless: int = 0  # requests since a page, or its lack, was answered
 
     @property
     def spent(self) -> int:
@@ -129,6 +129,7 @@ class SiteRow(FrontierRow):
         """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
+        self.probed = False  # the answer may have been that of a stop
         self.failures = self.robots_tries = self.fruitless = 0
 
     def count(self, status: Status, change: int) -> None:

@@ -29,7 +29,6 @@ def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
     row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
     row.first_at = decision.first_at or row.first_at
     row.reopen()
-    row.probed = False
     row.sitemaps_at = 0
     budget = store.settings.page_budget
     drawn = _draw(store, row)

@@ -102,11 +102,12 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
 
 
 def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
-    """Site -> why it has no page, for the first LOOKED_UP; on a broker the frontier is not read."""
-    sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
+    """Site -> why it has no page; looked up for the first sites, and on a broker for none."""
+    every = [row.site for row in rows if not row.pages and not is_canary(row.site)]
+    sites = every[:_LOOKED_UP]
     topic = f"state.{FRONTIER_STORE}"
     partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
-    found = {}
+    found = dict.fromkeys(every[_LOOKED_UP:] if partitions else (), "no page, reason not looked up")
     for partition in range(partitions if sites else 0):
         with log.read_state(FRONTIER_STORE, partition) as state:
             for site in sites:

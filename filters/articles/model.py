@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -151,11 +151,16 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         return sorted(parts, key=lambda part: -abs(part.logit))
 
 
-@lru_cache(maxsize=8)
+@cache
+def shipped_model() -> ArticleModel:
+    """The model of the package."""
+    return read_model(resources.files("filters.articles").joinpath("articles.json").read_bytes(), SHIPPED)
+
+
 def load_model(name_or_path: str) -> ArticleModel:
     """The shipped model, or that of a file with a path that ends in .json. Raises BadModel."""
     if name_or_path == SHIPPED:
-        return read_model(resources.files("filters.articles").joinpath("articles.json").read_bytes(), name_or_path)
+        return shipped_model()
     if not name_or_path.endswith(".json"):
         raise BadModel(f"model {name_or_path!r} is not shipped; known: {SHIPPED}; a path ends in .json")
     try:

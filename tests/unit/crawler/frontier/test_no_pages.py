@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -30,14 +31,18 @@ def outcomes(pages: list[Page]) -> list[tuple[str, str, str]]:
     return [(page.url.removeprefix("http://a.test/"), page.outcome, page.reason) for page in pages]
 
 
-def turned_away(site: Site, **fields: object) -> int:
-    """Answer all jobs alike until the site rests or stops, robots.txt by a 403; returns the number of requests."""
+def turned_away(site: Site, probe: Mapping[str, object] | None = None, **fields: object) -> int:
+    """Answer all jobs alike until the site rests or stops; returns the number of requests.
+
+    robots.txt and tdmrep.json get a 403, and the probe its own answer if there is one.
+    """
     requests = 0
     while (due := site.committed.next_due()) is not None:
         site.now = max(site.now, due)
         for job in site.jobs():
+            own = probe if job.kind is RequestKind.PROBE else None
             is_file = job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP)
-            site.answer(job, **(status(403) if is_file else fields))
+            site.answer(job, **(status(403) if is_file else own or fields))
             requests += 1
     return requests
 
@@ -73,10 +78,13 @@ def test_a_challenge_on_one_url_does_not_stop_its_site() -> None:
     ("reason", "code"), [("challenge", 200), ("challenge", 403), ("blocked", 429), ("maintenance", 503)]
 )
 @pytest.mark.parametrize("paths", [("0",), ("0", "1", "2", "3")])
-def test_a_site_that_only_turns_us_away_costs_six_requests(reason: str, code: int, paths: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("probe", [None, MISSING, {"outline": b"gone"}])
+def test_a_site_that_only_turns_us_away_costs_six_requests(
+    reason: str, code: int, paths: tuple[str, ...], probe: Mapping[str, object] | None
+) -> None:
     """With robots.txt, tdmrep.json, probe and sitemap included; its own reason stops it and refuses its other hits."""
     site = with_hits(*paths, inspector=FakeInspector(), ask_tdmrep=True)
-    assert turned_away(site, **no_page(reason, code)) <= 6
+    assert turned_away(site, probe, **no_page(reason, code)) <= 6
     assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
     assert outcomes(site.pages) == [("0", "no_page", reason), *((path, "refused", reason) for path in paths[1:])]
 
@@ -104,7 +112,7 @@ def test_redirects_count_among_the_six_requests() -> None:
 
 
 def test_a_new_hit_opens_a_stopped_site_for_six_more_requests() -> None:
-    """From a day after the stop on, a hit asks again for what was refused; no second probe is needed."""
+    """From a day after the stop on, a hit asks again for what was refused, and the site is probed again."""
     site = with_hits("0", "1", inspector=FakeInspector())
     first = turned_away(site, **no_page("challenge"))
     site.now += 1000
@@ -115,7 +123,8 @@ def test_a_new_hit_opens_a_stopped_site_for_six_more_requests() -> None:
     assert (first <= 6, again <= 6, site.row.stopped) == (True, True, "challenge")
     site.now += DAY_MS
     site.hits(*hits_at("0", "1"))
-    assert {"/0", "/1"} <= set(site.walk())
+    walked = site.walk()
+    assert {"/0", "/1"} <= set(walked) and any(len(path) == 33 for path in walked)
     assert (site.row.stopped, site.row.fetched) == ("", 2)
 
 
@@ -171,6 +180,12 @@ def test_robots_txt_may_forbid_the_probe() -> None:
     """Then the pages are fetched without one."""
     site = begun("a/0", robots=b"User-agent: *\nDisallow: /\nAllow: /a/", inspector=FakeInspector())
     assert site.step().url == "http://a.test/a/0"
+
+
+def test_a_site_without_an_allowed_page_is_not_probed() -> None:
+    """robots.txt forbids its only hit: no request follows."""
+    site = begun("a/0", robots=b"User-agent: *\nDisallow: /a/", inspector=FakeInspector(), use_sitemaps=False)
+    assert site.walk() == [] and outcomes(site.pages) == [("a/0", "refused", "robots")]
 
 
 @pytest.mark.parametrize("answer", [fail(), status(503), no_page("challenge"), status(301), {"status": 203}])

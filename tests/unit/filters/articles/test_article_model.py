@@ -142,6 +142,15 @@ def test_a_name_that_is_not_shipped_and_a_file_that_is_not_there_are_refused(tmp
         load_model(str(tmp_path / "mine.json"))
 
 
+def test_a_file_that_was_trained_again_is_read_again(tmp_path: Path) -> None:
+    """A process that runs on gets the new numbers and their digest."""
+    file = tmp_path / "mine.json"
+    file.write_bytes(_with())
+    before = load_model(str(file)).digest
+    file.write_bytes(_with(bias=[0.25, 0.0]))
+    assert load_model(str(file)).digest != before
+
+
 def test_pages_together_have_the_logits_of_each_alone() -> None:
     """A batch gives each page what it has alone; a damaged block table is the error of its page only."""
     damaged = msgspec.structs.replace(page(300.0), blocks=b"\1")
