@@ -31,7 +31,7 @@ def outcomes(pages: list[Page]) -> list[tuple[str, str, str]]:
     return [(page.url.removeprefix("http://a.test/"), page.outcome, page.reason) for page in pages]
 
 
-def turned_away(site: Site, probe: Mapping[str, object] | None = None, **fields: object) -> int:
+def turned_away(site: Site, fields: Mapping[str, object], probe: Mapping[str, object] | None = None) -> int:
     """Answer all jobs alike until the site rests or stops; returns the number of requests.
 
     robots.txt and tdmrep.json get a 403, and the probe its own answer if there is one.
@@ -84,7 +84,7 @@ def test_a_site_that_only_turns_us_away_costs_six_requests(
 ) -> None:
     """With robots.txt, tdmrep.json, probe and sitemap included; its own reason stops it and refuses its other hits."""
     site = with_hits(*paths, inspector=FakeInspector(), ask_tdmrep=True)
-    assert turned_away(site, probe, **no_page(reason, code)) <= 6
+    assert turned_away(site, no_page(reason, code), probe) <= 6
     assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
     assert outcomes(site.pages) == [("0", "no_page", reason), *((path, "refused", reason) for path in paths[1:])]
 
@@ -92,7 +92,7 @@ def test_a_site_that_only_turns_us_away_costs_six_requests(
 def test_a_report_says_why_such_a_site_has_no_page() -> None:
     """In the words of `farmwatch rate`, by which it counts sites that were not judged, and in the frontier's lists."""
     site = with_hits("0", inspector=FakeInspector())
-    turned_away(site, **no_page("challenge"))
+    turned_away(site, no_page("challenge"))
     assert why_no_page(site.committed, site.settings, "a.test", site.now) == "turned away by a bot challenge or block"
     parked = probed("0")
     parked.step(**no_page("parked"))
@@ -114,12 +114,12 @@ def test_redirects_count_among_the_six_requests() -> None:
 def test_a_new_hit_opens_a_stopped_site_for_six_more_requests() -> None:
     """From a day after the stop on, a hit asks again for what was refused, and the site is probed again."""
     site = with_hits("0", "1", inspector=FakeInspector())
-    first = turned_away(site, **no_page("challenge"))
+    first = turned_away(site, no_page("challenge"))
     site.now += 1000
     assert site.hits(*hits_at("2")) == ["refused"] and not site.walk()
     site.now += DAY_MS
     assert site.hits(*hits_at("0", "1")) == ["queued", "queued"]
-    again = turned_away(site, **no_page("challenge"))
+    again = turned_away(site, no_page("challenge"))
     assert (first <= 6, again <= 6, site.row.stopped) == (True, True, "challenge")
     site.now += DAY_MS
     site.hits(*hits_at("0", "1"))
