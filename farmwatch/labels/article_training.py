@@ -15,6 +15,7 @@ from filters.articles.model import ARTICLE, VERSION, ArticleModel, Steps
 from scoring.errors import TooFewLabels
 from scoring.training.additive import AdditiveModel, Floats
 from scoring.training.held_out import HeldOutPage
+from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
 
 _WORDS = INPUTS.index("tokens")
@@ -28,7 +29,7 @@ class TrainingPage:
 
     id: str
     source: str
-    site: str
+    domain: str  # registrable
     kind: str
     is_labelled: bool
     weight: float
@@ -68,9 +69,9 @@ class TrainingPages:
         return np.array([page.weight for page in self.learned])
 
     @property
-    def sites(self) -> list[str]:
-        """Their sites."""
-        return [page.site for page in self.learned]
+    def domains(self) -> list[str]:
+        """Their registrable domains."""
+        return [page.domain for page in self.learned]
 
     def card(self) -> str:
         """What a model learned from these pages was taught by: sources, kinds, weights."""
@@ -97,19 +98,20 @@ class TrainingPages:
             if page.inputs is not None:
                 row = tuple(next(rows))
                 probability, guess = model.probability(row), model.kind(row)
-            found.append((page, HeldOutPage(page.kind, page.site, probability, guess)))
+            found.append((page, HeldOutPage(page.kind, page.domain, probability, guess)))
         return found
 
 
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
     label, features = page.label, page.features
+    domain = registrable_domain(features.site)
     inputs = inputs_of([features])[0].tolist() if has_inputs(features) else None
     if label.page_type:
-        return TrainingPage(label.id, label.source, features.site, label.page_type, True, 1.0, inputs)
+        return TrainingPage(label.id, label.source, domain, label.page_type, True, 1.0, inputs)
     weight = article_sources.get(label.source, 0.0)
     if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
         return None
-    return TrainingPage(label.id, label.source, features.site, ARTICLE, False, weight, inputs)
+    return TrainingPage(label.id, label.source, domain, ARTICLE, False, weight, inputs)
 
 
 def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:

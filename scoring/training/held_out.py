@@ -1,4 +1,4 @@
-"""How well an article classifier does on pages of sites that it did not learn from."""
+"""How well an article classifier does on pages of domains that it did not learn from."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 
 
 class HeldOutPage(NamedTuple):
-    """A labelled page and what a model that saw no page of its site says of it."""
+    """A labelled page and what a model that saw no page of its domain says of it."""
 
     kind: str
-    site: str
+    domain: str  # registrable
     probability: float  # of an article; 0 for a page without a main text, which no threshold keeps
     guess: str  # kind; "" for a page without a main text
 
@@ -37,7 +37,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class ThresholdErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a threshold keeps; intervals are percentiles of a bootstrap over sites."""
+    """What a threshold keeps; intervals are percentiles of a bootstrap over domains."""
 
     threshold: float
     f1: Estimate
@@ -61,9 +61,9 @@ def article_errors(
     """Measure predictions. `kept` is at `threshold`. There are pages of the kind `article`, and others."""
     is_article = np.array([page.kind == article for page in pages])
     probability = np.array([page.probability for page in pages])
-    _, sites = np.unique([page.site for page in pages], return_inverse=True)
+    _, domains = np.unique([page.domain for page in pages], return_inverse=True)
     drawn = np.random.default_rng(_SEED).multinomial(
-        sites.max() + 1, [1 / (sites.max() + 1)] * (sites.max() + 1), RESAMPLES
+        domains.max() + 1, [1 / (domains.max() + 1)] * (domains.max() + 1), RESAMPLES
     )
     kinds = sorted({page.kind for page in pages})
     guesses = Counter((page.kind, page.guess) for page in pages)
@@ -71,7 +71,7 @@ def article_errors(
     assert area is not None
     return ArticleErrors(
         auroc=significant(area, SCORE_DIGITS),
-        thresholds=[_errors(is_article, probability >= at, sites, drawn, at) for at in thresholds],
+        thresholds=[_errors(is_article, probability >= at, domains, drawn, at) for at in thresholds],
         kept={kind: kept_share([page for page in pages if page.kind == kind], threshold) for kind in kinds},
         confusion={
             kind: {guess: number for (of, guess), number in sorted(guesses.items()) if of == kind} for kind in kinds
@@ -80,16 +80,20 @@ def article_errors(
 
 
 def kept_share(pages: Sequence[HeldOutPage], threshold: float) -> Share:
-    """The share of pages that a threshold keeps, with an interval in which whole sites vary."""
-    _, sites = np.unique([page.site for page in pages], return_inverse=True)
-    return share(np.array([page.probability >= threshold for page in pages]), sites)
+    """The share of pages that a threshold keeps, with an interval in which whole domains vary."""
+    _, domains = np.unique([page.domain for page in pages], return_inverse=True)
+    return share(np.array([page.probability >= threshold for page in pages]), domains)
 
 
 def _errors(
-    is_article: NDArray[np.bool_], kept: NDArray[np.bool_], sites: NDArray[np.intp], drawn: NDArray[np.int_], at: float
+    is_article: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    domains: NDArray[np.intp],
+    drawn: NDArray[np.int_],
+    at: float,
 ) -> ThresholdErrors:
     parts = [is_article & kept, ~is_article & kept, is_article, ~is_article]
-    counts = np.stack([np.bincount(sites, part) for part in parts], axis=1)
+    counts = np.stack([np.bincount(domains, part) for part in parts], axis=1)
     whole, resampled = counts.sum(axis=0), drawn @ counts
 
     def estimate(part: Sequence[int], total: Sequence[int], factor: int = 1) -> Estimate:

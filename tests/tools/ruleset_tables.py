@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,8 @@ from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.training.additive import out_of_fold
-from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors
+from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
+from stream.text.registrable_domain import registrable_domain
 from tests.tools.generated import document, renewed
 
 COMMAND = "python -m tests.tools.ruleset_tables docs"
@@ -53,7 +54,7 @@ class Judged:
         self.measured = measured
         self.labelled = [page for page in measured if page.label.page_type]
         training = TrainingPages(measured, SOURCES)
-        logits = out_of_fold(training.matrix, INPUTS, training.kinds, training.weights, training.sites)
+        logits = out_of_fold(training.matrix, INPUTS, training.kinds, training.weights, training.domains)
         self._model = load_model(SHIPPED)
         self.predicted = training.predicted(logits, self._model)
         self._probability = {page.id: held.probability for page, held in self.predicted}
@@ -76,11 +77,15 @@ class Judged:
 
     def errors(self, kept: Mapping[str, bool]) -> ThresholdErrors:
         """F1, precision, recall and kept others over the pages with a label."""
-        pages = [
-            HeldOutPage(page.label.page_type, page.features.site, float(kept[page.label.id]), "")
-            for page in self.labelled
-        ]
-        return article_errors(pages, ARTICLE, (0.5,), 0.5).thresholds[0]
+        return article_errors(_held_out(self.labelled, kept), ARTICLE, (0.5,), 0.5).thresholds[0]
+
+
+def _held_out(pages: Iterable[LabelledPage], kept: Mapping[str, bool]) -> list[HeldOutPage]:
+    """Pages with the verdict of a ruleset as their probability."""
+    return [
+        HeldOutPage(page.label.page_type, registrable_domain(page.features.site), float(kept[page.label.id]), "")
+        for page in pages
+    ]
 
 
 def without_model(ruleset: Ruleset) -> Ruleset:
@@ -117,7 +122,7 @@ def _by_ruleset(judged: Judged, rulesets: Mapping[str, Mapping[str, bool]]) -> T
         found = judged.errors(kept)
         rows.append([name, *map(_shown, (found.f1, found.precision, found.recall, found.others_kept))])
     articles = sum(page.label.page_type == ARTICLE for page in judged.labelled)
-    title = f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over sites)"
+    title = f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over registrable domains)"
     return Table(title, ["ruleset", "F1", "precision", "recall", "others kept"], rows)
 
 
@@ -129,7 +134,7 @@ def _by_threshold(judged: Judged, default: Ruleset, before: Mapping[str, bool]) 
         rows.append(
             [
                 f"{least:g}",
-                *(f"{part.value:.3f}" for part in (found.f1, found.recall, found.others_kept)),
+                *map(_shown, (found.f1, found.recall, found.others_kept)),
                 *(f"{_share_kept(judged, source, kept, before):.3f}" for source in SOURCES),
             ]
         )
@@ -145,9 +150,9 @@ def _share_kept(judged: Judged, source: str, kept: Mapping[str, bool], of: Mappi
 def _by_kind(judged: Judged, before: Mapping[str, bool], now: Mapping[str, bool]) -> Table:
     rows = []
     for kind in sorted({page.label.page_type for page in judged.labelled}):
-        pages = [page.label.id for page in judged.labelled if page.label.page_type == kind]
-        shares = [f"{sum(kept[page] for page in pages) / len(pages):.3f}" for kept in (before, now)]
-        rows.append([kind, str(len(pages)), *shares])
+        pages = [page for page in judged.labelled if page.label.page_type == kind]
+        shares = [kept_share(_held_out(pages, kept), 0.5) for kept in (before, now)]
+        rows.append([kind, str(len(pages)), *(_shown(Estimate(of.share, of.low, of.high)) for of in shares)])
     return Table("Kept by kind", ["kind", "pages", "without the model", "default"], rows)
 
 

@@ -62,10 +62,10 @@ def train_articles(
     jobs: Jobs = 0,
     common: Common = DEFAULTS,
 ) -> int:
-    """Train an article model on labelled pages, and print its errors on pages of sites that it did not learn from.
+    """Train an article model on labelled pages, and print its errors on pages of domains that it did not see.
 
     LABELS are as for `rulesets evaluate`. Each page with a page_type teaches that kind; --articles adds pages of at
-    least 150 words. For the errors the sites are split into 8 parts, and the pages of each are judged by a model
+    least 150 words. For the errors the registrable domains are split into 8 parts, and the pages of each are judged by a model
     trained on the others. A page without a main text counts as dropped. The same pages give the same file. Damaged
     entries are reported and skipped: exit code 1. Exit code 1, and nothing is written, if the labels are too few.
     """
@@ -86,8 +86,9 @@ def train_articles(
             training = TrainingPages(measured(bar), weights)
     matrix, kinds, weight = training.matrix, training.kinds, training.weights
     with counting(FOLDS + 1, "fits") as bar:
-        logits = out_of_fold(matrix, INPUTS, kinds, weight, training.sites, bar)
+        logits = out_of_fold(matrix, INPUTS, kinds, weight, training.domains, bar)
         fitted = fit(matrix, INPUTS, kinds, weight)
+        bar(1)
     model = model_of(fitted, training.card())
     predicted = training.predicted(logits, model)
     of_article = model.kinds.index(ARTICLE)
@@ -140,7 +141,7 @@ def _put_report(found: _Report) -> None:
             (f"{at.threshold:g}", *map(_interval, (at.f1, at.precision, at.recall, at.others_kept)))
             for at in errors.thresholds
         ],
-        "By threshold (95% interval over sites)",
+        "By threshold (95% interval over domains)",
     )
     put("")
     _put_kept("kind", errors.kept, found.threshold)
@@ -165,7 +166,7 @@ def _put_report(found: _Report) -> None:
 
 def _put_kept(what: str, kept: dict[str, Share], threshold: float) -> None:
     rows = [(name, share.total, share.count, _interval(_estimate(share))) for name, share in kept.items()]
-    put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {threshold:g} (95% interval over sites)")
+    put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {threshold:g} (95% interval over domains)")
 
 
 def _estimate(share: Share) -> Estimate:

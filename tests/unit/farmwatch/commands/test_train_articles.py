@@ -139,7 +139,7 @@ def test_too_few_labels_are_refused_in_words(farmwatch: Runner, tmp_path: Path) 
     out = tmp_path / "mine.json"
     ran = farmwatch("train-articles", tmp_path / "p", "--out", out, "--jobs", "1")
     assert (ran.code, ran.out, out.exists()) == (Exit.PROBLEM, "", False)
-    assert "pages of 2 sites are too few to test on: label pages of at least 8" in ran.err
+    assert "pages of 2 domains are too few to test on: label pages of at least 8" in ran.err
 
 
 def test_a_file_of_labels_has_no_sources(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

@@ -129,5 +129,5 @@ def test_pages_of_one_kind_and_pages_of_few_sites_are_refused() -> None:
     matrix, kinds = made(20)
     with pytest.raises(TooFewLabels, match="all of one kind"):
         fit(matrix, NAMES, ["article"] * 20, np.ones(20))
-    with pytest.raises(TooFewLabels, match="pages of 7 sites are too few"):
+    with pytest.raises(TooFewLabels, match="pages of 7 domains are too few"):
         out_of_fold(matrix, NAMES, kinds, np.ones(20), [str(number % 7) for number in range(20)])
