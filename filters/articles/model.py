@@ -32,10 +32,11 @@ SHIPPED = "articles"
 """Name of the model in the package."""
 
 VERSION = 1  # of the file
-_MOST_BYTES = 1024 * 1024
+_MOST_BYTES = 256 * 1024  # a run stores it
 _MOST_LOGIT = 1e6
 _DIGITS = 4  # of a probability
 _UNITS = 10_000  # of a logit
+_HERE = Path()
 
 
 class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -157,17 +158,18 @@ def shipped_model() -> ArticleModel:
     return read_model(resources.files("filters.articles").joinpath("articles.json").read_bytes(), SHIPPED)
 
 
-def load_model(name_or_path: str) -> ArticleModel:
-    """The shipped model, or that of a file with a path that ends in .json. Raises BadModel."""
+def load_model(name_or_path: str, folder: Path = _HERE) -> ArticleModel:
+    """The shipped model, or that of a file whose path ends in .json, from `folder` on. Raises BadModel."""
     if name_or_path == SHIPPED:
         return shipped_model()
     if not name_or_path.endswith(".json"):
         raise BadModel(f"model {name_or_path!r} is not shipped; known: {SHIPPED}; a path ends in .json")
+    path = folder / name_or_path
     try:
-        with Path(name_or_path).open("rb") as file:
-            return read_model(file.read(_MOST_BYTES + 1), name_or_path)
+        with path.open("rb") as file:
+            return read_model(file.read(_MOST_BYTES + 1), str(path))
     except OSError as error:
-        raise BadModel(f"{name_or_path}: the model cannot be read: {error.strerror or error}") from error
+        raise BadModel(f"{path}: the model cannot be read: {error.strerror or error}") from error
 
 
 def read_model(data: bytes, where: str) -> ArticleModel:

@@ -6,7 +6,7 @@ A rule without a threshold is disabled, and so is an unnamed rule. Every ruleset
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -17,15 +17,16 @@ import msgspec
 import xxhash
 from msgspec import Meta
 
-from filters.articles.model import SHIPPED, ArticleModel, load_model
+from filters.articles.model import SHIPPED, ArticleModel, load_model, read_model
 from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
-from filters.rules.toml import as_toml, printable, read_toml
+from filters.rules.toml import as_toml, printable, quoted, read_toml
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
 
-MOST_BYTES = 64 * 1024  # of a ruleset's file; 20 times the largest shipped one
+MOST_BYTES = 1024 * 1024  # of a ruleset's file, with its article models
+_MODELS = "\n[models]  # stored with the ruleset\n"
 _MOST_SHOWN = 20  # mistakes listed per file
 _LONG = 100  # characters of a name in a message
 
@@ -43,6 +44,15 @@ class Ruleset:
     reads: str = "main"
     scores: str = "main"
     source: str = ""
+    own_models: tuple[tuple[str, ArticleModel], ...] = ()  # with their names in `source`
+
+    @property
+    def stored(self) -> str:
+        """The text that a run keeps: complete without the files of its article models."""
+        if not self.own_models:
+            return self.source
+        models = ((name, msgspec.json.encode(model).decode()) for name, model in self.own_models)
+        return self.source + _MODELS + "".join(f"{quoted(name)} = {quoted(text)}\n" for name, text in models)
 
     @property
     def in_force(self) -> int:
@@ -121,7 +131,7 @@ def _read(path: Path) -> Ruleset:
         raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise BadRuleset(f"{path}: the ruleset is not UTF-8 (byte {error.start + 1}): save it as UTF-8") from error
-    return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path))
+    return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path), path.parent)
 
 
 class _RuleTable(msgspec.Struct):
@@ -143,10 +153,14 @@ class _File(msgspec.Struct):
     reads: Literal["main", "c4"] = "main"
     scores: Literal["main", "c4"] = "main"
     rules: dict[str, Any] = {}
+    models: dict[str, str] = {}  # of a stored ruleset
 
 
-def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
-    """Read a ruleset from TOML text; `where` names it in errors. Raises BadRuleset with one line per bad rule."""
+def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None = None) -> Ruleset:
+    """Read a ruleset from TOML text; `where` names it in errors, `folder` has its article models.
+
+    Raises BadRuleset with one line per bad rule.
+    """
     where = where or name
     try:
         file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)
@@ -154,9 +168,19 @@ def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
         raise BadRuleset(f"{where}: {error}") from None
     rules: list[Rule] = []
     mistakes: list[str] = []
+    own: dict[str, ArticleModel] = {}
+
+    def model_of(of: str) -> ArticleModel:
+        if of == SHIPPED:
+            return load_model(of)
+        if of not in own:
+            stored = file.models.get(of)
+            own[of] = load_model(of, folder or Path()) if stored is None else read_model(stored.encode(), of)
+        return own[of]
+
     for rule, table in file.rules.items():
         try:
-            rules.append(_rule(rule, table))
+            rules.append(_rule(rule, table, model_of))
         except (ValueError, BadModel) as error:
             mistakes.append(f"rule {rule}: {error}" if rule in RULES else str(error))
     if not mistakes and (not rules or rules[0].name != "extracted" or rules[0].threshold is None):
@@ -164,10 +188,11 @@ def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
     mistakes += _impossible(rules)
     if mistakes:
         raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
-    return Ruleset(name, file.description, file.blocks, tuple(rules), file.reads, file.scores, source)
+    text = source.partition(_MODELS)[0]
+    return Ruleset(name, file.description, file.blocks, tuple(rules), file.reads, file.scores, text, tuple(own.items()))
 
 
-def _rule(name: str, table: Any) -> Rule:
+def _rule(name: str, table: Any, model_of: Callable[[str], ArticleModel]) -> Rule:
     if name not in RULES:
         raise ValueError(f"unknown rule {printable(name, _LONG)!r}{_near(name, RULES)}")
     kind = RULES[name]
@@ -180,7 +205,7 @@ def _rule(name: str, table: Any) -> Rule:
         raise ValueError(f"no pattern for {printable(', '.join(sorted(without)), _LONG)}")
     if OTHER in read.patterns:
         raise ValueError(f"{OTHER} is the kind of a URL without a pattern; use another name")
-    model = load_model(read.model) if "model" in kind.fields else None
+    model = model_of(read.model) if "model" in kind.fields else None
     if model and isinstance(read.threshold, list) and (unknown := sorted(set(read.threshold) - set(model.kinds))):
         raise ValueError(f"the model has no kind {as_toml(unknown[0])}; its kinds are {', '.join(model.kinds)}")
     patterns = []

@@ -37,6 +37,11 @@ def as_toml(value: object) -> str:
         return "…"
 
 
+def quoted(text: str) -> str:
+    """Any text as a TOML string, in one line."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def printable(text: str, longest: int) -> str:
     """The text with unprintable characters escaped; a long text is cut and ends in "…"."""
     shown = "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:longest]])

@@ -49,7 +49,7 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
                 for topic in set(phase.topics) & plan.run.start.keys():
                     log.reset(phase.group, topic, plan.run.start[topic])
             row = msgspec.structs.replace(plan.run, began_at=clock())
-            return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.source)])
+            return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.stored)])
         run = run_named(control, name)
         log.create(topics_of(run, existing[FEATURES].partitions, existing))  # older versions made fewer
         run = with_later_end(log, run, plan.later_window)

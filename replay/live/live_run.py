@@ -189,7 +189,7 @@ def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRule
         why="the first start of a live stage",
         site_method=configured_method(config, detector),
     )
-    return RunRules(run, ruleset.source)
+    return RunRules(run, ruleset.stored)
 
 
 def _configured_detector(config: ReplaySettings) -> str:

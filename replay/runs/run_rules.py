@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from filters.articles.model import shipped_model
-from filters.errors import BadRuleset
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from stream.schema.control import Control
 from stream.schema.runs import Run, RunNames
@@ -22,17 +20,11 @@ class RunRules:
 
     @cached_property
     def ruleset(self) -> Ruleset:
-        """The parsed ruleset. Raises BadRuleset, also if its own article model has changed; NotFound."""
+        """The parsed ruleset. Raises BadRuleset, NotFound."""
         run = self.run
         if not self.text:
             raise NotFound(f"run {run.shown}: its ruleset {run.ruleset} {run.digest} is not in the log")
-        found = parse_ruleset(self.text, run.ruleset, f"the ruleset of the run {run.shown}")
-        if found.digest != run.digest and any(model.digest != shipped_model().digest for model in found.models):
-            raise BadRuleset(
-                f"run {run.shown}: the file of its article model has changed since the run began ({run.ruleset}"
-                f" {run.digest}, now {found.digest}): restore the file, and replay under a ruleset with the new one"
-            )
-        return found
+        return parse_ruleset(self.text, run.ruleset, f"the ruleset of the run {run.shown}")
 
     @property
     def names(self) -> RunNames:

@@ -122,7 +122,9 @@ def _by_ruleset(judged: Judged, rulesets: Mapping[str, Mapping[str, bool]]) -> T
         found = judged.errors(kept)
         rows.append([name, *map(_shown, (found.f1, found.precision, found.recall, found.others_kept))])
     articles = sum(page.label.page_type == ARTICLE for page in judged.labelled)
-    title = f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over registrable domains)"
+    title = (
+        f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over domains)"
+    )
     return Table(title, ["ruleset", "F1", "precision", "recall", "others kept"], rows)
 
 

@@ -124,7 +124,7 @@ def _steps(at: list[float], values: list[list[float]], name: str = "tokens") -> 
         (_steps([0.5], [[0, 0], [1]]), "the steps of 'tokens' do not fit together"),
         (_steps([0.5, 0.5], [[0, 0]] * 3), "the steps of 'tokens' do not fit together"),
         (_steps([0.5], [[0, 0], [1, -1e7]]), "beyond 1e+06 is no logit"),
-        (_with(card="x" * 2**20), "larger than 1024 KiB"),
+        (_with(card="x" * 2**20), "larger than 256 KiB"),
     ],
 )
 def test_a_file_that_is_no_model_is_refused(data: bytes, said: str) -> None:

@@ -28,7 +28,7 @@ REFUSED = {
     "endless nesting": ("#\nblocks = " + "[" * 60_000, "not TOML: "),
     "endless key": ("a." * 30_000 + "a = 1\n", "a dotted key has more than 32 parts"),
     "endless table": ('[ "a" . ' + "'a' . " * 40 + "a]\n", "a dotted key has more than 32 parts"),
-    "endless file": ("#" * 64 * 1024 + "\n" + MINIMAL, "larger than 64 KiB"),
+    "endless file": ("#" * 1024 * 1024 + "\n" + MINIMAL, "larger than 1024 KiB"),
     "rule": (rule("min_token", "threshold = 1"), "unknown rule 'min_token'; did you mean 'min_tokens'?"),
     "field of a rule": (
         rule("min_tokens", "treshold = 1"),
@@ -36,7 +36,7 @@ REFUSED = {
     ),
     "field": (
         'block = "run"\n' + MINIMAL,
-        "unknown field block; known: blocks, description, reads, rules, scores; did",
+        "unknown field block; known: blocks, description, models, reads, rules, scores; did",
     ),
     "rule beside rules": (MINIMAL + "[min_tokens]\nthreshold = 1\n", "unknown field min_tokens; known: "),
     "blocks": ('blocks = "runs"\n' + MINIMAL, "blocks: Invalid enum value 'runs'"),
@@ -132,10 +132,10 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
     path.write_text(MINIMAL, encoding="utf-16")
     with pytest.raises(BadRuleset, match=r"mine\.toml: the ruleset is not UTF-8 \(byte 1\): save it as UTF-8$"):
         load_ruleset(path)
-    with pytest.raises(BadRuleset, match=r"zero: larger than 64 KiB$"):
+    with pytest.raises(BadRuleset, match=r"zero: larger than 1024 KiB$"):
         load_ruleset("/dev/zero")
-    path.write_text("##" + "é" * 64 * 1024, encoding="utf-8")  # the limit falls within a character
-    with pytest.raises(BadRuleset, match=r"mine\.toml: larger than 64 KiB$"):
+    path.write_text("##" + "é" * 1024 * 1024, encoding="utf-8")  # the limit falls within a character
+    with pytest.raises(BadRuleset, match=r"mine\.toml: larger than 1024 KiB$"):
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
         load_ruleset(tmp_path / "no.toml")

@@ -1,4 +1,4 @@
-"""The errors of an article classifier on held-out pages: counts known by hand, and sites as units."""
+"""The errors of an article classifier on held-out pages: counts known by hand, and domains as units."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_a_threshold_that_keeps_nothing_has_no_precision() -> None:
     assert (at.recall.value, at.f1.value, at.precision.value) == (0, 0, None)
 
 
-def test_more_pages_of_the_same_sites_are_no_more_evidence() -> None:
-    """Each page ten times on its site leaves every interval as it is; the same errors on many sites narrow it."""
+def test_more_pages_of_the_same_domains_are_no_more_evidence() -> None:
+    """Each page ten times on its domain leaves every interval as it is; the same errors on many domains narrow it."""
     again = [page for page in PAGES for _ in range(10)]
-    spread = [page._replace(site=f"{number}.{page.site}") for number, page in enumerate(again)]
+    spread = [page._replace(domain=f"{number}.{page.domain}") for number, page in enumerate(again)]
     (once,), (tenfold,), (wide,) = (
         article_errors(pages, "article", (0.5,), 0.5).thresholds for pages in (PAGES, again, spread)
     )
