@@ -20,22 +20,22 @@ class Meaning(NamedTuple):
 
 _HTTP = re.compile(r"http_([1-5][0-9]{2})")
 _AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
-_NEVER = "retried after crawl.refetch_error_s"
+_LATER = "retried after crawl.refetch_error_s; by default never"
 _TURNED = f"{_AGAIN}; a site that only answers so is stopped until a new hit, from a day after the stop on"
-_MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s"
+_MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s; by default never"
 
 # Answers that are no page: the body stays in the record
 NO_PAGES: Mapping[str, Meaning] = {
     "challenge": Meaning("a bot challenge came instead of the page; none is solved or evaded", _TURNED),
     "blocked": Meaning("the server answered that the crawler is blocked", f"with status 429 or 5xx: {_TURNED}"),
     "maintenance": Meaning("the site said that it is under maintenance", f"with status 429 or 5xx: {_TURNED}"),
-    "login_wall": Meaning("the page is a form to log in", _NEVER),
-    "consent_wall": Meaning("the page asks for consent and shows nothing else", _NEVER),
-    "parked": Meaning("the domain is parked or for sale", _NEVER),
-    "soft_404": Meaning("a page that says that there is none, like the site's answer to a random URL", _NEVER),
-    "default_page": Meaning("the default page of a server, of a host or of an empty site", _NEVER),
-    "not_html": Meaning("a feed, JSON or text that was sent as HTML", _NEVER),
-    "partial": Meaning("the server sent a part of the page (206), which was not asked for", _NEVER),
+    "login_wall": Meaning("the page is a form to log in", _LATER),
+    "consent_wall": Meaning("the page asks for consent and shows nothing else", _LATER),
+    "parked": Meaning("the domain is parked or for sale", _LATER),
+    "soft_404": Meaning("a page that says that there is none, or is like the site's answer to a random URL", _LATER),
+    "default_page": Meaning("the default page of a server, of a host or of an empty site", _LATER),
+    "not_html": Meaning("a feed, JSON or text that was sent as HTML", _LATER),
+    "partial": Meaning("the server sent a part of the page (206), which was not asked for", _LATER),
 }
 TURNED_AWAY = frozenset({"challenge", "blocked", "maintenance"})  # a later attempt may succeed
 
@@ -59,10 +59,10 @@ STOPS: Mapping[str, Meaning] = {
 }
 
 PAGES: Mapping[str, Meaning] = {
-    "robots": Meaning("robots.txt forbids the URL", "retried after crawl.refetch_refused_s"),
+    "robots": Meaning("robots.txt forbids the URL", "retried after crawl.refetch_refused_s; by default never"),
     "opt_out": Meaning(
         "the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on",
-        "retried after crawl.refetch_refused_s",
+        "retried after crawl.refetch_refused_s; by default never",
     ),
     "content_type": Meaning("the response is no HTML"),
     "redirect_offsite": Meaning("it redirects to another site"),
@@ -87,7 +87,7 @@ PAGES: Mapping[str, Meaning] = {
     "bad_response": Meaning("the response is no HTTP", _MENDED),
     "http_429": Meaning("too many requests; the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
-    "http_4xx": Meaning("the page is missing or forbidden", "retried after crawl.refetch_error_s"),
+    "http_4xx": Meaning("the page is missing or forbidden", _LATER),
     "http_3xx": Meaning("a redirect without a target", _MENDED),
     "http_1xx": Meaning("no final response", _MENDED),
 }

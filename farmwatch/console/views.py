@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,7 +30,7 @@ from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
-from farmwatch.daemon.current_rate import CurrentRate, current_rate
+from farmwatch.daemon.current_rate import CurrentRate, current_rate, reasons_without_page
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.site_fields import site_fields
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -174,6 +174,7 @@ class Console:
             "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
             "sites": [site_fields(row, likely, self._clock()) for row in shown],
+            "no_page": self._no_page(shown),
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
 
@@ -195,9 +196,13 @@ class Console:
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
+            "no_page": self._no_page([row]).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
         }
+
+    def _no_page(self, rows: Sequence[SiteState]) -> dict[str, str]:
+        return reasons_without_page(self._log, self.config, rows, self._clock())
 
     def page(self, query: Query) -> Data:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.explain.rules import contributions, fields_of, url_match
+from farmwatch.explain.rules import contributions, fields_of, meaning_of, url_match
 from farmwatch.pipes.lines import structure_by_name, verdict_line
-from filters.articles.inputs import MEANINGS
 from filters.quality.names import MEASURES
 from filters.settings import MeasureSettings
 from stream.schema.records import Features, Score
@@ -84,7 +83,7 @@ def _more_of(found: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
         "matched": None if match is None else match._asdict(),
         "contributions": []
         if rule is None
-        else [{**part._asdict(), "meaning": MEANINGS[part.name]} for part in contributions(found.features, rule)],
+        else [{**part._asdict(), "meaning": meaning_of(part)} for part in contributions(found.features, rule)],
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.articles.inputs import MEANINGS
-from filters.articles.model import Contribution
+from filters.articles.model import ARTICLE, Contribution
 from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import Rule
@@ -16,6 +16,7 @@ from stream.schema.records import Features, RuleOutcome
 from stream.text.wording import counted, one_line
 
 _PROBABILITY = "article_probability"
+REST = "rest"
 _INPUTS_SHOWN = 6  # of an article model
 _SHOWN_CHARS = 100  # of a passage, of a pattern, and of its match
 
@@ -45,8 +46,8 @@ def put_rules(found: PageExplanation) -> None:
         )
     for rule_of_set in found.rules.values():
         for part in contributions(features, rule_of_set):
-            why = f"{part.logit:+.2f} by {part.name} {plain(part.value)} ({MEANINGS[part.name]})"
-            put_wrapped(f"{rule_of_set.name}: {why}", "  ")
+            value = "" if part.name == REST else f" {plain(part.value)}"
+            put_wrapped(f"{rule_of_set.name}: logit {part.logit:+.2f} by {part.name}{value} ({meaning_of(part)})", "  ")
         match = url_match(features, rule_of_set)
         if match is not None:
             pattern, piece = shortened(match.pattern), shortened(match.found)
@@ -80,10 +81,22 @@ def fields_of(rule: Rule) -> dict[str, float | str]:
 
 
 def contributions(features: Features, rule: Rule) -> list[Contribution]:
-    """The inputs that move the probability of an article the most; empty for another rule or an unknown probability."""
-    if rule.name != _PROBABILITY or rule.model is None:
+    """The inputs that move the probability of an article the most, and the rest, so that the sum is its logit.
+
+    Empty for another rule or an unknown probability.
+    """
+    model = rule.model
+    logits = model.logits(features) if rule.name == _PROBABILITY and model else None
+    if model is None or logits is None:
         return []
-    return [part for part in rule.model.contributions(features)[:_INPUTS_SHOWN] if part.logit]
+    shown = [part for part in model.contributions(features)[:_INPUTS_SHOWN] if part.logit]
+    rest = logits[model.kinds.index(ARTICLE)] - sum(part.logit for part in shown)
+    return [*shown, Contribution(REST, None, round(rest, 4))]
+
+
+def meaning_of(part: Contribution) -> str:
+    """The meaning of a contribution."""
+    return MEANINGS.get(part.name, "the bias, and all other measures")
 
 
 def shown_value(rule: RuleOutcome) -> str:

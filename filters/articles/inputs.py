@@ -31,7 +31,7 @@ _OF_PAGE = {
 }
 _BLOCKS = {
     "block_chars": "mean characters of blocks",
-    "large_block_share": f"characters in blocks of at least {_LARGE_CHARS} / characters",
+    "large_block_share": f"characters in paragraphs of at least {_LARGE_CHARS} characters / characters",
     "heading_blocks": "headings / blocks",
     "item_share": "characters in list items / characters",
     "cell_share": "characters in table cells / characters",

@@ -52,7 +52,7 @@ def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> dict[str, Any]:
-    """The output of `farmwatch demo --json --serve`, run once for all tests; `served` is the answer of its console."""
+    """The output of `farmwatch demo --json --serve`, run once for all tests; `served` is what its console says."""
     process = _start(folder, "demo", "--json", "--serve", "--keep", str(folder / "kept"))
     assert process.stderr is not None
     try:
@@ -62,6 +62,10 @@ def result(folder: Path) -> dict[str, Any]:
         opener = build_opener(HTTPCookieProcessor())
         with opener.open(f"{said[1]}answer.json?token={token}", timeout=60) as answer:
             served = json.load(answer)
+        with opener.open(f"{said[1]}sites.json", timeout=60) as answer:
+            served["no_page"] = json.load(answer)["no_page"]
+        with opener.open(f"{said[1]}site?site=members.closedshelf.example", timeout=60) as answer:
+            served["site"] = answer.read().decode()
         process.send_signal(signal.SIGINT)
         printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
     finally:
@@ -129,6 +133,8 @@ def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str,
     assert {row["site"]: row["no_page"] for row in rows if row["no_page"]} == {
         "members.closedshelf.example": "refused by robots.txt"
     }
+    assert result["served"]["no_page"] == {"members.closedshelf.example": "refused by robots.txt"}
+    assert "refused by robots.txt" in result["served"]["site"]
     printed = _on_kept(folder, "rate")
     for part in (
         f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",

@@ -185,7 +185,7 @@ def structure_table() -> str:
     """Every structure measure and its meaning."""
     lines = [
         "## Structure measures\n",
-        "Measured on every page that can be parsed, also on one without a main text; no rule reads them yet.",
+        "Measured on every page that can be parsed, also on one without a main text; the article model reads them.",
         "`farmwatch explain --verbose` shows them. Unknown are the shares and ratios of a page without visible text,",
         "and the measures of a part that the page lacks, such as its types or its h1.\n",
         "| measure | meaning |",

@@ -54,6 +54,11 @@ def evaluate_rulesets(
     found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
     for remark in remarks(found):
         message(remark)
+    if learned := [name for name, ruleset in zip(named, loaded, strict=True) if ruleset.models]:
+        message(
+            f"{', '.join(learned)}: pages that the article model learned from are judged better than others;"
+            " `farmwatch train-articles` measures a model on pages that it did not learn from"
+        )
     tables = tables_of(found, details=verbose or len(found) == 1)
     if json:
         put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})

@@ -18,6 +18,7 @@ from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
 from filters.articles.inputs import INPUTS, MEANINGS
 from filters.articles.model import ARTICLE
+from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.statistics.shares import Share
 from scoring.thresholds.published import write_whole
@@ -25,7 +26,7 @@ from scoring.training.additive import FOLDS, fit, out_of_fold
 from scoring.training.held_out import ArticleErrors, Estimate, article_errors, kept_share
 from stream.text.user_errors import UsageError
 
-_THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _INPUTS_SHOWN = 15
 _NO_TEXT = "no text"  # the guess for a page without a main text
 
@@ -73,6 +74,8 @@ def train_articles(
     for file in filter(None, (out, report)):
         if file.exists() and not force:
             raise UsageError(f"{file}: there already; take another file, or --force to write over")
+        if not file.parent.is_dir():
+            raise UsageError(f"{file}: there is no folder {file.parent}")
     if out.suffix != ".json":
         raise UsageError(f"--out {out}: a ruleset finds a model by a path that ends in .json")
     weights = _weights(articles or [])
@@ -90,6 +93,8 @@ def train_articles(
         logits = out_of_fold(matrix, INPUTS, kinds, weight, training.domains, bar)
         fitted = fit(matrix, INPUTS, kinds, weight)
         bar(1)
+    if not fitted.steps:
+        raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
     model = model_of(fitted, training.card())
     predicted = training.predicted(logits, model)
     of_article = model.kinds.index(ARTICLE)

@@ -64,7 +64,7 @@ def test_a_model_is_learned_shown_and_read(farmwatch: Runner, labels: Path, tmp_
     ran = farmwatch("train-articles", labels, "--out", out, "--threshold", "0.45", "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
     rows = [line.split("\t") for line in ran.out.splitlines()]
-    assert [row[0] for row in rows if len(row) == 5][1:] == ["0.3", "0.4", "0.45", "0.5", "0.6", "0.7"]
+    assert [row[0] for row in rows if len(row) == 5][1:] == ["0.1", "0.2", "0.3", "0.4", "0.45", "0.5", "0.6", "0.7"]
     assert ["forum", "13", "0"] in [row[:3] for row in rows] and ["article", "12", "12"] in [row[:3] for row in rows]
     assert ["label", "article", "forum", "no text"] in rows and ["forum", "0", "12", "1"] in rows
     model = load_model(str(out))

@@ -528,7 +528,7 @@ def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> N
 def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     farmwatch: Runner, tmp_path: Path
 ) -> None:
-    """The six largest contributions with value and meaning; none where the probability is unknown."""
+    """The six largest contributions, and a rest with which they add up; none where the probability is unknown."""
     names = ("tokens", "forms", "links", "h1_words", "title_words", "noindex", "path_depth", "password_fields")
     steps = {name: Steps((-0.5,), ((-0.5, 0.0), (place / 4, 0.0))) for place, name in enumerate(names)}
     model = ArticleModel(1, "made for tests", ("article", "forum"), (0.5, 0.0), steps)
@@ -543,11 +543,14 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     row = next(line.split("\t") for line in ran.out.splitlines() if line.startswith("article_probability\t"))
     assert 0.99 < float(row[1]) < 1 and row[2:] == [f">= 0.5 (model {model.digest})", "pass"]
     shown = [line.removeprefix("article_probability: ") for line in ran.out.splitlines() if " by " in line]
-    assert shown[0] == "+1.75 by password_fields 4 (password fields)" and len(shown) == 6
-    assert "-0.50 by links unknown (links)" in shown
+    assert shown[0] == "logit +1.75 by password_fields 4 (password fields)" and len(shown) == 7
+    assert "logit -0.50 by links unknown (links)" in shown
+    assert shown[-1] == "logit +0.75 by rest (the bias, and all other measures)"
     found = json.loads(farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).out)
     (rule_found,) = [one for one in found["rules"] if one["name"] == "article_probability"]
-    assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 6
+    assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 7
+    logits = model.logits(pages[0])
+    assert logits and sum(part["logit"] for part in rule_found["contributions"]) == pytest.approx(logits[0])
     assert rule_found["contributions"][0] == {
         "name": "password_fields",
         "value": 4,
