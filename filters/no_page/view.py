@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 MAX_BYTES = 512 * 1024  # of a document that are looked at
 MAX_MARKUP_BYTES = 96 * 1024  # of what is left without scripts and the like
-MAX_TEXT_BYTES = 16 * 1024  # of what is left without links, tags included
+NOSCRIPT_BYTES = 4 * 1024  # of one that asks for scripts; a longer one holds the page, as those of Discourse do
 PROSE_SIZE = 160  # of a block that counts as a paragraph of prose
 MAX_CUTS = 8_000  # scripts, comments and the like that are cut
 MAX_HEADINGS = 8
@@ -49,13 +49,13 @@ class View(NamedTuple):
 
     def text(self) -> str:
         """The visible text with links, bounded, a block a line."""
-        return "\n".join(_blocks(self.visible[:MAX_TEXT_BYTES]))
+        return "\n".join(_blocks(self.visible))
 
 
 def view(document: bytes) -> View:
     """View a document that is UTF-8 with ASCII letters in lower case, see `lowered`."""
     visible = _without_hidden(document)
-    blocks = tuple(_blocks(_ANCHOR.sub(b" ", visible)[:MAX_TEXT_BYTES]))
+    blocks = tuple(_blocks(_ANCHOR.sub(b" ", visible)))
     sizes = [size_of(block) for block in blocks]
     title = _TITLE.search(document)
     return View(
@@ -111,6 +111,8 @@ def _without_hidden(document: bytes) -> bytes:
         end = document.find(b"-->" if opening == b"<!--" else b"</" + opening[1:], at)
         if end < 0 and opening not in _UNCLOSED_HIDES_ALL:
             unclosed.add(opening)
+            continue
+        if opening == b"<noscript" and end - at > NOSCRIPT_BYTES:
             continue
         kept.append(document[start : found.start()])
         kept_bytes += found.start() - start
