@@ -121,12 +121,17 @@ def _found(seen: View) -> tuple[_Found, _Found]:
     Of a longer text only a title's reasons are asked further.
     """
     titles, texts, marks = _automata()
-    titled = {reason for segment in _segments(seen.title) for reason in titles(segment)}
+    title = {_letters(segment): found for segment in _segments(seen.title) if (found := titles(segment))}
+    titled = set().union(*title.values())
     if seen.size > SHORT and not titled:
         return (titled, titled, titled, titled), (titled, titled, titled, titled)
-    headed = [{reason for part in _segments(heading) for reason in titles(part)} for heading in seen.headings[:3]]
+    headed = [  # the words of the title are no second sign, nor are they below in the text
+        {reason for part in _segments(heading) if _letters(part) not in title for reason in titles(part)}
+        for heading in seen.headings[:3]
+    ]
     marked = marks(seen.document)
-    said = texts(seen.text()[:TEXT_CHARS]) if seen.size <= SHORT else set()
+    text = "" if seen.size > SHORT else "\n".join(line for line in seen.lines() if _letters(line) not in title)
+    said = texts(text[:TEXT_CHARS])
     first = headed[0] if headed else set()
     return (titled, set().union(*headed), marked, said), (titled, first, marked, said)
 
@@ -160,6 +165,10 @@ def _structure(reason: str, seen: View) -> bool:
 
 def _segments(title: str) -> list[str]:
     return [title, *_BETWEEN.split(title)] if title else []
+
+
+def _letters(segment: str) -> str:
+    return "".join(filter(str.isalnum, segment))
 
 
 @lru_cache

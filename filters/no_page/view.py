@@ -47,9 +47,9 @@ class View(NamedTuple):
     size: int  # of the blocks
     prose: int  # of the blocks that are as long as a paragraph
 
-    def text(self) -> str:
+    def lines(self) -> list[str]:
         """The visible text with links, bounded, a block a line."""
-        return "\n".join(_blocks(self.visible))
+        return _blocks(self.visible)
 
 
 def view(document: bytes) -> View:
