@@ -55,10 +55,7 @@ _STATUSES = {
     407: "login_wall",
     429: "blocked",
     451: "blocked",
-    500: "maintenance",
-    502: "maintenance",
     503: "maintenance",
-    504: "maintenance",
     511: "login_wall",
 }
 _NOISE = (
@@ -106,6 +103,8 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 503 and "retry-after" not in headers:
         expected = ""
     for reason in REASONS[2:]:
+        if reason == "maintenance" and status >= 400 and status != 503:
+            continue  # one URL is broken, not the site
         titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
         if not (titled or headed or marked or said):
             continue  # structure alone says nothing

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from filters.no_page.inspector import REASONS, inspect
 from filters.no_page.view import MAX_BYTES
 from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places
-from tests.unit.filters.no_page.fixtures.layouts import Answer, card
+from tests.unit.filters.no_page.fixtures.layouts import Answer, bare, card
 
 KNOWN = challenges.ANSWERS + places.ANSWERS
 NO_PAGES = KNOWN + held_back.ANSWERS
@@ -86,6 +86,14 @@ def test_headers_decide_first() -> None:
     assert inspect("", 200, {"cf-mitigated": "challenge"}, article, "").reason == "challenge"
     assert inspect("", 200, {"x-vercel-mitigated": "deny"}, article, "").reason == "blocked"
     assert inspect("", 200, {"cf-mitigated": "", "server": "cloudflare"}, article, "").reason == ""
+
+
+@pytest.mark.parametrize("status", [404, 500, 502, 504])
+def test_a_broken_url_is_no_maintenance(status: int) -> None:
+    """The page of a failed request does not say that the site is down; the status says what happened."""
+    for name in ("500 Internal Server Error", "502 Bad Gateway", "Service unavailable", "Site under maintenance"):
+        assert inspect("", status, {"retry-after": "9"}, bare("en", name, name, ["nginx"]), "").reason == ""
+        assert inspect("", 503, {"retry-after": "9"}, bare("en", name, name, ["nginx"]), "").reason == "maintenance"
 
 
 @settings(deadline=None)
