@@ -89,8 +89,6 @@ def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str
 def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 206:
         return "partial"
-    if status == 401 and "www-authenticate" in headers:
-        return "login_wall"
     for name, value, reason in _HEADERS:
         if value in headers.get(name, "-").lower() and name in headers:
             return reason

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import html
 import re
-from contextlib import suppress
 from typing import NamedTuple
+
+from filters.charsets import decode
 
 MAX_BYTES = 512 * 1024  # of a document that are looked at
 MAX_MARKUP_BYTES = 96 * 1024  # of what is left without scripts and the like
@@ -75,8 +76,7 @@ def lowered(body: bytes | str, encoding: str) -> bytes:
     if isinstance(head, str):
         head = head.encode("utf-8", "replace")
     elif encoding.lower() not in ("", "utf-8", "utf8", "ascii", "us-ascii"):
-        with suppress(LookupError, ValueError):  # a name with a null character is a ValueError
-            head = head.decode(encoding, "replace").encode("utf-8", "replace")
+        head = decode(head, encoding).encode("utf-8", "replace")
     return head.removeprefix(b"\xef\xbb\xbf").translate(_LOWER)
 
 

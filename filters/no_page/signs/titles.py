@@ -32,26 +32,26 @@ dakika(?: lütfen)? ; lütfen bekleyin ; güvenlik (?:kontrolü|doğrulaması) ;
     "blocked": r"""
 access (?:is |was |has been )?(?:denied|forbidden|blocked|restricted) ; forbidden ; (?:request|ip|traffic|access)
 (?:was |has been )?(?:blocked|rejected) ; (?:sorry,? )?you have been blocked ; blocked ; too many requests ; rate
-limit(?:ed| exceeded)? ; unavailable for legal reasons ; not (?:authori[sz]ed|allowed) ; unauthori[sz]ed(?: access)? ;
-sucuri website firewall(?: access denied)? ; web application firewall ; fortigate application control ; web page
-blocked ; (?:this )?(?:content|site|page|service|website) (?:is )?(?:not available|unavailable) in your (?:country|
-region|location|area) ; (?:request )?could not be satisfied ; the request could not be satisfied ; requested url was
-rejected ; request rejected ; permission denied ; geo(?:-| )?block(?:ed|ing)? ; your ip (?:address )?(?:has been|is)
-(?:blocked|banned) ; your access to this site has been limited ; service unavailable in your region ; unavailable in
-your (?:country|region) ; 451:? .*legal.* ; restricted access ; bad bot ; request unsuccessful ; zugriff (?:wurde
-)?(?:verweigert|blockiert|gesperrt|nicht erlaubt) ; zugang (?:verweigert|gesperrt) ; verboten ; (?:sie wurden|anfrage)
-(?:blockiert|gesperrt) ; zu viele anfragen ; accès (?:refusé|interdit|bloqué|restreint) ; interdit ; trop de requêtes
-; requête bloquée ; vous avez été bloqué ; acceso (?:denegado|prohibido|bloqueado|restringido) ; prohibido ;
-demasiadas (?:solicitudes|peticiones) ; acesso (?:negado|proibido|bloqueado|restrito) ; proibido ; muitas
-(?:solicitações|requisições) ; accesso (?:negato|vietato|bloccato) ; vietato ; troppe richieste ; toegang
-(?:geweigerd|geblokkeerd|verboden) ; te veel verzoeken ; dostęp (?:zabroniony|zablokowany|odmówiony) ; brak dostępu ;
-odmowa dostępu ; zbyt wiele (?:żądań|zapytań) ; доступ (?:к [а-яё ]{1,30} )?(?:запрещ[её]н|ограничен|заблокирован|
-закрыт) ; запрещено ; слишком много запросов ; (?:ваш )?ip(?:-адрес)? заблокирован ; доступ заборонено ; erişim
-(?:engellendi|reddedildi|yasaklandı) ; çok fazla istek ; åtkomst nekad ; přístup (?:odepřen|zakázán) ;
-アクセス(?:が)?(?:拒否|禁止|制限)(?:されました|されています)? ; アクセスできません ; 閲覧できません ;
-リクエストが多すぎます ; (?:访问|存取|请求)(?:被)?(?:拒绝|禁止|受限|拦截|阻断) ; (?:您的)?访问(?:请求)?(?:被|
-已被)(?:拒绝|禁止|拦截|阻断) ; (?:存取|訪問)(?:被)?(?:拒絕|禁止) ; 禁止访问 ; 请求过于频繁 ; 접근(?:이)? ?(?:거부|
-차단|제한)(?:되었습니다|됨)? ; (?:تم )?(?:رفض|حظر|منع) (?:الوصول|الدخول) ; الوصول (?:مرفوض|محظور|ممنوع) ; ممنوع
+limit(?:ed| exceeded)? ; unavailable for legal reasons ; not (?:authori[sz]ed|allowed) ; sucuri website firewall(?:
+access denied)? ; web application firewall ; fortigate application control ; web page blocked ; (?:this )?(?:content|
+site|page|service|website) (?:is )?(?:not available|unavailable) in your (?:country|region|location|area) ; (?:request
+)?could not be satisfied ; the request could not be satisfied ; requested url was rejected ; request rejected ;
+permission denied ; geo(?:-| )?block(?:ed|ing)? ; your ip (?:address )?(?:has been|is) (?:blocked|banned) ; your
+access to this site has been limited ; service unavailable in your region ; unavailable in your (?:country|region) ;
+451:? .*legal.* ; restricted access ; bad bot ; request unsuccessful ; zugriff (?:wurde )?(?:verweigert|blockiert|
+gesperrt|nicht erlaubt) ; zugang (?:verweigert|gesperrt) ; verboten ; (?:sie wurden|anfrage) (?:blockiert|gesperrt) ;
+zu viele anfragen ; accès (?:refusé|interdit|bloqué|restreint) ; interdit ; trop de requêtes ; requête bloquée ; vous
+avez été bloqué ; acceso (?:denegado|prohibido|bloqueado|restringido) ; prohibido ; demasiadas (?:solicitudes|
+peticiones) ; acesso (?:negado|proibido|bloqueado|restrito) ; proibido ; muitas (?:solicitações|requisições) ; accesso
+(?:negato|vietato|bloccato) ; vietato ; troppe richieste ; toegang (?:geweigerd|geblokkeerd|verboden) ; te veel
+verzoeken ; dostęp (?:zabroniony|zablokowany|odmówiony) ; brak dostępu ; odmowa dostępu ; zbyt wiele (?:żądań|zapytań)
+; доступ (?:к [а-яё ]{1,30} )?(?:запрещ[её]н|ограничен|заблокирован|закрыт) ; запрещено ; слишком много запросов ;
+(?:ваш )?ip(?:-адрес)? заблокирован ; доступ заборонено ; erişim (?:engellendi|reddedildi|yasaklandı) ; çok fazla
+istek ; åtkomst nekad ; přístup (?:odepřen|zakázán) ; アクセス(?:が)?(?:拒否|禁止|制限)(?:されました|されています)? ;
+アクセスできません ; 閲覧できません ; リクエストが多すぎます ; (?:访问|存取|请求)(?:被)?(?:拒绝|禁止|受限|拦截|阻断) ;
+(?:您的)?访问(?:请求)?(?:被|已被)(?:拒绝|禁止|拦截|阻断) ; (?:存取|訪問)(?:被)?(?:拒絕|禁止) ; 禁止访问 ; 请求过于频繁
+; 접근(?:이)? ?(?:거부|차단|제한)(?:되었습니다|됨)? ; (?:تم )?(?:رفض|حظر|منع) (?:الوصول|الدخول) ; الوصول (?:مرفوض|
+محظور|ممنوع) ; ممنوع
 """,
     "login_wall": r"""
 (?:please )?(?:log|sign)[- ]?in(?: or (?:register|sign ?up|create an account))?(?: (?:to|with|required|page|form|

@@ -71,9 +71,9 @@ def test_pages_that_look_like_no_page_stay_pages() -> None:
     assert missed(pages.ANSWERS) == []
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "gb18030", "no-such-charset", "a\0b"])
-def test_the_charset_is_used_and_an_unknown_one_is_utf_8(encoding: str) -> None:
-    """A "not found" page is one in any charset; a charset that nobody knows is read as UTF-8."""
+@pytest.mark.parametrize("encoding", ["utf-16", "gb18030", "no-such-charset", "a\0b", "punycode", "rot13"])
+def test_the_charset_is_used_and_what_is_none_is_utf_8(encoding: str) -> None:
+    """A "not found" page is one in any charset; what is no charset is read as UTF-8."""
     html = card("zh", "页面不存在", "页面不存在", ["您访问的页面不存在。"])
     body = html.encode(encoding) if encoding in ("utf-16", "gb18030") else html.encode()
     assert inspect("", 200, {}, body, encoding).reason == "soft_404"
