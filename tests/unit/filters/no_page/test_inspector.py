@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from filters.no_page.inspector import REASONS, inspect
 from filters.no_page.view import MAX_BYTES
-from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places
+from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places, products
 from tests.unit.filters.no_page.fixtures.layouts import Answer, bare, card
 
-KNOWN = challenges.ANSWERS + places.ANSWERS
+KNOWN = challenges.ANSWERS + places.ANSWERS + products.ANSWERS
 NO_PAGES = KNOWN + held_back.ANSWERS
 RECALL = 0.98
 
