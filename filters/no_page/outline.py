@@ -42,13 +42,13 @@ _ERROR_CLASS = re.compile(r"(?:^|[ _-])(?:error-?404|404|not-?found|no-?results?
 _FACTORS = np.array([0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)  # primes of xxHash
 
 
-def outline(url: str, view: View) -> bytes:
+def outline_of(url: str, view: View) -> bytes:
     """The outline of an answer, `SIZE` bytes; b"" for one with hardly any text."""
     echo = _echo(url)
     words = _words(" ".join(view.blocks)[: 16 * WORDS], echo)
     if len(words) < _FEWEST_WORDS:
         return b""
-    classes = body_class(view.document)
+    classes = body_class(view.visible)
     head = _HEAD.pack(
         _VERSION,
         error_class(classes),

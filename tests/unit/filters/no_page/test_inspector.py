@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.no_page.inspector import REASONS, inspect
+from filters.no_page.inspector import REASONS, inspect, reason_of
 from filters.no_page.view import MAX_BYTES
 from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places, products
 from tests.unit.filters.no_page.fixtures.layouts import Answer, bare, card
@@ -78,6 +78,12 @@ def test_the_charset_is_used_and_what_is_none_is_utf_8(encoding: str) -> None:
     body = html.encode(encoding) if encoding in ("utf-16", "gb18030") else html.encode()
     assert inspect("", 200, {}, body, encoding).reason == "soft_404"
     assert inspect("", 200, {}, html, encoding).reason == "soft_404"
+
+
+def test_the_reason_alone_is_that_of_the_inspection() -> None:
+    """Answers that are no page, and pages that look like them, have the same reason without an outline."""
+    for answer in NO_PAGES + pages.ANSWERS:
+        assert reason_of(answer.status, answer.headers, answer.body, "utf-8") == reason(answer), answer.name
 
 
 def test_headers_decide_first() -> None:
