@@ -28,7 +28,7 @@ _MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s; by de
 NO_PAGES: Mapping[str, Meaning] = {
     "challenge": Meaning("a bot challenge came instead of the page; none is solved or evaded", _TURNED),
     "blocked": Meaning("the server answered that the crawler is blocked", f"with status 429 or 5xx: {_TURNED}"),
-    "maintenance": Meaning("the site said that it is under maintenance", f"with status 429 or 5xx: {_TURNED}"),
+    "maintenance": Meaning("the site said that it is under maintenance", f"with status 503: {_TURNED}"),
     "login_wall": Meaning("the page is a form to log in", _LATER),
     "consent_wall": Meaning("the page asks for consent and shows nothing else", _LATER),
     "parked": Meaning("the domain is parked or for sale", _LATER),

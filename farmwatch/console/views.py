@@ -37,7 +37,7 @@ from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
-from filters.extraction.extractor import decode
+from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity

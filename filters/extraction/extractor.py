@@ -6,12 +6,12 @@ Pure: a page in, an `Extraction` out. Problems of the page are reported in `erro
 
 from __future__ import annotations
 
-import codecs
 import re
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
+from filters.charsets import decode
 from filters.errors import MissingExtractor
 from filters.extraction.blocks import Block, BlockKind, pack
 from filters.extraction.interface import ExtractError, Extraction, Extractor
@@ -48,7 +48,6 @@ _SNIFFED_BYTES = 8192
 _CONTROL_SHARE = 0.02  # random bytes have .10, text of any charset none
 _IMAGES = (b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF")
 _BINARIES = (b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF", b"\x28\xb5\x2f\xfd")
-_NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined"})
 
 
 def extractor(name: str) -> Extractor:
@@ -90,16 +89,6 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
     return replace(found, structure=structure)
-
-
-def decode(page: bytes, encoding: str) -> str:
-    """Decode `page`. Invalid bytes become U+FFFD; an unknown charset counts as UTF-8."""
-    try:
-        name = codecs.lookup(encoding or "utf-8").name
-        text = page.decode("utf-8" if name in _NOT_CHARSETS else name, "replace")
-    except (LookupError, ValueError):  # unknown, not a charset ("zlib"), or a codec that cannot replace
-        text = page.decode("utf-8", "replace")
-    return text.removeprefix("\ufeff")
 
 
 def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:

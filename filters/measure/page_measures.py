@@ -16,7 +16,7 @@ from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
-from filters.no_page.inspector import inspect
+from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
@@ -99,7 +99,7 @@ def measure(
 
     `headers` have names in lower case. Raises MissingExtractor.
     """
-    no_page = inspect(url, status, headers, page, encoding).reason or "ok"
+    no_page = reason_of(status, headers, page, encoding) or "ok"
     found = extract(page, encoding, settings, url)
     if found.error:
         text_bytes = 0 if found.error == ExtractError.NO_TEXT else None

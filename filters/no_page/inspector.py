@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import re2
 
 from filters.no_page.foreign import is_html
-from filters.no_page.outline import error_class, outline
+from filters.no_page.outline import error_class, outline_of
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
-from filters.no_page.view import View, body_class, lowered, view
+from filters.no_page.view import View, body_class, lowered, title_of, view
 
 REASONS: tuple[str, ...] = (
     "partial",
@@ -35,6 +35,8 @@ REASONS: tuple[str, ...] = (
 )
 """In the order in which they are decided."""
 
+# Chosen between the labelled articles, of which .5 % have a text of at most 700 and 2.4 % of at most 2,000, and the
+# answers of the tests, of which 97 % and 99 % do. Labelled pages "not found" have up to 47 links.
 BARE = 700  # size of a document's own text of which one sign is enough
 SHORT = 2_000  # ... of which two signs are enough
 LONG = 5_000  # ... above which no sign counts
@@ -55,10 +57,7 @@ _STATUSES = {
     407: "login_wall",
     429: "blocked",
     451: "blocked",
-    500: "maintenance",
-    502: "maintenance",
     503: "maintenance",
-    504: "maintenance",
     511: "login_wall",
 }
 _NOISE = (
@@ -75,25 +74,28 @@ _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-cap
 _Found = tuple[set[str], set[str], set[str], set[str]]
 
 
-class Inspection(NamedTuple):
+class Inspected(NamedTuple):
     """What an answer is."""
 
     reason: str  # one of REASONS, "" = a page
-    outline: bytes  # compact digest of title and text, for `filters.no_page.outline.same`; b"" = no text
+    outline: bytes  # compact digest of title and text, for `filters.no_page.outline.same`; b"" = hardly any text
 
 
-def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Inspection:
+def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Inspected:
     """Inspect an answer: header names in lower case, body inflated, charset ("" = UTF-8). Never raises."""
+    seen = view(lowered(body, encoding), LONG)
+    return Inspected(_reason(status, headers, seen), outline_of(url, seen))
+
+
+def reason_of(status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> str:
+    """The reason of `inspect`, of less text and without an outline."""
     document = lowered(body, encoding)
-    seen = view(document)
-    return Inspection(_reason(status, headers, seen), outline(url, seen))
+    return _reason(status, headers, view(document, LONG if _titled(title_of(document)) else SHORT))
 
 
 def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 206:
         return "partial"
-    if status == 401 and "www-authenticate" in headers:
-        return "login_wall"
     for name, value, reason in _HEADERS:
         if value in headers.get(name, "-").lower() and name in headers:
             return reason
@@ -106,6 +108,8 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     if status == 503 and "retry-after" not in headers:
         expected = ""
     for reason in REASONS[2:]:
+        if reason == "maintenance" and status >= 400 and status != 503:
+            continue  # one URL is broken, not the site
         titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
         if not (titled or headed or marked or said):
             continue  # structure alone says nothing
@@ -121,12 +125,19 @@ def _found(seen: View) -> tuple[_Found, _Found]:
     Of a longer text only a title's reasons are asked further.
     """
     titles, texts, marks = _automata()
-    titled = {reason for segment in _segments(seen.title) for reason in titles(segment)}
+    title = _titled(seen.title)
+    titled = set().union(*title.values())
     if seen.size > SHORT and not titled:
         return (titled, titled, titled, titled), (titled, titled, titled, titled)
-    headed = [{reason for part in _segments(heading) for reason in titles(part)} for heading in seen.headings[:3]]
+    headed = [  # the words of the title are no second sign, nor are they below in the text
+        {reason for part in _segments(heading) if _letters(part) not in title for reason in titles(part)}
+        for heading in seen.headings
+    ]
     marked = marks(seen.document)
-    said = texts(seen.text()[:TEXT_CHARS]) if seen.size <= SHORT else set()
+    lines = seen.lines() if seen.size <= SHORT else []
+    if title:
+        lines = [line for line in lines if _letters(line) not in title]
+    said = texts("\n".join(lines)[:TEXT_CHARS])
     first = headed[0] if headed else set()
     return (titled, set().union(*headed), marked, said), (titled, first, marked, said)
 
@@ -154,12 +165,22 @@ def _structure(reason: str, seen: View) -> bool:
     if reason == "login_wall":
         return bool(_PASSWORD.search(seen.document))
     if reason == "soft_404":
-        return error_class(body_class(seen.document))
+        return error_class(body_class(seen.visible))
     return reason == "challenge" and bool(_ASKED.search(seen.document))
 
 
 def _segments(title: str) -> list[str]:
     return [title, *_BETWEEN.split(title)] if title else []
+
+
+def _titled(title: str) -> dict[str, set[str]]:
+    """The segments of a title that speak for reasons, by their letters."""
+    titles, _, _ = _automata()
+    return {_letters(segment): found for segment in _segments(title) if (found := titles(segment))}
+
+
+def _letters(segment: str) -> str:
+    return "".join(filter(str.isalnum, segment))
 
 
 @lru_cache

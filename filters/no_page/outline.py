@@ -21,6 +21,7 @@ from filters.no_page.view import View, body_class, size_of
 
 WORDS = 300  # of the text, of which shingles are made
 _SHINGLE = 3  # words
+_FEWEST_WORDS = 5  # an outline is made of; the shell of an application says "Loading…" on all of its pages
 _PLACES = 90
 _HEAD = struct.Struct("<2s?xIIII")  # version, class says error, digests of title, heading, classes and lead
 _VERSION = b"n1"
@@ -41,13 +42,13 @@ _ERROR_CLASS = re.compile(r"(?:^|[ _-])(?:error-?404|404|not-?found|no-?results?
 _FACTORS = np.array([0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)  # primes of xxHash
 
 
-def outline(url: str, view: View) -> bytes:
-    """The outline of an answer, `SIZE` bytes; b"" for one without text."""
+def outline_of(url: str, view: View) -> bytes:
+    """The outline of an answer, `SIZE` bytes; b"" for one with hardly any text."""
     echo = _echo(url)
     words = _words(" ".join(view.blocks)[: 16 * WORDS], echo)
-    if not words and not view.title:
+    if len(words) < _FEWEST_WORDS:
         return b""
-    classes = body_class(view.document)
+    classes = body_class(view.visible)
     head = _HEAD.pack(
         _VERSION,
         error_class(classes),
@@ -83,7 +84,7 @@ def _resemblance(outline: bytes, other: bytes) -> float:
     ours, theirs = (np.frombuffer(one, "<u2", offset=_HEAD.size) for one in (outline, other))
     used = (ours != _EMPTY) | (theirs != _EMPTY)
     count = int(np.count_nonzero(used))
-    return int(np.count_nonzero((ours == theirs) & used)) / count if count else 1.0
+    return int(np.count_nonzero((ours == theirs) & used)) / max(1, count)
 
 
 def _lead(view: View) -> str:
@@ -120,14 +121,11 @@ def _digest(words: Iterable[str]) -> int:
 
 def _sketch(words: list[str]) -> npt.NDArray[np.uint16]:
     sketch = np.full(_PLACES, _EMPTY, np.uint16)
-    if not words:
-        return sketch
     encoded = "\n".join(words).encode("utf-8", "replace").split(b"\n")
     hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(words))
-    length = min(_SHINGLE, len(words))
-    count = len(words) - length + 1
+    count = len(words) - _SHINGLE + 1
     mixed = np.zeros(count, np.uint64)
-    for place in range(length):
+    for place in range(_SHINGLE):
         mixed += hashes[place : place + count] * _FACTORS[place]
     mixed ^= mixed >> np.uint64(33)
     mixed *= np.uint64(0xFF51AFD7ED558CCD)

@@ -12,8 +12,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import zstandard
@@ -22,12 +23,12 @@ from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
 from filters.extraction.extractor import extract
+from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
-from filters.structure.names import Measures
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -139,26 +140,32 @@ def bench_measure(pages: list[Page]) -> None:
 
 
 def bench_structure(pages: list[Page]) -> None:
-    """The share of MEASURE that the structure measures take: each page with and without them, in turn."""
+    """The shares of MEASURE that the structure measures and `no_page` take: each page with and without, in turn."""
     records = [encode(page) for page in pages]
-    real: Callable[..., Measures] = structure.structure_measures
-    ways: tuple[Callable[..., Measures], ...] = (real, lambda *_: {"page_bytes": 0.0})
+    parts: tuple[tuple[str, Any, str, object], ...] = (
+        ("structure measures", structure, "structure_measures", lambda *_: {"page_bytes": 0.0}),
+        ("no_page", page_measures, "reason_of", lambda *_: ""),
+    )
+    reals = [getattr(module, name) for _, module, name, _ in parts]
+    ways = range(1 + len(parts))  # MEASURE, and MEASURE without each part
     gc.collect()
     gc.freeze()
     spent: list[list[list[float]]] = [[[] for _ in pages] for _ in ways]
     for number in range(2 * ROUNDS):
         stages = [_Measure() for _ in ways]
         for place, record in enumerate(records):
-            for way in (0, 1) if number % 2 else (1, 0):
-                structure.structure_measures = ways[way]
+            for way in ways if number % 2 else reversed(ways):
+                for part, (real, (_, module, name, nothing)) in enumerate(zip(reals, parts, strict=True), 1):
+                    setattr(module, name, nothing if part == way else real)
                 spent[way][place].append(cpu_s(lambda: stages[way](record)))  # noqa: B023  # called at once
-    structure.structure_measures = real
+    for real, (_, module, name, _) in zip(reals, parts, strict=True):
+        setattr(module, name, real)
     gc.unfreeze()
-    whole, without = (sum(map(statistics.median, times)) for times in spent)
-    print(f"\nstructure measures, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
+    whole, *rests = (sum(map(statistics.median, times)) for times in spent)
+    print(f"\nparts of MEASURE, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
     print(f"  MEASURE, but for the log     {whole / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  without structure measures   {without / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  share                        {1 - without / whole:7.1%}   (goal <= 3 %)")
+    for (part_name, *_), rest in zip(parts, rests, strict=True):
+        print(f"  {part_name:28s} {(whole - rest) / len(pages) * 1e3:7.2f} ms, {1 - rest / whole:5.1%}")
 
 
 def bench_extractors(root: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 import trafilatura.core
 import zstandard
 
+from filters.charsets import decode
 from filters.errors import MissingExtractor
 from filters.extraction import extractor as extraction
 from filters.extraction.blocks import BlockKind, Definition, columns, unpack
-from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
+from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, extract, extractor
 from filters.extraction.interface import ExtractError, Extraction
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool

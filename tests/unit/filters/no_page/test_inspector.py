@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.no_page.inspector import REASONS, inspect
+from filters.no_page.inspector import REASONS, inspect, reason_of
 from filters.no_page.view import MAX_BYTES
-from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places
-from tests.unit.filters.no_page.fixtures.layouts import Answer, card
+from tests.unit.filters.no_page.fixtures import challenges, held_back, pages, places, products
+from tests.unit.filters.no_page.fixtures.layouts import Answer, bare, card
 
-KNOWN = challenges.ANSWERS + places.ANSWERS
+KNOWN = challenges.ANSWERS + places.ANSWERS + products.ANSWERS
 NO_PAGES = KNOWN + held_back.ANSWERS
 RECALL = 0.98
 
@@ -56,9 +56,9 @@ def test_answers_that_are_no_page_are_named(answers: Sequence[Answer]) -> None:
 
 
 def test_the_answers_are_many_and_various() -> None:
-    """At least 200 answers and 60 traps, all reasons, more than six languages and two scripts, 1 KB to 250 KB."""
+    """At least 200 answers and 85 traps, all reasons, more than six languages and two scripts, 1 KB to 250 KB."""
     assert len(NO_PAGES) >= 200
-    assert len(pages.ANSWERS) >= 60
+    assert len(pages.ANSWERS) >= 85
     assert {answer.reason for answer in NO_PAGES} == set(REASONS)
     assert len(Counter(answer.language for answer in NO_PAGES)) >= 10
     sizes = [len(answer.body) for answer in NO_PAGES]
@@ -71,13 +71,19 @@ def test_pages_that_look_like_no_page_stay_pages() -> None:
     assert missed(pages.ANSWERS) == []
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "gb18030", "no-such-charset", "a\0b"])
-def test_the_charset_is_used_and_an_unknown_one_is_utf_8(encoding: str) -> None:
-    """A "not found" page is one in any charset; a charset that nobody knows is read as UTF-8."""
+@pytest.mark.parametrize("encoding", ["utf-16", "gb18030", "no-such-charset", "a\0b", "punycode", "rot13"])
+def test_the_charset_is_used_and_what_is_none_is_utf_8(encoding: str) -> None:
+    """A "not found" page is one in any charset; what is no charset is read as UTF-8."""
     html = card("zh", "页面不存在", "页面不存在", ["您访问的页面不存在。"])
     body = html.encode(encoding) if encoding in ("utf-16", "gb18030") else html.encode()
     assert inspect("", 200, {}, body, encoding).reason == "soft_404"
     assert inspect("", 200, {}, html, encoding).reason == "soft_404"
+
+
+def test_the_reason_alone_is_that_of_the_inspection() -> None:
+    """Answers that are no page, and pages that look like them, have the same reason without an outline."""
+    for answer in NO_PAGES + pages.ANSWERS:
+        assert reason_of(answer.status, answer.headers, answer.body, "utf-8") == reason(answer), answer.name
 
 
 def test_headers_decide_first() -> None:
@@ -86,6 +92,14 @@ def test_headers_decide_first() -> None:
     assert inspect("", 200, {"cf-mitigated": "challenge"}, article, "").reason == "challenge"
     assert inspect("", 200, {"x-vercel-mitigated": "deny"}, article, "").reason == "blocked"
     assert inspect("", 200, {"cf-mitigated": "", "server": "cloudflare"}, article, "").reason == ""
+
+
+@pytest.mark.parametrize("status", [404, 500, 502, 504])
+def test_a_broken_url_is_no_maintenance(status: int) -> None:
+    """The page of a failed request does not say that the site is down; the status says what happened."""
+    for name in ("500 Internal Server Error", "502 Bad Gateway", "Service unavailable", "Site under maintenance"):
+        assert inspect("", status, {"retry-after": "9"}, bare("en", name, name, ["nginx"]), "").reason == ""
+        assert inspect("", 503, {"retry-after": "9"}, bare("en", name, name, ["nginx"]), "").reason == "maintenance"
 
 
 @settings(deadline=None)
