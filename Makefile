@@ -44,6 +44,7 @@ card:
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
+	FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m data tests/unit/farmwatch/commands tests/unit/filters/quality
 
 chaos: $(STAMP) $(BROKER) prometheus ## the long form of the kill tests: 50 kills a log, 72 of replays; faults and their alerts
 	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
