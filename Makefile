@@ -103,8 +103,9 @@ $(DEMO_VENV)/.ready: requirements-base.lock pyproject.toml
 	$(DEMO_VENV)/bin/python -m pip install -q --no-deps -e .
 	touch $@
 
-$(BROKER): tests/broker/pom.xml tests/broker/install.sh
+$(BROKER): tests/broker/pom.xml tests/broker/install.sh | $(STAMP)
 	tests/broker/install.sh
+	[ -e .broker/classes.jsa ] || $(BIN)/python -m tests.support.kafka_broker
 
 clean:
 	rm -rf $(VENV) $(DEMO_VENV) .broker .prometheus .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
