@@ -25,7 +25,7 @@ REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
 @pytest.fixture(scope="module")
 def web(shared: Path) -> Web:
-    return sample_web(shared)
+    return sample_web(shared, 30)
 
 
 @pytest.fixture(scope="module")
