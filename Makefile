@@ -16,21 +16,24 @@ export PYTHONDONTWRITEBYTECODE =
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-quick lint bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
+.PHONY: demo test test-quick lint style bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install; SERVE=1: then the console
 	$(DEMO_VENV)/bin/farmwatch demo $(if $(SERVE),--serve)
 
-test: lint $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
-	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"
+test: style $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
+	$(BIN)/mypy & FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"; \
+		tests=$$?; wait $$! && exit $$tests
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
 	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench and not data and not slow" tests/unit
 
-lint: $(STAMP)
+lint: style
+	$(BIN)/mypy
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
