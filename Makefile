@@ -16,21 +16,24 @@ export PYTHONDONTWRITEBYTECODE =
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-quick lint bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
+.PHONY: demo test test-quick lint style bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install; SERVE=1: then the console
 	$(DEMO_VENV)/bin/farmwatch demo $(if $(SERVE),--serve)
 
-test: lint $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
-	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"
+test: style $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
+	$(BIN)/mypy & FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"; \
+		tests=$$?; wait $$! && exit $$tests
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
 	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench and not data and not slow" tests/unit
 
-lint: $(STAMP)
+lint: style
+	$(BIN)/mypy
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
@@ -44,6 +47,7 @@ card:
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
+	FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m data tests/unit/farmwatch/commands tests/unit/filters/quality
 
 chaos: $(STAMP) $(BROKER) prometheus ## the long form of the kill tests: 50 kills a log, 72 of replays; faults and their alerts
 	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
@@ -102,8 +106,9 @@ $(DEMO_VENV)/.ready: requirements-base.lock pyproject.toml
 	$(DEMO_VENV)/bin/python -m pip install -q --no-deps -e .
 	touch $@
 
-$(BROKER): tests/broker/pom.xml tests/broker/install.sh
+$(BROKER): tests/broker/pom.xml tests/broker/install.sh | $(STAMP)
 	tests/broker/install.sh
+	[ -e .broker/classes.jsa ] || $(BIN)/python -m tests.support.kafka_broker
 
 clean:
 	rm -rf $(VENV) $(DEMO_VENV) .broker .prometheus .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

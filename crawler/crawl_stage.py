@@ -35,7 +35,6 @@ from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
-from stream.log.contract import Log
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema.records import Decision, Hit, Record
@@ -391,14 +390,3 @@ def _count_requests(answer: FetchResult, meter: Meter) -> None:
         meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)
         meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
         meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
-
-
-def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Totals:
-    """The sums of the committed frontiers of all partitions; reads one row of each.
-
-    The crawl is complete when no site is `active`.
-    """
-    rows = (next(iter(log.scan_state(store, partition)), None) for partition in range(partitions))
-    found = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
-    names = ("sites", "active", "stopped", "queued", "fetched")
-    return Totals(**{name: sum(getattr(totals, name) for totals in found) for name in names})

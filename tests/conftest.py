@@ -35,9 +35,13 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def labelled(shared: Path) -> list[LabelledPage]:
-    """Every labelled page with its features, measured once: about a minute on two cores. For tests marked `data`."""
+    """The labelled pages of a quarter of the sites (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
+    from tests.tools.ruleset_tables import LONG, is_sampled
+
     damage: list[str] = []
     pages = LabelledPages(shared / "data" / "pages", on_bad=damage.append)
+    if not LONG:
+        pages.narrow(lambda label: is_sampled(label.site))
     with pytest.MonkeyPatch.context() as patch:
         remember_extraction(patch)
         measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
@@ -61,5 +65,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name long bytes by their argument: a gzip file holds the time, so its bytes differ between processes."""
-    return argname if isinstance(val, bytes) and len(val) > 40 else None
+    """Name long values by their argument: texts of megabytes cost time, and a gzip file differs between processes."""
+    return argname if isinstance(val, bytes | str) and len(val) > (40 if isinstance(val, bytes) else 200) else None

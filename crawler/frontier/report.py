@@ -18,6 +18,7 @@ from crawler.frontier.rows import (
     Priority,
     SitemapRow,
     SiteRow,
+    Totals,
     UrlRow,
     beyond_site,
     is_queue_key,
@@ -43,6 +44,17 @@ T = TypeVar("T")
 _PAGE = 1000  # rows read at a time
 _STATES = ("active", "parked", "resting", "stopped")
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
+
+
+def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Totals:
+    """The sums of the committed frontiers of all partitions; reads one row of each.
+
+    The crawl is complete when no site is `active`.
+    """
+    rows = (next(iter(log.scan_state(store, partition)), None) for partition in range(partitions))
+    found = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
+    names = ("sites", "active", "stopped", "queued", "fetched")
+    return Totals(**{name: sum(getattr(totals, name) for totals in found) for name in names})
 
 
 class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):

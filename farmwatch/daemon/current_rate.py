@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from crawler.crawl_stage import frontier_left
-from crawler.frontier.report import why_no_page
+from crawler.frontier.report import frontier_left, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.review_labels import read_review

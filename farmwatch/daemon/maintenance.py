@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import structlog
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.daemon.rate_series import SeriesWriter

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from crawler.frontier.rows import Totals
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import READS, Reads, lag_of, reads_of_live

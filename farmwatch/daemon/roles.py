@@ -19,7 +19,6 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.endpoints import Endpoints, Exposition
-from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
@@ -219,6 +218,8 @@ class _RoleProcess:
 
     @contextmanager
     def _maintenance(self, log: Log, live: RunRules) -> Iterator[None]:
+        from farmwatch.daemon.maintenance import Maintenance
+
         ended = threading.Event()
         method = site_method_of(self.config, live.run)
         in_force = method.name, method.digest

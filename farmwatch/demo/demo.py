@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from crawler.frontier.rows import Totals
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from farmwatch.config.config import Config
 from farmwatch.daemon.disk_forecast import free_bytes
 from farmwatch.daemon.rate_cache import read_cached_rate

@@ -62,6 +62,11 @@ class Label:
     page_type: str = ""
     gold: str | None = None  # the main text
 
+    @property
+    def site(self) -> str:
+        """That of the URL; a page without one is alone on its site."""
+        return site_of(self.url) if self.url else self.id
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledPage:
@@ -152,8 +157,10 @@ class LabelledPages:
             except ValueError as error:
                 self._bad(label.place, f"html/{file.name}: {error}")
             else:
-                site = site_of(label.url) if label.url else label.id
-                yield label, Page(id=label.id, site=site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
+                yield (
+                    label,
+                    Page(id=label.id, site=label.site, page_id=label.id, url=label.url, encoding="utf-8", body=body),
+                )
 
     def _bad(self, place: str, reason: object) -> None:
         self.skipped += 1

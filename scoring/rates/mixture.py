@@ -21,6 +21,7 @@ known LLM sites, and a register of human pages more often; the sites that are me
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
@@ -33,6 +34,7 @@ from scoring.rates.intervals import Z95
 from stream.schema.records import SiteState
 
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
+_Key = tuple[tuple[tuple[int, int], float], ...]  # the same, sorted
 
 HUMAN_WEIGHT, LLM_WEIGHT = 0.5, 0.1  # of sites of known truth in the likelihood: by simulation, see docs
 BUCKETS = (1, 2, 3, 5)  # first number of pages of each bucket: 1, 2, 3-4, 5 and more
@@ -170,11 +172,18 @@ def estimate_share(
     """The share of LLM sites among those of `counts`; None without a site that has a usable score.
 
     `low` is 0 and `high` is 1 where the likelihood has no bound there. Where the sites do not fit the mixture, the
-    interval is wider by the factor `misfit`.
+    interval is wider by the factor `misfit`. Fits are remembered, because most rates are asked for again unchanged.
     """
-    cells = _Cells.of(counts)
+    cells = (tuple(sorted(part.items())) for part in (counts, *known))
+    return _fit(*cells, prior.mean.tobytes(), prior.precision.tobytes(), confidence)
+
+
+@functools.lru_cache(maxsize=100)
+def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, confidence: float) -> Fit | None:
+    cells, known = _Cells.of(dict(counts)), KnownSites(dict(human), dict(llm))
     if not len(cells.n):
         return None
+    prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(_BETAS, _BETAS))
     model = _Mixture(cells, _Cells.of(known.human), _Cells.of(known.llm), prior)
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree

@@ -45,7 +45,7 @@ def main() -> None:
 
 def _run(lengths: dict[str, int], truth: float) -> tuple[bool, bool]:
     """Whether the interval covers the truth, and whether a share is published; without one it may be 0 to 1."""
-    web = sample_web(data_root(), lengths)
+    web = sample_web(data_root(), lengths=lengths)
     settings = {"crawl.stop_when_decided": "true"}
     with tempfile.TemporaryDirectory() as name, LoopbackWeb(web.hosts) as served:
         folder = Path(name)

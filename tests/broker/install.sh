@@ -12,7 +12,7 @@ for tool in java mvn; do
         exit 1
     fi
 done
-rm -rf .broker/libs .broker/pom.sha256
+rm -rf .broker
 mkdir -p .broker
 mvn -q -B -Dstyle.color=never -f tests/broker/pom.xml dependency:copy-dependencies -DoutputDirectory="$PWD/.broker/libs"
 echo "$digest" >.broker/pom.sha256

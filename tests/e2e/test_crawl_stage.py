@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
 from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, same_on_every_run, settings_for
 from tests.support.web.loopback import Reply, Web, page, redirect

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage
+from crawler.frontier.report import frontier_left
 from crawler.orders import CrawlOrders
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import as_read

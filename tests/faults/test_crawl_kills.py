@@ -29,7 +29,7 @@ from tests.support.web.crawl_driver import patient_settings
 from tests.support.web.crawl_process import INSPECTS, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
-SITES = [f"kill{n}.site{n}.test" for n in range(24)]
+SITES = [f"kill{n}.site{n}.test" for n in range(12)]
 PAGES = 36  # per site
 MAPPED = 12  # of them, in its sitemap; the others are found one by one
 ANSWER_S = 0.2  # at most; pages take different times, so that sites fall out of step

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import frontier_left
 from farmwatch.demo.server import LoopbackWeb
 from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.support.kafka_broker import Broker
@@ -25,7 +25,7 @@ REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
 @pytest.fixture(scope="module")
 def web(shared: Path) -> Web:
-    return sample_web(shared)
+    return sample_web(shared, 30)
 
 
 @pytest.fixture(scope="module")

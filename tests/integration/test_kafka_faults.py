@@ -27,8 +27,8 @@ from tests.support.worlds import drain
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
-ROUNDS = 50 if LONG else 10
-AWAY_S = 60.0 if LONG else 20.0  # longer than every time limit in SETTINGS
+ROUNDS = 50 if LONG else 6
+AWAY_S = 60.0 if LONG else 12.0  # longer than every time limit in SETTINGS
 PATIENCE_S = 120.0
 PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)

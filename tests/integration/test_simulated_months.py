@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage
+from crawler.frontier.report import frontier_left
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset

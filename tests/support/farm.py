@@ -41,6 +41,7 @@ REPRODUCIBLE = {
     "crawl.retry_s": "0.05",
     "crawl.stop_when_decided": "false",
     "measure.time_limit_s": "60",
+    "measure.workers": "1",
     "log.partitions": str(PARTITIONS),
     "metrics.port": "0",
     "console.port": "0",

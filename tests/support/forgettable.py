@@ -11,7 +11,8 @@ from pathlib import Path
 
 import zstandard
 
-from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage
+from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
 from farmwatch.config.config import Config
 from filters.measure.epoch import feature_epoch

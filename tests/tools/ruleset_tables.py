@@ -1,5 +1,8 @@
 """The numbers of the shipped rulesets on labelled pages: `python -m tests.tools.ruleset_tables docs`.
 
+The tables are those of all pages. Tests measure a quarter of the sites, whose tables are in tests/golden, and with
+FARMWATCH_LONG (`make real`) all pages.
+
 `default` asks the article model, which learned from these pages. So it is judged out of fold: each page by a model that
 saw no page of its site. The shipped model is that of
 
@@ -14,10 +17,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import xxhash
 import zstandard
 
 from farmwatch.labels.article_training import TrainingPages
@@ -34,9 +39,13 @@ from scoring.lite_ngram.detector import LiteNgram
 from scoring.training.additive import out_of_fold
 from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
 from stream.text.registrable_domain import registrable_domain
-from tests.tools.generated import document, renewed
+from tests.support.paths import ROOT, data_root
+from tests.tools.generated import document, renewed, section
 
 COMMAND = "python -m tests.tools.ruleset_tables docs"
+GOLDEN = ROOT / "tests" / "golden" / "rulesets.md"
+SECTIONS = ("explanation", "reference")  # of the docs, each with a page rules.md
+LONG = bool(os.environ.get("FARMWATCH_LONG"))
 SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.1}
 """Sources whose pages count as articles, and their weights."""
 
@@ -45,6 +54,11 @@ THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 MODEL_RULE = "article_probability"
 _DATE = re.compile(r"""(?:datePublished|article:published_time)["'\s:=]+(?:content\s*=\s*)?["'](\d{4}-\d{2})""")
 _LAST_MONTH = "2022-10"  # before ChatGPT
+
+
+def is_sampled(site: str) -> bool:
+    """Whether the tests measure the pages of this site."""
+    return zlib.crc32(site.encode()) % 4 == 0
 
 
 class Judged:
@@ -223,9 +237,16 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
     return tables_of(evaluation_report(names, rulesets, evaluations), details=True)
 
 
+def golden(docs: Path, sample: Sequence[LabelledPage]) -> str:
+    """The tables of the sampled pages, with the digests of the sections in the docs that are of the same code."""
+    sections = [section((docs / name / "rules.md").read_text(encoding="utf-8"), COMMAND) for name in SECTIONS]
+    digests = (xxhash.xxh3_64_hexdigest(text.encode()) for text in sections)
+    return "\n".join([*map(" ".join, zip(SECTIONS, digests, strict=True)), "", document(shipped(sample)), ""])
+
+
 def main() -> None:
-    """Print the tables, and renew the sections of both pages of rules in the given folder."""
-    root = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
+    """Print the tables, and renew the sections of both pages of rules in the given folder, and the golden file."""
+    root = data_root()
     labelled = LabelledPages(root / "data" / "pages")
     measured = list(labelled.measured(MeasureSettings(workers=2, time_limit_s=60)))
     if labelled.skipped:
@@ -233,9 +254,11 @@ def main() -> None:
     found = out_of_fold_tables(measured, root / "data" / "pages")
     print(document(found))
     for docs in map(Path, sys.argv[1:]):
-        for name, tables in (("explanation", found), ("reference", shipped(measured))):
+        for name, tables in zip(SECTIONS, (found, shipped(measured)), strict=True):
             page = docs / name / "rules.md"
             page.write_text(renewed(page.read_text(encoding="utf-8"), COMMAND, document(tables)), encoding="utf-8")
+        sample = [page for page in measured if is_sampled(page.features.site)]
+        GOLDEN.write_text(golden(docs, sample), encoding="utf-8")
 
 
 if __name__ == "__main__":

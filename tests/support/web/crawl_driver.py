@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage
+from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.log.contract import StateChange, partition_of

@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.crawl_stage import CrawlStage
+from crawler.frontier.report import frontier_left
 from crawler.frontier.rows import Totals
 from crawler.settings import CrawlSettings
 from farmwatch.daemon import page_inspector

@@ -122,11 +122,11 @@ def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
 @pytest.mark.data
 @pytest.mark.slow
 def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:
-    """In 180 of 200 draws from real pages at a known share, with other sites as canaries, the interval covers it."""
+    """In 36 of 40 draws from real pages at a known share, with other sites as canaries, the interval covers it."""
     sites = read_sites(shared / "data/scores/page_scores.csv", 0)
     rng, method, covered = np.random.default_rng(13), SiteTest(SprtParams()), 0
     errors = []
-    for draw in range(200):
+    for draw in range(40):
         llm = int(rng.binomial(120, (0.05, 0.15, 0.3, 0.5)[draw % 4]))
         lines = []
         for truth, count in (("human", 120 - llm), ("llm", llm)):
@@ -146,5 +146,5 @@ def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Pa
         covered += found.low <= llm / 120 <= found.high
         if found.share is not None:
             errors.append(found.share - llm / 120)
-    assert covered >= 180
-    assert abs(np.mean(errors)) < 0.03 and len(errors) > 150
+    assert covered >= 36
+    assert abs(np.mean(errors)) < 0.03 and len(errors) > 30

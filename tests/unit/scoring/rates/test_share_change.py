@@ -45,15 +45,15 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [(0.9, 0.9), (0.8, 0.3)], ids=["evenly thinned", "LLM sites thinned"])
 def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
-    """In 40 samples of 150 sites, the interval covers the true change at least 35 times, with a change and without."""
+    """In 14 of 16 samples of 150 sites, the interval covers the true change, with a change and without."""
     rng = np.random.default_rng(7)
     covered = 0
-    for _ in range(40):
+    for _ in range(16):
         pairs, change = drawn(rng, 150, 0.25, kept)
         human, llm = drawn(rng, 40, 0.0, kept)[0], drawn(rng, 40, 1.0, kept)[0]
         found = share_change(fit_of(pairs, 0, human, llm), fit_of(pairs, 1, human, llm), pairs, human, llm)
         covered += found.low <= change <= found.high
-    assert covered >= 35
+    assert covered >= 14
 
 
 def test_what_runs_have_in_common_cancels() -> None:
@@ -76,7 +76,7 @@ def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
     fit = estimate_share(cells[0], WIDE, KnownSites(*cells[1:]))
     assert fit is not None
     for at, influence in enumerate((fit.influence, *fit.known_influence)):
-        for cell in list(cells[at])[:12]:
+        for cell in list(cells[at])[:5]:
             more = [dict(one) for one in cells]
             more[at][cell] += 0.1
             moved = estimate_share(more[0], WIDE, KnownSites(*more[1:]))
