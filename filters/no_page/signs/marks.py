@@ -12,7 +12,7 @@ captcha-delivery.com/i ; geo.captcha-delivery.com ; id="px-captcha" ; captcha.px
 ; <meta name="robots" content="noindex,nofollow"><script src="/_incapsula_resource ; window.gokuprops ;
 awswafcookiedomainlist ; sucuri_cloudproxy_js ; ddos-guard/js-challenge ; ddg-l10n-title ; kpsdk.scriptstart ;
 window.kpsdk={} ; /ips.js?kp_uidz= ; id="anubis_challenge" ; id="anubis_version" ; /.within.website/x/cmd/anubis ;
-/.well-known/sgcaptcha/ ; acw_sc__v2 ; aliyun_waf_ ; _____tmd_____ ; slowaes.decrypt ; /tspd/ ; window["bobcmn"] ;
+/.well-known/sgcaptcha/ ; acw_sc__v2 ; aliyun_waf_ ; _____tmd_____ ; slowaes.decrypt ; window["bobcmn"] ;
 checkboxcaptcha-form ; /errors/validatecaptcha ; id="captcha-form" action="index" ; radware bot manager captcha ;
 /.well-known/vercel/security/
 """,

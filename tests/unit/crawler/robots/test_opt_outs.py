@@ -134,5 +134,4 @@ def test_no_page_raises(body: bytes, header: str) -> None:
 )
 def test_hostile_heads_cost_no_more_than_their_length(piece: bytes) -> None:
     """A head full of unclosed tags is read in linear time."""
-    for _ in range(20):
-        assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []
+    assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []
