@@ -22,21 +22,6 @@ _UNSEEN = ("script", "noscript", "iframe")
 _WORD = re.compile(r"\S+\s*")
 
 
-class Place(NamedTuple):
-    """Words first to end of a page: the text of an element, the text after it, or the element, an image."""
-
-    element: Any
-    kind: str  # "text", "tail", "image"
-    first: int
-    end: int
-
-    def pieces(self) -> tuple[str, list[str]]:
-        """The text as blanks and then words, each with the blanks after it."""
-        text = (self.element.text if self.kind == "text" else self.element.tail) or ""
-        start = len(text) - len(text.lstrip())
-        return text[:start], _WORD.findall(text, start)
-
-
 class Run(NamedTuple):
     """Words first to end of a page, and the element around them."""
 
@@ -51,7 +36,6 @@ class Words:
 
     tree: Any
     words: list[str] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
 
@@ -73,27 +57,31 @@ def words_of(tree: Any) -> Words:
     body = tree.find("body")
     if body is None:
         return found
-    words, places, runs = found.words, found.places, found.runs
+    words, runs = found.words, found.runs
     began = 0
     for event, element in etree.iterwalk(body, events=("start", "end")):
         is_image = element.tag == "img"
         if event == "start":
             if is_image:
                 words.append(IMAGE + element.get("src", ""))
-                places.append(Place(element, "image", len(words) - 1, len(words)))
                 continue
             if len(words) > began:
                 runs.append(Run(element.getparent(), began, len(words)))
                 began = len(words)
-            text, kind = element.text, "text"
+            text = element.text
         else:
             if not is_image and len(words) > began:
                 runs.append(Run(element, began, len(words)))
                 began = len(words)
             if element is body:
                 break
-            text, kind = element.tail, "tail"
-        if text and (new := text.split()):
-            words += new
-            places.append(Place(element, kind, len(words) - len(new), len(words)))
+            text = element.tail
+        if text:
+            words += text.split()
     return found
+
+
+def split_text(text: str) -> tuple[str, list[str]]:
+    """Blanks, and then the words of a text, each with the blanks after it."""
+    start = len(text) - len(text.lstrip())
+    return text[:start], _WORD.findall(text, start)
