@@ -97,14 +97,14 @@ def text_chars(words: Words, node: Node) -> int:
 def propagated(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> dict[Any, NodeClass]:
     """Element -> class, of the elements whose nodes and elements with text are all of one class."""
     found: dict[Any, NodeClass | None] = {}
-    for node, of in zip(nodes, classes, strict=True):
-        element = words.runs[node.run].element
+
+    def add(element: Any, of: NodeClass | None) -> None:
         found[element] = of if found.get(element, of) == of else None
+
+    for node, of in zip(nodes, classes, strict=True):
+        add(words.runs[node.run].element, of)
     body = words.tree.find("body")
-    if body is None:
-        return {}
-    for _, element in etree.iterwalk(body, events=("end",)):
+    for _, element in etree.iterwalk(words.tree, events=("end",)):
         if element in found and element is not body:
-            parent, of = element.getparent(), found[element]
-            found[parent] = of if found.get(parent, of) == of else None
+            add(element.getparent(), found[element])
     return {element: of for element, of in found.items() if of is not None}

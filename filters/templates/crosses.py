@@ -20,8 +20,8 @@ class Snapshot(NamedTuple):
 class Cross(NamedTuple):
     """The pages that page `cur` is compared with, by their numbers.
 
-    `up` and `down` are the most similar pages at two other URLs, the nearest snapshots of several equal ones; `prev` and
-    `next` are the snapshots of the same URL before and after. None: there is none.
+    `up` and `down` are the most similar pages at two other URLs; of equally similar ones, the nearest in time. `prev`
+    and `next` are the snapshots of the same URL before and after. None: there is none.
     """
 
     cur: int
@@ -55,7 +55,5 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> lis
                     best[url] = rank
         ranked = sorted(best.values(), reverse=True)[:2]
         up, down = ([rank[2] for rank in ranked] + [None, None])[:2]
-        found[number] = Cross(
-            number, up, down, before.get(number), after.get(number), ranked[0][0] if ranked else 0.0
-        )
+        found[number] = Cross(number, up, down, before.get(number), after.get(number), ranked[0][0] if ranked else 0.0)
     return [cross for cross in found if cross is not None]

@@ -137,7 +137,7 @@ def _extended(old: Sequence[int], new: Sequence[int], gap: _Gap, anchors: Sequen
             continue  # within the match before
         size = LEAST_WORDS
         while first > old_at and new_first > new_at and old[first - 1] == new[new_first - 1]:
-            first, new_first, size = first - 1, new_first - 1, size + 1  # noqa: PLW2901
+            first, new_first, size = first - 1, new_first - 1, size + 1
         old_at, new_at = first + size, new_first + size
         while old_at < old_end and new_at < new_end and old[old_at] == new[new_at]:
             old_at, new_at = old_at + 1, new_at + 1

@@ -9,7 +9,6 @@ Detection using Shallow Text Features", WSDM 2010.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import xxhash
@@ -78,9 +77,8 @@ def _measures(counts: _Counts | None) -> tuple[float, ...]:
     """Link density, words a line, words, characters, elements, characters an element; 0 without a text."""
     words, chars, link_chars, elements = counts or (0, 0, 0, 0)
     lines = -(-chars // _LINE_CHARS)
-    return (
-        link_chars / (chars or 1), words / (lines or 1), float(words), float(chars), float(elements), chars / (elements or 1)
-    )  # fmt: skip
+    density = link_chars / (chars or 1), words / (lines or 1)
+    return (*density, float(words), float(chars), float(elements), chars / (elements or 1))
 
 
 def _names(element: Any) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Tokens = frozenset[int]
 
 EXACT_PAGES = 2_000
-"""Pages of a site that are compared each with each; in larger sites, only those that share a band of their MinHashes."""
+"""Pages of a site that are compared each with each; of more, those that share a band of their MinHashes."""
 
 PERMUTATIONS = 128  # of a MinHash
 _LEAST = 0.3  # similarity that the bands of large sites look for

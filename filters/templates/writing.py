@@ -16,11 +16,13 @@ from filters.templates.classes import Node, NodeClass, propagated
 from filters.templates.words import Words, split_text
 
 _INLINE = frozenset(
-    "a abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strong sub sup time u var".split()
+    """a abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strong sub sup time u var
+    """.split()  # noqa: SIM905  # a table of words
 )
 _BLOCKS = frozenset(
-    "address article aside blockquote caption col colgroup dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5"
-    " h6 header hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul br".split()
+    """address article aside blockquote br caption col colgroup dd details div dl dt figcaption figure footer h1 h2 h3
+    h4 h5 h6 header hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul
+    """.split()  # noqa: SIM905
 )
 _VOID = frozenset(("br", "col", "hr"))
 _ATTRIBUTES = ("class", "colspan", "dir", "lang", "rowspan", "title")

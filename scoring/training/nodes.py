@@ -27,6 +27,11 @@ def random_forest(rows: Rows, labels: Sequence[str], others: Rows) -> list[str]:
     return _predicted(forest, rows, labels, others)
 
 
+def check_installed() -> None:
+    """Raises MissingExtra without scikit-learn."""
+    _sklearn()
+
+
 def _sklearn() -> Any:
     try:
         import sklearn.ensemble
