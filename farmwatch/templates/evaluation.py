@@ -100,7 +100,9 @@ class LabelledArchives:
             cur = self._key(line.cur)
             given = {role: page for role in ROLES if (page := getattr(line, role)) is not None}
             others = chosen[cur] if found else {role: self._key(page) for role, page in given.items()}
-            words = {role: self._page(key) for role, key in {"cur": cur, **others}.items()}
+            if "up" not in others:
+                continue  # `templates split` does not split it
+            words = {role: self.page(key) for role, key in {"cur": cur, **others}.items()}
             file = self._folder / line.truth
             try:
                 with file.open(encoding="utf-8") as lines:
@@ -116,7 +118,7 @@ class LabelledArchives:
         chosen = {}
         for site in self._archives.sites():
             keys = self._archives.pages(site)
-            pages = [Snapshot(key.url, key.at_ms, tokens_of(self._page(key).tree)) for key in keys]
+            pages = [Snapshot(key.url, key.at_ms, tokens_of(self.page(key).tree)) for key in keys]
             for cross in crosses_of(pages, positional):
                 numbers = {role: getattr(cross, role) for role in ROLES}
                 chosen[keys[cross.cur]] = {role: keys[at] for role, at in numbers.items() if at is not None}
@@ -128,7 +130,8 @@ class LabelledArchives:
         except (KeyError, ValueError, UnusableUrl) as error:
             raise FarmwatchError(f"{self._folder}: no page {page.url} of {page.date} in the archives") from error
 
-    def _page(self, key: PageKey) -> Words:
+    def page(self, key: PageKey) -> Words:
+        """The words of a page. Raises FarmwatchError."""
         if key not in self._words:
             try:
                 self._words[key] = words_of(page_tree(*self._archives.body(key), self._settings))

@@ -49,8 +49,9 @@ class SplitFolder:
         self.characters.update(counts["characters"])
         file = self.folder / f"{found.name}.html"
         file.parent.mkdir(exist_ok=True)
-        file.write_text(found.html(), encoding="utf-8")
-        file.with_suffix(".txt").write_text(found.text(), encoding="utf-8")
+        html, text = found.written()
+        file.write_text(html, encoding="utf-8")
+        file.with_suffix(".txt").write_text(text, encoding="utf-8")
         row = {
             "file": found.name,
             "similarity": round(found.similarity, 3),

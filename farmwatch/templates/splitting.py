@@ -17,11 +17,11 @@ from farmwatch.templates.archived import Archives, NoPage, PageKey
 from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from filters.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
-from filters.templates.crosses import Cross, Snapshot, crosses_of
+from filters.templates.crosses import Snapshot, crosses_of
 from filters.templates.learning import Learner, Method, classes_of
 from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.words import Words, page_tree, words_of
-from filters.templates.writing import annotated_html, content_text
+from filters.templates.writing import Written, written
 
 NO_UP = "no_other_url"
 _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
@@ -31,7 +31,7 @@ _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one UR
 class SplitOptions:
     """`positional`: the similarity threshold for the tokens of the thesis; None for tag paths."""
 
-    method: Method = Method.T002
+    method: Method = Method.RUNS
     chained: bool = False
     positional: float | None = None
     learner: Learner | None = None
@@ -60,13 +60,9 @@ class Split(NamedTuple):
         host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)
         return f"{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
 
-    def html(self) -> str:
-        """The annotated HTML."""
-        return annotated_html(self.words, self.nodes, self.classes, self.key.url)
-
-    def text(self) -> str:
-        """The text of the content."""
-        return content_text(self.words, self.nodes, self.classes)
+    def written(self) -> Written:
+        """Its files."""
+        return written(self.words, self.nodes, self.classes, self.key.url)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Nodes and characters of each class."""
@@ -103,18 +99,18 @@ class SiteSplitter:
             pages.append(Snapshot(key.url, key.at_ms, shared))
             keys.append(key)
         for cross in crosses_of(pages, self.options.positional):
+            key = keys[cross.cur]
             if cross.up is None:
-                yield Refused(keys[cross.cur], NO_UP)
+                yield Refused(key, NO_UP)
                 continue
+            others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
             try:
-                yield self._split(cross, keys)
+                yield self.split_cross(key, others, cross.similarity)
             except NoPage as why:  # the archive changed meanwhile
-                yield Refused(keys[cross.cur], str(why))
+                yield Refused(key, str(why))
 
-    def _split(self, cross: Cross, keys: list[PageKey]) -> Split:
-        """The cross of a page. Raises NoPage."""
-        key = keys[cross.cur]
-        others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
+    def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
+        """A page, compared with these pages. Raises NoPage and FarmwatchError."""
         page = self._words_of(key)
         bits = bits_of(
             page.words,
@@ -124,7 +120,7 @@ class SiteSplitter:
         nodes = nodes_of(page, bits)
         mask = CUR | sum(ROLES[role] for role in others)
         classes = classes_of(page, nodes, mask, self.options.method, self.options.learner)
-        return Split(key, others, cross.similarity, page, nodes, classes)
+        return Split(key, others, similarity, page, nodes, classes)
 
     def _words_of(self, key: PageKey) -> Words:
         """The words of a page. Raises NoPage."""

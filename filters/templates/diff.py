@@ -9,14 +9,21 @@ A level of gaps takes n log n, and the number of levels is bounded: hostile page
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 LEAST_WORDS = 3
 """Words of a match at least; of pages that have fewer, all."""
 
+MOST_WORDS = (1 << 21) - 1
+"""The largest number of a word."""
+
 _LEVELS = 12
+
+Places = NDArray[np.int64]
 
 
 class Match(NamedTuple):
@@ -37,27 +44,28 @@ class _Gap(NamedTuple):
 
 
 def matches(old: Sequence[int], new: Sequence[int]) -> list[Match]:
-    """The matches of two pages, in order. Equal words have equal numbers."""
-    numbers: dict[tuple[int, ...], int] = {}
-    old_triples, new_triples = (
-        [numbers.setdefault(triple, len(numbers)) for triple in zip(words, words[1:], words[2:], strict=False)]
-        for words in (old, new)
-    )
+    """The matches of two pages, in order. Equal words have equal numbers, from 0 to MOST_WORDS."""
+    old_triples, new_triples = _triples(old), _triples(new)
     whole = _Gap(0, len(old), 0, len(new))
     found = _ends(old, new, whole)
     gaps = _gaps(whole, found)
     for _ in range(_LEVELS):
         left: list[_Gap] = []
         for gap in gaps:
-            anchors = _anchors(
-                old_triples[gap.old : gap.old_end - 2], new_triples[gap.new : gap.new_end - 2], gap.old, gap.new
-            )
+            at, new_at = _anchors(old_triples[gap.old : gap.old_end - 2], new_triples[gap.new : gap.new_end - 2])
+            anchors = zip((at + gap.old).tolist(), (new_at + gap.new).tolist(), strict=True)
             if inside := _extended(old, new, gap, anchors):
                 found += inside
                 left += _gaps(gap, inside)
         gaps = left
     least = min(LEAST_WORDS, max(1, len(old), len(new)))
     return sorted(match for match in found if match.size >= least)
+
+
+def _triples(words: Sequence[int]) -> Places:
+    """A number for each three words."""
+    numbers = np.array(words, np.int64)
+    return numbers[:-2] << 42 | numbers[1:-1] << 21 | numbers[2:]
 
 
 def _gaps(gap: _Gap, inside: Sequence[Match]) -> list[_Gap]:
@@ -79,56 +87,53 @@ def _ends(old: Sequence[int], new: Sequence[int], whole: _Gap) -> list[Match]:
     return [Match(0, 0, head), Match(whole.old_end - tail, whole.new_end - tail, tail)]
 
 
-def _anchors(old: Sequence[int], new: Sequence[int], old_at: int, new_at: int) -> list[tuple[int, int]]:
-    """Pairs of places with equal triples, increasing in both; the lists begin at these places of the pages."""
-    old_once, new_once = _once(old), _once(new)
-    pairs = [(place, new_once[triple]) for triple, place in old_once.items() if triple in new_once]
-    if not pairs:
-        old_places, new_places = _places(old), _places(new)
-        pairs = sorted(
-            pair
-            for triple, places in old_places.items()
-            if triple in new_places
-            for pair in zip(places, new_places[triple], strict=False)
-        )
-    return [(old_at + place, new_at + new_place) for place, new_place in _increasing(pairs)]
+def _anchors(old: Places, new: Places) -> tuple[Places, Places]:
+    """Places with equal triples, increasing on both sides."""
+    _, numbers = np.unique(np.concatenate((old, new)), return_inverse=True)
+    sides = numbers[: len(old)], numbers[len(old) :]
+    old_counts, new_counts = (np.bincount(side, minlength=len(numbers)) for side in sides)
+    once = (old_counts == 1) & (new_counts == 1)
+    if not once.any():
+        keys = [side * len(numbers) + _occurrences(side) for side in sides]
+        _, old_at, new_at = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        return _increasing(old_at, new_at)
+    at = np.empty((2, len(numbers)), np.int64)
+    for places, side in zip(at, sides, strict=True):
+        places[side] = np.arange(len(side))
+    return _increasing(at[0][once], at[1][once])
 
 
-def _once(triples: Sequence[int]) -> dict[int, int]:
-    """Triple -> place, of those that occur once."""
-    last = {triple: place for place, triple in enumerate(triples)}
-    if len(last) == len(triples):
-        return last
-    first = {triple: place for place, triple in zip(range(len(triples) - 1, -1, -1), reversed(triples), strict=True)}
-    return {triple: place for triple, place in last.items() if first[triple] == place}
-
-
-def _places(triples: Sequence[int]) -> dict[int, list[int]]:
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    for place, triple in enumerate(triples):
-        found[triple].append(place)
+def _occurrences(side: Places) -> Places:
+    """For each place, how often its number comes before it."""
+    order = np.argsort(side, kind="stable")
+    found = np.empty(len(side), np.int64)
+    found[order] = np.arange(len(side)) - np.searchsorted(side[order], side[order])
     return found
 
 
-def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of the pairs, which increase in the first place, that also increases in the second."""
-    ends: list[int] = []  # second places of the last pair of the best sequences, by their length
-    last: list[int] = []  # and the pairs
+def _increasing(old: Places, new: Places) -> tuple[Places, Places]:
+    """The longest part of the pairs of places that increases on both sides."""
+    order = np.argsort(old)
+    old, new = old[order], new[order]
+    if (np.diff(new) > 0).all():
+        return old, new
+    ends: list[int] = []  # new places of the last pair of the best sequences, by their length
+    last: list[int] = []  # numbers of these pairs
     before = []
-    for number, (_, place) in enumerate(pairs):
+    for number, place in enumerate(new.tolist()):
         length = bisect_left(ends, place)
         before.append(last[length - 1] if length else -1)
         ends[length : length + 1] = [place]
         last[length : length + 1] = [number]
     found = []
-    number = last[-1] if last else -1
+    number = last[-1]
     while number >= 0:
-        found.append(pairs[number])
+        found.append(number)
         number = before[number]
-    return found[::-1]
+    return old[found[::-1]], new[found[::-1]]
 
 
-def _extended(old: Sequence[int], new: Sequence[int], gap: _Gap, anchors: Sequence[tuple[int, int]]) -> list[Match]:
+def _extended(old: Sequence[int], new: Sequence[int], gap: _Gap, anchors: Iterable[tuple[int, int]]) -> list[Match]:
     """Matches around the anchors, as long as they get within the gap."""
     found = []
     old_at, old_end, new_at, new_end = gap

@@ -1,11 +1,12 @@
-"""The methods T001 to T006 of the thesis: from the bits of a page's nodes to their classes."""
+"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and one of ours."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from filters.templates.classes import Node, NodeClass, class_of
+from filters.templates.classes import Node, NodeClass, class_of, text_chars
 from filters.templates.features import Features, features_of
 from filters.templates.words import Words
 
@@ -22,6 +23,7 @@ class Method(StrEnum):
     T004 = "t004"  # two layers
     T005 = "t005"  # three layers
     T006 = "t006"  # another learner, three layers
+    RUNS = "runs"  # T002, and all nodes of a run get the class of most of its characters
 
 
 _LAYERS = {Method.T003: 1, Method.T004: 2, Method.T005: 3, Method.T006: 3}
@@ -41,4 +43,14 @@ def classes_of(
         if len(set(labels)) > 1:
             rows = features_of(words, nodes, _LAYERS[method])
             return [NodeClass(label) for label in learner([rows[place] for place in valid], labels, rows)]
-    return [NodeClass.BOILERPLATE if of is NodeClass.INVALID else of for of in classes]
+    decided: list[NodeClass] = [NodeClass.BOILERPLATE if of is NodeClass.INVALID else of for of in classes]
+    return _by_run(words, nodes, decided) if method is Method.RUNS else decided
+
+
+def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:
+    """A few words that a paragraph shares by chance with another page do not make a hole in it."""
+    content_chars = Counter[int]()  # run -> characters of content minus others
+    for node, of in zip(nodes, classes, strict=True):
+        chars = text_chars(words, node) or 1
+        content_chars[node.run] += chars if of is NodeClass.CONTENT else -chars
+    return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]

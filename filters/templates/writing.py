@@ -6,7 +6,7 @@ before anything of the page. Elements that browsers read in their own way (`svg`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -34,45 +34,59 @@ _HEAD = (
 )
 
 
-class _Piece(NamedTuple):
-    """A tag, or a text of one node; `node` is None for blanks before the first word of a text."""
+class Written(NamedTuple):
+    """Annotated HTML, and the text of the content, a line for each block that has some."""
 
-    kind: str  # start, end, text, image
-    element: Any
-    text: str = ""
-    node: int | None = None
+    html: str
+    text: str
 
 
-def annotated_html(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], title: str) -> str:
+def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], title: str) -> Written:
     """The page with a `mark` around each node, with its class and bits; elements of one class have it, too."""
     of_element = propagated(words, nodes, classes)
-    out = [_HEAD.format(escape(title))]
-    for kind, element, text, node in _pieces(words, nodes):
-        if node is not None:
-            shown = f'<img alt="{escape(element.get("alt", ""))}">' if kind == "image" else escape(text)
-            out.append(f'<mark data-class="{classes[node]}" data-bits="{nodes[node].bits:05b}">{shown}</mark>')
-        elif kind == "text":
-            out.append(text)
-        elif element.tag != "body":
-            name = element.tag if element.tag in _INLINE or element.tag in _BLOCKS else "span"
-            if kind == "start":
-                out.append(f"<{name}{_attributes(element, of_element.get(element))}>")
-            elif name not in _VOID:
-                out.append(f"</{name}>")
-    out.append("</body></html>\n")
-    return "".join(out)
+    body = words.tree.find("body")
+    html, lines = [_HEAD.format(escape(title))], [""]
+    at = number = 0  # word, node
 
+    def add(pieces: list[str], shown: str | None = None) -> None:
+        """Write the next words, as `shown` if given."""
+        nonlocal at, number
+        while pieces:
+            node, of = nodes[number], classes[number]
+            size = min(node.end - at, len(pieces))
+            text = "".join(pieces[:size])
+            marked = escape(text) if shown is None else shown
+            html.append(f'<mark data-class="{of}" data-bits="{node.bits:05b}">{marked}</mark>')
+            if of is NodeClass.CONTENT:
+                lines[-1] += text
+            pieces, at = pieces[size:], at + size
+            number += at == node.end
 
-def content_text(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> str:
-    """The text of the content, a line for each block that has some."""
-    lines = [""]
-    for kind, element, text, node in _pieces(words, nodes):
-        if kind == "text" and (node is None or classes[node] is NodeClass.CONTENT):
-            lines[-1] += text
-        elif kind in ("start", "end") and element.tag in _BLOCKS and lines[-1]:
+    for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
+        tag = element.tag
+        if body is None:
+            continue
+        name = tag if tag in _INLINE or tag in _BLOCKS else "span"
+        if tag in _BLOCKS and lines[-1]:
             lines.append("")
+        if event == "start":
+            text = element.text
+            if tag == "img":
+                add([""], f'<img alt="{escape(element.get("alt", ""))}">')
+            elif element is not body:
+                html.append(f"<{name}{_attributes(element, of_element.get(element))}>")
+        else:
+            text = element.tail if element is not body else None
+            if tag != "img" and element is not body and name not in _VOID:
+                html.append(f"</{name}>")
+        if text:
+            blanks, pieces = split_text(text)
+            html.append(blanks)
+            lines[-1] += blanks
+            add(pieces)
+    html.append("</body></html>\n")
     found = [" ".join(line.split()) for line in lines]
-    return "".join(f"{line}\n" for line in found if line)
+    return Written("".join(html), "".join(f"{line}\n" for line in found if line))
 
 
 def _attributes(element: Any, of: NodeClass | None) -> str:
@@ -82,33 +96,3 @@ def _attributes(element: Any, of: NodeClass | None) -> str:
         kept.append(("href", href))
     kept.append(("data-class", of))
     return "".join(f' {name}="{escape(value)}"' for name, value in kept if value)
-
-
-def _pieces(words: Words, nodes: Sequence[Node]) -> Iterator[_Piece]:
-    """The tags of the body and the texts of its nodes, in order."""
-    body = words.tree.find("body")
-    if body is None:
-        return
-    at = 0  # word
-    node = 0
-    for event, element in etree.iterwalk(body, events=("start", "end")):
-        is_image = element.tag == "img"
-        if not is_image:
-            yield _Piece(event, element)
-        if element is body and event == "end":
-            return
-        text = element.tail if event == "end" else element.text
-        if is_image and event == "start":
-            blanks, pieces = "", [""]
-        elif text and not text.isspace():
-            blanks, pieces = split_text(text)
-        else:
-            continue
-        if blanks:
-            yield _Piece("text", element, blanks)
-        while pieces:
-            size = min(nodes[node].end - at, len(pieces))
-            yield _Piece("image" if is_image and event == "start" else "text", element, "".join(pieces[:size]), node)
-            pieces = pieces[size:]
-            at += size
-            node += at == nodes[node].end

@@ -41,7 +41,7 @@ def evaluate_templates(
     json: AsJson = False,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
-    """Evaluate the methods t001 to t006 on archived pages that people have labelled, by node and by character.
+    """Evaluate the methods of `templates split` on archived pages that people have labelled, by node and by character.
 
     crosses.json is a list of {cross, warc, truth, cur, up, down, prev, next}; a page is {url, date} or null. A line of
     the file `truth` is LABEL, a tab, and the path of a node.
@@ -65,7 +65,7 @@ def evaluate_templates(
         is_by_node = by == "node"
         found = judged(crosses[pages], method, learners[method], chained=compared == "chained", by_node=is_by_node)
         row = {"by": by, "pages": pages, "compared": compared, "method": method.value}
-        rows.append(row | scores(list(found))._asdict() | {"thesis": _THESIS[method] if is_by_node else None})
+        rows.append(row | scores(list(found))._asdict() | {"thesis": _THESIS.get(method) if is_by_node else None})
     if json:
         put_json(rows)
         return Exit.OK

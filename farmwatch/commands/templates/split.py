@@ -37,11 +37,11 @@ def split_archives(
     method: Annotated[
         Method,
         Parameter(
-            help="t001: a node that the pages do not decide is invalid; t002: it is boilerplate; t003, t004, t005:"
-            " nearest neighbours decide all nodes, of 20, 40, 60 features; t006: a random forest. t003 to t006 need"
-            " the extra `train`."
+            help="runs: t002, and all text between two tags has the class of most of it; t001: text that the pages"
+            " do not decide is invalid; t002: it is boilerplate; t003, t004, t005: nearest neighbours decide, of 20,"
+            " 40, 60 features; t006: a random forest. t003 to t006 need the extra `train`."
         ),
-    ] = Method.T002,
+    ] = Method.RUNS,
     chained: Chained = False,
     positional: Annotated[
         float | None,
