@@ -6,7 +6,7 @@ the WARC files, and the files of labels (`filters.templates.truth`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,8 +72,12 @@ class Scores(NamedTuple):
     boilerplate_recall: float | None
 
 
-Judged = tuple[NodeClass, NodeClass, int]
-"""Label, class and weight."""
+class Judged(NamedTuple):
+    """A node: its label, its class, and its characters."""
+
+    label: NodeClass
+    of: NodeClass
+    chars: int
 
 
 class LabelledArchives:
@@ -151,23 +155,21 @@ def read_lines(folder: Path) -> list[_Line]:
         raise FarmwatchError(f"{file}: no list of crosses: {error}") from error
 
 
-def judged(
-    crosses: Iterable[LabelledCross], method: Method, learner: Learner | None, *, chained: bool, by_node: bool
-) -> Iterator[Judged]:
-    """Label, class and weight of each node; the weight is 1, or the number of characters."""
-    for cross in crosses:
-        nodes = cross.nodes(chained=chained)
-        words = cross.pages["cur"]
-        classes = classes_of(words, nodes, cross.mask, method, learner)
-        for node, of in zip(nodes, classes, strict=True):
-            yield cross.labels[node.run], of, 1 if by_node else text_chars(words, node)
+def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Learner | None) -> list[Judged]:
+    """The nodes of a cross by a method."""
+    words = cross.pages["cur"]
+    classes = classes_of(words, nodes, cross.mask, method, learner)
+    return [
+        Judged(cross.labels[node.run], of, text_chars(words, node)) for node, of in zip(nodes, classes, strict=True)
+    ]
 
 
-def scores(found: Sequence[Judged]) -> Scores:
-    """Accuracy, precision and recall. An invalid node is wrong."""
+def scores(found: Sequence[Judged], *, by_node: bool) -> Scores:
+    """Accuracy, precision and recall, by node or by character. An invalid node is wrong."""
 
     def weight(label: NodeClass | None = None, of: NodeClass | None = None) -> int:
-        return sum(w for true, given, w in found if label in (None, true) and of in (None, given))
+        chosen = [one for one in found if label in (None, one.label) and of in (None, one.of)]
+        return len(chosen) if by_node else sum(one.chars for one in chosen)
 
     rights = {of: weight(of, of) for of in (NodeClass.CONTENT, NodeClass.BOILERPLATE)}
     total = weight()

@@ -24,6 +24,7 @@ _BLOCKS = frozenset(
     h4 h5 h6 header hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul
     """.split()  # noqa: SIM905
 )
+_BREAK = "\0"  # no page has it
 _VOID = frozenset(("br", "col", "hr"))
 _ATTRIBUTES = ("class", "colspan", "dir", "lang", "rowspan", "title")
 _HEAD = (
@@ -45,21 +46,22 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     """The page with a `mark` around each node, with its class and bits; elements of one class have it, too."""
     of_element = propagated(words, nodes, classes)
     body = words.tree.find("body")
-    html, lines = [_HEAD.format(escape(title))], [""]
+    html, content = [_HEAD.format(escape(title))], list[str]()
     at = number = 0  # word, node
 
     def add(pieces: list[str], shown: str | None = None) -> None:
         """Write the next words, as `shown` if given."""
         nonlocal at, number
-        while pieces:
+        done = 0
+        while done < len(pieces):
             node, of = nodes[number], classes[number]
-            size = min(node.end - at, len(pieces))
-            text = "".join(pieces[:size])
+            size = min(node.end - at, len(pieces) - done)
+            text = "".join(pieces[done : done + size])
             marked = escape(text) if shown is None else shown
             html.append(f'<mark data-class="{of}" data-bits="{node.bits:05b}">{marked}</mark>')
             if of is NodeClass.CONTENT:
-                lines[-1] += text
-            pieces, at = pieces[size:], at + size
+                content.append(text)
+            done, at = done + size, at + size
             number += at == node.end
 
     for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
@@ -67,8 +69,8 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
         if body is None:
             continue
         name = tag if tag in _INLINE or tag in _BLOCKS else "span"
-        if tag in _BLOCKS and lines[-1]:
-            lines.append("")
+        if tag in _BLOCKS:
+            content.append(_BREAK)
         if event == "start":
             text = element.text
             if tag == "img":
@@ -82,11 +84,11 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
         if text:
             blanks, pieces = split_text(text)
             html.append(blanks)
-            lines[-1] += blanks
+            content.append(blanks)
             add(pieces)
     html.append("</body></html>\n")
-    found = [" ".join(line.split()) for line in lines]
-    return Written("".join(html), "".join(f"{line}\n" for line in found if line))
+    lines = [" ".join(line.split()) for line in "".join(content).split(_BREAK)]
+    return Written("".join(html), "".join(f"{line}\n" for line in lines if line))
 
 
 def _attributes(element: Any, of: NodeClass | None) -> str:

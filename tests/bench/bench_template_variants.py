@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any
@@ -37,18 +37,14 @@ _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 _STOPLISTS = {"heise": "German", "wired": "English"}
 
 
-def rows_of(crosses: Sequence[LabelledCross], classify: Classify, by_node: bool) -> Iterator[Judged]:
-    """Label, class and weight of each node."""
+def report(name: str, crosses: Sequence[LabelledCross], classify: Classify) -> None:
+    """A row of the table."""
+    found = []
     for cross in crosses:
         nodes = cross.nodes(chained=False)
         for node, of in zip(nodes, classify(cross, nodes), strict=True):
-            yield cross.labels[node.run], of, 1 if by_node else text_chars(cross.pages["cur"], node)
-
-
-def report(name: str, crosses: Sequence[LabelledCross], classify: Classify) -> None:
-    """A row of the table."""
-    node, char = (scores(list(rows_of(crosses, classify, by_node))) for by_node in (True, False))
-    numbers = [node.accuracy, node.content_precision, node.content_recall, char.accuracy]
+            found.append(Judged(cross.labels[node.run], of, text_chars(cross.pages["cur"], node)))
+    numbers = [*scores(found, by_node=True)[1:4], scores(found, by_node=False).accuracy]
     print(f"| {name} | " + " | ".join("-" if n is None else f"{n:.3f}".lstrip("0") for n in numbers) + " |")
 
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.commands.templates.learners import learner_of
 from farmwatch.templates.archived import Archives
-from farmwatch.templates.evaluation import LabelledArchives, Scores, judged, read_lines, scores
+from farmwatch.templates.evaluation import LabelledArchives, judged, read_lines, scores
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from filters.templates.learning import Method
 from stream.text.user_errors import Exit
@@ -55,24 +55,25 @@ def evaluate_templates(
     files = [folder / name for name in dict.fromkeys(line.warc for line in read_lines(folder))]
     learners = {method: learner_of(method) for method in Method}
     archives = Archives(files, config.crawl, now_ms)
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, list[dict[str, Any]]] = {"node": [], "character": []}
     with closing(archives):
         for unread in archives.scan(message):
             message(f"{unread.archive}: offset {unread.offset}: {one_line(unread.reason)}")
         labelled = LabelledArchives(folder, archives, config.measure, now_ms)
         crosses = {name: labelled.crosses(**options) for name, options in _NEIGHBOURS.items()}
-    for by, pages, compared, method in product(("node", "character"), crosses, ("in pairs", "chained"), Method):
-        is_by_node = by == "node"
-        found = judged(crosses[pages], method, learners[method], chained=compared == "chained", by_node=is_by_node)
-        row = {"by": by, "pages": pages, "compared": compared, "method": method.value}
-        rows.append(row | scores(list(found))._asdict() | {"thesis": _THESIS.get(method) if is_by_node else None})
+    for pages, compared in product(crosses, ("in pairs", "chained")):
+        nodes = [(cross, cross.nodes(chained=compared == "chained")) for cross in crosses[pages]]
+        for method in Method:
+            found = [node for pair in nodes for node in judged(*pair, method, learners[method])]
+            row = {"pages": pages, "compared": compared, "method": method.value}
+            rows["node"].append(row | scores(found, by_node=True)._asdict() | {"thesis": _THESIS.get(method)})
+            rows["character"].append(row | scores(found, by_node=False)._asdict())
     if json:
         put_json(rows)
         return Exit.OK
-    headings = ("pages", "compared", "method", *(name.replace("_", " ") for name in Scores._fields), "thesis")
-    for by in ("node", "character"):
-        shown = [[_cell(value) for name, value in row.items() if name != "by"] for row in rows if row["by"] == by]
-        put_table(headings, shown, f"By {by}")
+    for by, of in rows.items():
+        headings = [name.replace("_", " ") for name in of[0]]
+        put_table(headings, [[_cell(value) for value in row.values()] for row in of], f"By {by}")
         put("")
     return Exit.OK
 
