@@ -94,8 +94,8 @@ def _anchors(old: Places, new: Places) -> tuple[Places, Places]:
     old_counts, new_counts = (np.bincount(side, minlength=len(numbers)) for side in sides)
     once = (old_counts == 1) & (new_counts == 1)
     if not once.any():
-        keys = [side * len(numbers) + _occurrences(side) for side in sides]
-        _, old_at, new_at = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+        old_keys, new_keys = (side * len(numbers) + _occurrences(side) for side in sides)
+        _, old_at, new_at = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
         return _increasing(old_at, new_at)
     at = np.empty((2, len(numbers)), np.int64)
     for places, side in zip(at, sides, strict=True):
