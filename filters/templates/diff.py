@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 LEAST_WORDS = 3
 """Words of a match at least; of pages that have fewer, all."""
 
-MOST_WORDS = (1 << 21) - 1
-"""The largest number of a word."""
-
 _LEVELS = 12
+_FACTOR = 0x2545F4914F6CDD1D  # of xorshift64*; products wrap at 64 bits
 
 Places = NDArray[np.int64]
 
@@ -44,7 +42,7 @@ class _Gap(NamedTuple):
 
 
 def matches(old: Sequence[int], new: Sequence[int]) -> list[Match]:
-    """The matches of two pages, in order. Equal words have equal numbers, from 0 to MOST_WORDS."""
+    """The matches of two pages, in order. Equal words have equal numbers."""
     old_triples, new_triples = _triples(old), _triples(new)
     whole = _Gap(0, len(old), 0, len(new))
     found = _ends(old, new, whole)
@@ -63,9 +61,9 @@ def matches(old: Sequence[int], new: Sequence[int]) -> list[Match]:
 
 
 def _triples(words: Sequence[int]) -> Places:
-    """A number for each three words."""
+    """A hash for each three words."""
     numbers = np.array(words, np.int64)
-    return numbers[:-2] << 42 | numbers[1:-1] << 21 | numbers[2:]
+    return np.asarray((numbers[:-2] * _FACTOR + numbers[1:-1]) * _FACTOR + numbers[2:])
 
 
 def _gaps(gap: _Gap, inside: Sequence[Match]) -> list[_Gap]:

@@ -31,9 +31,8 @@ THESIS_S, USUAL_LOOP_S = 1.4, 0.3
 
 def by_difflib(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
     """The matches of two pages."""
-    return [
-        tuple(block) for block in SequenceMatcher(None, old, new).get_matching_blocks() if block.size >= LEAST_WORDS
-    ]
+    found = SequenceMatcher(None, old, new).get_matching_blocks()
+    return [(block.a, block.b, block.size) for block in found if block.size >= LEAST_WORDS]
 
 
 def median_s(work: Callable[[], object], rounds: int) -> float:
