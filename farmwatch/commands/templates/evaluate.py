@@ -19,7 +19,7 @@ from filters.templates.learning import Method
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 
-_THESIS = {  # Leśniak 2017: accuracy by node over 16 crosses, 8 of which are public
+_THESIS = {  # Leśniak 2017: accuracy by node, over 16 crosses
     Method.T001: 0.883,
     Method.T002: 0.899,
     Method.T003: 0.819,
