@@ -22,7 +22,7 @@ _UNSEEN = ("script", "noscript", "iframe")
 _WORD = re.compile(r"\S+\s*")
 
 
-class Run(NamedTuple):
+class TextRun(NamedTuple):
     """Words first to end of a page, and the element around them."""
 
     element: Any
@@ -36,7 +36,7 @@ class Words:
 
     tree: Any
     words: list[str] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[TextRun] = field(default_factory=list)
 
 
 def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
@@ -66,12 +66,12 @@ def words_of(tree: Any) -> Words:
                 words.append(IMAGE + element.get("src", ""))
                 continue
             if len(words) > began:
-                runs.append(Run(element.getparent(), began, len(words)))
+                runs.append(TextRun(element.getparent(), began, len(words)))
                 began = len(words)
             text = element.text
         else:
             if not is_image and len(words) > began:
-                runs.append(Run(element, began, len(words)))
+                runs.append(TextRun(element, began, len(words)))
                 began = len(words)
             if element is body:
                 break
