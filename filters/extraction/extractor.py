@@ -70,7 +70,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     run = extractor(settings.extractor)
     # libxml2 silently stops at a lone surrogate
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
-    error = _refused(page, html, settings)
+    error = refused(page, html, settings)
     if error is not None:
         return Extraction(error=error)
     html = html.replace("\0", "")
@@ -91,7 +91,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     return replace(found, structure=structure)
 
 
-def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
+def refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
     """Check a page cheaply before parsing; None = accepted."""
     if len(page) > settings.max_html_bytes:
         return ExtractError.TOO_LARGE

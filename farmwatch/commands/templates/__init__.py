@@ -1,0 +1,1 @@
+"""Commands on the templates of sites."""

@@ -1,0 +1,82 @@
+"""`farmwatch templates evaluate`: the methods on archived pages that people have labelled."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.commands.templates.learners import learner_of
+from farmwatch.templates.archived import Archives
+from farmwatch.templates.evaluation import LabelledArchives, judged, read_lines, scores
+from farmwatch.terminal.messages import message, put, put_json, put_table
+from filters.templates.learning import Method
+from stream.text.user_errors import Exit
+from stream.text.wording import one_line
+
+_THESIS = {  # Leśniak 2017: accuracy by node, over 16 crosses
+    Method.T001: 0.883,
+    Method.T002: 0.899,
+    Method.T003: 0.819,
+    Method.T004: 0.865,
+    Method.T005: 0.873,
+    Method.T006: 0.896,
+}
+_NEIGHBOURS: dict[str, dict[str, Any]] = {
+    "given": {},
+    "tag paths": {"found": True},
+    "positional": {"found": True, "positional": 0.6},
+}
+
+
+def evaluate_templates(
+    folder: Annotated[Path, Parameter(help="Folder with crosses.json, WARC files, and files of labels.")],
+    /,
+    *,
+    json: AsJson = False,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Evaluate the methods of `templates split` on archived pages that people have labelled, by node and by character.
+
+    crosses.json is a list of {cross, warc, truth, cur, up, down, prev, next}; a page is {url, date} or null. A line of
+    the file `truth` is LABEL, a tab, and the path of a node.
+
+    A row is a method, with the pages that crosses.json gives or that farmwatch finds similar, compared in pairs or
+    chained. An invalid node counts as wrong. `thesis` is the published accuracy by node, over more pages. Needs the
+    extra `train`.
+    """
+    config = common.load().config
+    now_ms = int(time.time() * 1000)
+    files = [folder / name for name in dict.fromkeys(line.warc for line in read_lines(folder))]
+    learners = {method: learner_of(method) for method in Method}
+    archives = Archives(files, config.crawl, now_ms)
+    rows: dict[str, list[dict[str, Any]]] = {"node": [], "character": []}
+    with closing(archives):
+        for unread in archives.scan(message):
+            message(f"{unread.archive}: offset {unread.offset}: {one_line(unread.reason)}")
+        labelled = LabelledArchives(folder, archives, config.measure, now_ms)
+        crosses = {name: labelled.crosses(**options) for name, options in _NEIGHBOURS.items()}
+    for pages, compared in product(crosses, ("in pairs", "chained")):
+        nodes = [(cross, cross.nodes(chained=compared == "chained")) for cross in crosses[pages]]
+        for method in Method:
+            found = [node for pair in nodes for node in judged(*pair, method, learners[method])]
+            row = {"pages": pages, "compared": compared, "method": method.value}
+            rows["node"].append(row | scores(found, by_node=True)._asdict() | {"thesis": _THESIS.get(method)})
+            rows["character"].append(row | scores(found, by_node=False)._asdict())
+    if json:
+        put_json(rows)
+        return Exit.OK
+    for by, of in rows.items():
+        headings = [name.replace("_", " ") for name in of[0]]
+        put_table(headings, [[_cell(value) for value in row.values()] for row in of], f"By {by}")
+        put("")
+    return Exit.OK
+
+
+def _cell(value: Any) -> Any:
+    return f"{value:.3f}" if isinstance(value, float) else value

@@ -1,0 +1,142 @@
+"""Splits the pages of archives, site by site, into content and boilerplate.
+
+Of a site, the tokens of all pages are in memory, and the words of a few. A page is read again when a cross needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import xxhash
+
+from farmwatch.templates.archived import Archives, NoPage, PageKey
+from filters.extraction.html_tree import ParseFailed
+from filters.settings import MeasureSettings
+from filters.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
+from filters.templates.crosses import Snapshot, crosses_of
+from filters.templates.learning import Learner, Method, classes_of
+from filters.templates.similarity import positional_tokens, tag_paths
+from filters.templates.words import Words, page_tree, words_of
+from filters.templates.writing import Written, written
+
+NO_UP = "no_other_url"
+_KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOptions:
+    """`positional`: the similarity threshold for the tokens of the thesis; None for tag paths."""
+
+    method: Method = Method.RUNS
+    chained: bool = False
+    positional: float | None = None
+    learner: Learner | None = None
+
+
+class Refused(NamedTuple):
+    """A page that is not split, and the reason."""
+
+    key: PageKey
+    reason: str
+
+
+class Split(NamedTuple):
+    """A page with the classes of its nodes, and the pages of its cross by role."""
+
+    key: PageKey
+    others: Mapping[str, PageKey]
+    similarity: float
+    words: Words
+    nodes: list[Node]
+    classes: list[NodeClass]
+
+    @property
+    def name(self) -> str:
+        """The name of its files without ending: its host, and a hash."""
+        host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)
+        return f"{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
+
+    def written(self) -> Written:
+        """Its files."""
+        return written(self.words, self.nodes, self.classes, self.key.url)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Nodes and characters of each class."""
+        nodes = {of.value: self.classes.count(of) for of in NodeClass}
+        chars = dict.fromkeys(nodes, 0)
+        for node, of in zip(self.nodes, self.classes, strict=True):
+            chars[of] += text_chars(self.words, node)
+        return {"nodes": nodes, "characters": chars}
+
+
+@dataclass(slots=True)
+class SiteSplitter:
+    """Splits the pages of one site."""
+
+    archives: Archives
+    settings: MeasureSettings
+    options: SplitOptions
+    _words: OrderedDict[PageKey, tuple[Words, int]] = field(default_factory=OrderedDict)  # and bytes of HTML
+    _kept_bytes: int = 0
+
+    def split(self, site: str) -> Iterator[Split | Refused]:
+        """Each page of a site. Raises FarmwatchError."""
+        tokens_of = tag_paths if self.options.positional is None else positional_tokens
+        keys: list[PageKey] = []
+        pages: list[Snapshot] = []
+        known: dict[int, int] = {}
+        for key in self.archives.pages(site):
+            try:
+                tokens = tokens_of(self._tree(key)[0])
+            except NoPage as why:
+                yield Refused(key, str(why))
+                continue
+            shared = frozenset([known.setdefault(token, token) for token in tokens])  # each number in memory once
+            pages.append(Snapshot(key.url, key.at_ms, shared))
+            keys.append(key)
+        for cross in crosses_of(pages, self.options.positional):
+            key = keys[cross.cur]
+            if cross.up is None:
+                yield Refused(key, NO_UP)
+                continue
+            others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
+            try:
+                yield self.split_cross(key, others, cross.similarity)
+            except NoPage as why:  # the archive changed meanwhile
+                yield Refused(key, str(why))
+
+    def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
+        """A page, compared with these pages. Raises NoPage and FarmwatchError."""
+        page = self._words_of(key)
+        bits = bits_of(
+            page.words,
+            {ROLES[role]: self._words_of(other).words for role, other in others.items()},
+            chained=self.options.chained,
+        )
+        nodes = nodes_of(page, bits)
+        mask = CUR | sum(ROLES[role] for role in others)
+        classes = classes_of(page, nodes, mask, self.options.method, self.options.learner)
+        return Split(key, others, similarity, page, nodes, classes)
+
+    def _words_of(self, key: PageKey) -> Words:
+        """The words of a page. Raises NoPage."""
+        if key not in self._words:
+            tree, size = self._tree(key)
+            self._words[key] = words_of(tree), size
+            self._kept_bytes += size
+            while self._kept_bytes > _KEPT_BYTES and len(self._words) > 1:
+                self._kept_bytes -= self._words.popitem(last=False)[1][1]
+        self._words.move_to_end(key)
+        return self._words[key][0]
+
+    def _tree(self, key: PageKey) -> tuple[Any, int]:
+        """The tree of a page, and the bytes of its HTML. Raises NoPage."""
+        html, encoding = self.archives.body(key)
+        try:
+            return page_tree(html, encoding, self.settings), len(html)
+        except ParseFailed as error:
+            raise NoPage(error.error.value) from error

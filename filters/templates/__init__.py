@@ -1,0 +1,1 @@
+"""Content and boilerplate of archived pages, by comparison with pages of the same site."""

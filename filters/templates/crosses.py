@@ -1,0 +1,59 @@
+"""Which pages of a site a page is compared with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from filters.templates.similarity import Candidates, Tokens, jaccard
+
+
+class Snapshot(NamedTuple):
+    """A page of a site: its URL, its time, and the tokens of its tree."""
+
+    url: str
+    at_ms: int
+    tokens: Tokens
+
+
+class Cross(NamedTuple):
+    """The pages that page `cur` is compared with, by their numbers.
+
+    `up` and `down` are the most similar pages at two other URLs; of equally similar ones, the nearest in time. `prev`
+    and `next` are the snapshots of the same URL before and after. None: there is none.
+    """
+
+    cur: int
+    up: int | None
+    down: int | None
+    prev: int | None
+    next: int | None
+    similarity: float  # of `up`
+
+
+def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> list[Cross]:
+    """The cross of each page of a site. `threshold`: see `Candidates`."""
+    of_url: defaultdict[str, list[int]] = defaultdict(list)
+    order = sorted(range(len(pages)), key=lambda number: pages[number].at_ms)
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    for number in order:
+        if earlier := of_url[pages[number].url]:
+            before[number], after[earlier[-1]] = earlier[-1], number
+        of_url[pages[number].url].append(number)
+    candidates = Candidates([pages[number].tokens for number in order], threshold)
+    found: list[Cross | None] = [None] * len(pages)
+    for place, number in enumerate(order):
+        page = pages[number]
+        best: dict[str, tuple[float, int, int]] = {}  # URL -> similarity, minus the time between, page
+        for other in map(order.__getitem__, candidates.of(place)):
+            url, at_ms, tokens = pages[other]
+            if url != page.url:
+                rank = (jaccard(page.tokens, tokens), -abs(at_ms - page.at_ms), other)
+                if url not in best or rank > best[url]:
+                    best[url] = rank
+        ranked = sorted(best.values(), reverse=True)[:2]
+        up, down = ([rank[2] for rank in ranked] + [None, None])[:2]
+        found[number] = Cross(number, up, down, before.get(number), after.get(number), ranked[0][0] if ranked else 0.0)
+    return [cross for cross in found if cross is not None]

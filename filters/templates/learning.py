@@ -1,0 +1,56 @@
+"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and one of ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from filters.templates.classes import Node, NodeClass, class_of, text_chars
+from filters.templates.features import Features, features_of
+from filters.templates.words import Words
+
+Learner = Callable[[Sequence[Features], Sequence[str], Sequence[Features]], Sequence[str]]
+"""From the features and labels of some rows, and the features of others, to the labels of the others."""
+
+
+class Method(StrEnum):
+    """How the nodes of a page get their classes."""
+
+    T001 = "t001"  # the bits
+    T002 = "t002"  # the same, and an invalid node is boilerplate
+    T003 = "t003"  # a learner that is trained on the nodes whose bits are valid, and classifies all; one layer
+    T004 = "t004"  # two layers
+    T005 = "t005"  # three layers
+    T006 = "t006"  # another learner, three layers
+    RUNS = "runs"  # T002, and all nodes of a run get the class of most of its characters
+
+
+_LAYERS = {Method.T003: 1, Method.T004: 2, Method.T005: 3, Method.T006: 3}
+LEARNED = frozenset(_LAYERS)
+
+
+def classes_of(
+    words: Words, nodes: Sequence[Node], cross: int, method: Method, learner: Learner | None = None
+) -> list[NodeClass]:
+    """The class of each node. A page whose valid nodes are all of one class has T002's classes under every learner."""
+    classes = [class_of(node.bits, cross) for node in nodes]
+    if method is Method.T001:
+        return classes
+    if learner is not None and method in LEARNED:
+        valid = [place for place, of in enumerate(classes) if of is not NodeClass.INVALID]
+        labels = [classes[place].value for place in valid]
+        if len(set(labels)) > 1:
+            rows = features_of(words, nodes, _LAYERS[method])
+            return [NodeClass(label) for label in learner([rows[place] for place in valid], labels, rows)]
+    decided: list[NodeClass] = [NodeClass.BOILERPLATE if of is NodeClass.INVALID else of for of in classes]
+    return _by_run(words, nodes, decided) if method is Method.RUNS else decided
+
+
+def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:
+    """A few words that a paragraph shares by chance with another page do not make a hole in it."""
+    content_chars = Counter[int]()  # run -> characters of content minus others
+    for node, of in zip(nodes, classes, strict=True):
+        chars = text_chars(words, node) or 1
+        content_chars[node.run] += chars if of is NodeClass.CONTENT else -chars
+    return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]

@@ -1,0 +1,125 @@
+"""How alike the trees of pages are: Jaccard similarity of sets of tokens.
+
+A token is the path of tags to an element. The tokens of the thesis add the element's number among its siblings, the
+number of its group of siblings within the level, and the level: one more element changes the tokens of all that follow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import rensa
+import xxhash
+from lxml import etree
+from numpy.typing import NDArray
+
+Tokens = frozenset[int]
+
+EXACT_PAGES = 2_000
+"""Pages of a site that are compared each with each; of more, those that share a band of their MinHashes."""
+
+PERMUTATIONS = 128  # of a MinHash
+_LEAST = 0.3  # similarity that the bands of large sites look for
+_NEAREST = 8  # pages before and after a page in a band's bucket: bounds the time of sites whose pages are all alike
+_SEED = 1
+_PIECE = 5_000
+_STEPS = 1000
+
+
+def tag_paths(tree: Any) -> Tokens:
+    """The paths of tags of a page, as hashes."""
+    found, above = set[int](), [b""]
+    for event, element in etree.iterwalk(tree, events=("start", "end")):
+        if event == "end":
+            above.pop()
+            continue
+        path = xxhash.xxh3_64(above[-1] + b"/" + element.tag.encode())
+        above.append(path.digest())
+        found.add(path.intdigest())
+    return frozenset(found)
+
+
+def positional_tokens(tree: Any) -> Tokens:
+    """The tokens of the thesis, as hashes: a path, with the numbers of sibling, group and level.
+
+    Siblings, and the groups of a level, are numbered from the last to the first. Every element has a group of children,
+    which may be empty.
+    """
+    groups = Counter({0: 1})  # level -> groups so far
+    above = [(b"[document]", 0, 1)]  # path, number of the group of children from the first, children to come
+    found = []
+    for event, element in etree.iterwalk(tree, events=("start", "end")):
+        if event == "end":
+            above.pop()
+            continue
+        path, group, left = above[-1]
+        level = len(above) - 1
+        above[-1] = (path, group, left - 1)
+        path = xxhash.xxh3_64_digest(path + b"/" + element.tag.encode())
+        found.append((left - 1, group, level, path))
+        above.append((path, groups[level + 1], len(element)))
+        groups[level + 1] += 1
+    return frozenset(
+        xxhash.xxh3_64_intdigest(path + b"%d_%d_%d" % (number, groups[level] - 1 - group, level))
+        for number, group, level, path in found
+    )
+
+
+def jaccard(one: Tokens, other: Tokens) -> float:
+    """Shared tokens / all tokens."""
+    shared = len(one & other)
+    return shared / ((len(one) + len(other) - shared) or 1)
+
+
+class Candidates:
+    """The pages that may be similar to a page: all, or those that share a band of their MinHashes."""
+
+    def __init__(self, pages: Sequence[Tokens], threshold: float | None = None) -> None:
+        """`threshold`: similarity that the bands look for; None = no bands up to EXACT_PAGES."""
+        self._all = range(len(pages))
+        self._bands: list[list[bytes]] = []  # of each page
+        if threshold is None and len(pages) <= EXACT_PAGES:
+            return
+        bands, rows = bands_for(threshold or _LEAST)
+        self._buckets: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
+        for number, tokens in enumerate(pages):
+            values = _minhash(tokens)
+            self._bands.append([values[band * rows : (band + 1) * rows].tobytes() for band in range(bands)])
+            for band in enumerate(self._bands[-1]):
+                self._buckets[band].append(number)
+
+    def of(self, page: int) -> Iterable[int]:
+        """Numbers of pages, the page itself among them."""
+        if not self._bands:
+            return self._all
+        found = set[int]()
+        for band in enumerate(self._bands[page]):
+            bucket = self._buckets[band]
+            place = bisect_left(bucket, page)
+            found.update(bucket[max(0, place - _NEAREST) : place + _NEAREST + 1])
+        return sorted(found)
+
+
+def _minhash(tokens: Tokens) -> NDArray[np.uint32]:
+    hashes = np.fromiter(tokens, np.uint64, len(tokens))
+    pieces = [  # rensa starts threads for more
+        rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], PERMUTATIONS, _SEED).to_rows()[0]
+        for piece in np.split(hashes, range(_PIECE, len(hashes), _PIECE))
+    ]
+    return np.asarray(np.min(np.array(pieces, np.uint32), axis=0))
+
+
+def bands_for(threshold: float) -> tuple[int, int]:
+    """Bands and rows of each with the fewest false candidates and misses, if all similarities are equally frequent."""
+    at = (np.arange(_STEPS) + 0.5) / _STEPS
+    best = (2.0, 1, 1)
+    for bands in range(1, PERMUTATIONS + 1):
+        for rows in range(1, PERMUTATIONS // bands + 1):
+            found = 1 - (1 - at**rows) ** bands
+            wrong = float(np.where(at < threshold, found, 1 - found).mean())
+            best = min(best, (wrong, bands, rows))
+    return best[1:]

@@ -1,0 +1,87 @@
+"""The words of a page in order, and where they stand in its tree.
+
+An image is a word, too: its address. Words with no element between them form a run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from filters.extraction.extractor import decode, refused
+from filters.extraction.html_tree import ParseFailed, parse
+from filters.settings import MeasureSettings
+
+IMAGE = "\0"
+"""The first character of the word of an image; no text has it."""
+
+_UNSEEN = ("script", "noscript", "iframe")
+_WORD = re.compile(r"\S+\s*")
+
+
+class TextRun(NamedTuple):
+    """Words first to end of a page, and the element around them."""
+
+    element: Any
+    first: int
+    end: int
+
+
+@dataclass(slots=True)
+class Words:
+    """The words of a page. `tree` is its `html` element."""
+
+    tree: Any
+    words: list[str] = field(default_factory=list)
+    runs: list[TextRun] = field(default_factory=list)
+
+
+def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
+    """Parse a page, without comments, scripts, frames and style sheets. Raises ParseFailed."""
+    html = decode(page, encoding)
+    if (error := refused(page, html, settings)) is not None:
+        raise ParseFailed(error)
+    root = parse(html.replace("\0", ""))
+    etree.strip_elements(root, *_UNSEEN, with_tail=False)
+    for body in root.iterchildren("body"):
+        etree.strip_elements(body, "style", with_tail=False)
+    return root
+
+
+def words_of(tree: Any) -> Words:
+    """The words of the body of `page_tree`."""
+    found = Words(tree)
+    body = tree.find("body")
+    if body is None:
+        return found
+    words, runs = found.words, found.runs
+    began = 0
+    for event, element in etree.iterwalk(body, events=("start", "end")):
+        is_image = element.tag == "img"
+        if event == "start":
+            if is_image:
+                words.append(IMAGE + element.get("src", ""))
+                continue
+            if len(words) > began:
+                runs.append(TextRun(element.getparent(), began, len(words)))
+                began = len(words)
+            text = element.text
+        else:
+            if not is_image and len(words) > began:
+                runs.append(TextRun(element, began, len(words)))
+                began = len(words)
+            if element is body:
+                break
+            text = element.tail
+        if text:
+            words += text.split()
+    return found
+
+
+def split_text(text: str) -> tuple[str, list[str]]:
+    """Blanks, and then the words of a text, each with the blanks after it."""
+    start = len(text) - len(text.lstrip())
+    return text[:start], _WORD.findall(text, start)

@@ -1,0 +1,100 @@
+"""What is written of a classified page: its annotated HTML, and the text of its content.
+
+A page is hostile. Its HTML is written anew: known elements, few attributes, a policy that forbids scripts and loads
+before anything of the page. Elements that browsers read in their own way (`svg`, `textarea`, `xmp`, …) become `span`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from filters.templates.classes import Node, NodeClass, propagated
+from filters.templates.words import Words, split_text
+
+_INLINE = frozenset(
+    """a abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strong sub sup time u var
+    """.split()  # noqa: SIM905  # a table of words
+)
+_BLOCKS = frozenset(
+    """address article aside blockquote br caption col colgroup dd details div dl dt figcaption figure footer h1 h2 h3
+    h4 h5 h6 header hr li main nav ol p pre section summary table tbody td tfoot th thead tr ul
+    """.split()  # noqa: SIM905
+)
+_BREAK = "\0"  # no page has it
+_VOID = frozenset(("br", "col", "hr"))
+_ATTRIBUTES = ("class", "colspan", "dir", "lang", "rowspan", "title")
+_HEAD = (
+    '<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+    " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{}</title><style>"
+    "mark[data-class=content]{{background:#cfc}}mark[data-class=boilerplate]{{background:#eee}}"
+    "mark[data-class=invalid]{{background:#fcc}}</style></head><body>"
+)
+
+
+class Written(NamedTuple):
+    """Annotated HTML, and the text of the content, a line for each block that has some."""
+
+    html: str
+    text: str
+
+
+def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], title: str) -> Written:
+    """The page with a `mark` around each node, with its class and bits; elements of one class have it, too."""
+    of_element = propagated(words, nodes, classes)
+    body = words.tree.find("body")
+    html, content = [_HEAD.format(escape(title))], list[str]()
+    at = number = 0  # word, node
+
+    def add(pieces: list[str], shown: str | None = None) -> None:
+        """Write the next words, as `shown` if given."""
+        nonlocal at, number
+        done = 0
+        while done < len(pieces):
+            node, of = nodes[number], classes[number]
+            size = min(node.end - at, len(pieces) - done)
+            text = "".join(pieces[done : done + size])
+            marked = escape(text) if shown is None else shown
+            html.append(f'<mark data-class="{of}" data-bits="{node.bits:05b}">{marked}</mark>')
+            if of is NodeClass.CONTENT:
+                content.append(text)
+            done, at = done + size, at + size
+            number += at == node.end
+
+    for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
+        tag = element.tag
+        if body is None:
+            continue
+        name = tag if tag in _INLINE or tag in _BLOCKS else "span"
+        if tag in _BLOCKS:
+            content.append(_BREAK)
+        if event == "start":
+            text = element.text
+            if tag == "img":
+                add([""], f'<img alt="{escape(element.get("alt", ""))}">')
+            elif element is not body:
+                html.append(f"<{name}{_attributes(element, of_element.get(element))}>")
+        else:
+            text = element.tail if element is not body else None
+            if tag != "img" and element is not body and name not in _VOID:
+                html.append(f"</{name}>")
+        if text:
+            blanks, pieces = split_text(text)
+            html.append(blanks)
+            content.append(blanks)
+            add(pieces)
+    html.append("</body></html>\n")
+    lines = [" ".join(line.split()) for line in "".join(content).split(_BREAK)]
+    return Written("".join(html), "".join(f"{line}\n" for line in lines if line))
+
+
+def _attributes(element: Any, of: NodeClass | None) -> str:
+    kept = [(name, element.get(name)) for name in _ATTRIBUTES]
+    href = element.get("href", "")
+    if element.tag == "a" and href.startswith(("http://", "https://")):
+        kept.append(("href", href))
+    kept.append(("data-class", of))
+    return "".join(f' {name}="{escape(value)}"' for name, value in kept if value)
