@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from filters.extraction.extractor import decode, refused
+from filters.charsets import decode
+from filters.extraction.extractor import refused
 from filters.extraction.html_tree import ParseFailed, parse
 from filters.settings import MeasureSettings
 
