@@ -152,7 +152,7 @@ def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
     with RawWeb(answer) as web:
         chosen = settings(web, warc_folder=str(folder), warc_bytes=100_000)
         with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", chosen, INSPECTS) as crawl:
-            check(crawl, web, kill_often(crawl, web, 5, 1.0))
+            check(crawl, web, kill_often(crawl, web, 5, 2.0))
             pages = {page.url for page in crawl.pages()}
     files = sorted(folder.iterdir())
     assert files and all(path.name.endswith(".warc.gz") for path in files)

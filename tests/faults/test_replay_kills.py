@@ -50,7 +50,7 @@ from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
-KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 12
+KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 20
 _PAGES = 1200
 _FROM_PAGES = 60  # measured again
 _SMALL = 10  # records of a batch, so that kills fall into the middle of a run

@@ -50,7 +50,7 @@ pytestmark = pytest.mark.slow
 SITE = "turns.test"
 PAGES = 8
 SERVED = 15  # to the roles
-TERM_S = 10.0
+TERM_S = 15.0
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_S / 86_400)
 MEASURE = MeasureSettings(workers=1)
 
