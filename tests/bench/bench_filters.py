@@ -1,4 +1,4 @@
-"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, extractors, chunking, workers, memory.
+"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, lines, extractors, chunking, workers, memory.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core; both measure the same pages, round by
 round. Names of tables as arguments print only these.
@@ -12,8 +12,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import zstandard
@@ -21,13 +22,15 @@ import zstandard
 from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
+from filters.duplicates.lines import Lines
 from filters.extraction.extractor import extract
+from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
-from filters.structure.names import Measures
+from filters.structure import page_lines
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -46,11 +49,15 @@ def main() -> None:
     labels = LabelledPages(root).labels
     records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
     pages = [RawPage(page.url, page.encoding, page.body) for page in records]
-    chosen = sys.argv[1:] or ["measure", "structure", "extractors", "chunking", "workers", "memory"]
+    chosen = sys.argv[1:] or ["measure", "structure", "lines", "extractors", "chunking", "workers", "memory"]
     if "measure" in chosen:
         bench_measure(records)
     if "structure" in chosen:
-        bench_structure(records)
+        skipped = [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})]
+        bench_share("structure measures", records, skipped, "<= 3 %")
+    if "lines" in chosen:
+        skipped = [(page_lines, "page_lines", lambda _: set()), (page_measures, "lines_of", lambda *_: Lines())]
+        bench_share("lines, with their place in the site's memory", records, skipped, "<= 2 %")
     if "extractors" in chosen:
         bench_extractors(root)
     if "chunking" in chosen:
@@ -138,11 +145,10 @@ def bench_measure(pages: list[Page]) -> None:
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
 
 
-def bench_structure(pages: list[Page]) -> None:
-    """The share of MEASURE that the structure measures take: each page with and without them, in turn."""
+def bench_share(what: str, pages: list[Page], skipped: list[tuple[Any, str, Any]], goal: str) -> None:
+    """The share of MEASURE that a part takes: each page with it, and with functions in its place that do nothing."""
     records = [encode(page) for page in pages]
-    real: Callable[..., Measures] = structure.structure_measures
-    ways: tuple[Callable[..., Measures], ...] = (real, lambda *_: {"page_bytes": 0.0})
+    ways = ([(module, name, getattr(module, name)) for module, name, _ in skipped], skipped)
     gc.collect()
     gc.freeze()
     spent: list[list[list[float]]] = [[[] for _ in pages] for _ in ways]
@@ -150,15 +156,17 @@ def bench_structure(pages: list[Page]) -> None:
         stages = [_Measure() for _ in ways]
         for place, record in enumerate(records):
             for way in (0, 1) if number % 2 else (1, 0):
-                structure.structure_measures = ways[way]
+                for module, name, function in ways[way]:
+                    setattr(module, name, function)
                 spent[way][place].append(cpu_s(lambda: stages[way](record)))  # noqa: B023  # called at once
-    structure.structure_measures = real
+    for module, name, function in ways[0]:
+        setattr(module, name, function)
     gc.unfreeze()
     whole, without = (sum(map(statistics.median, times)) for times in spent)
-    print(f"\nstructure measures, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
+    print(f"\n{what}, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
     print(f"  MEASURE, but for the log     {whole / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  without structure measures   {without / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  share                        {1 - without / whole:7.1%}   (goal <= 3 %)")
+    print(f"  without                      {without / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  share                        {1 - without / whole:7.1%}   (goal {goal})")
 
 
 def bench_extractors(root: Path) -> None:
