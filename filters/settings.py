@@ -54,6 +54,9 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     shingles_per_site: PositiveCount = 20_000
     """Shingles remembered per site; of the oldest pages only a sketch stays (epoch)."""
 
+    lines_per_site: PositiveCount = 20_000
+    """Lines remembered per site; the oldest pages lose theirs first (epoch)."""
+
     pages_per_site: PositiveCount = 500
     """Pages remembered per site; the oldest page is dropped first (epoch)."""
 

@@ -112,7 +112,7 @@ def _with_pages(log: Log, partition: int, features: dict[str, Features]) -> Iter
 
 def measured_again(old: Features, new: PageMeasures) -> Features:
     """The features of a page by these measures; its likeness to earlier pages stays."""
-    likeness = {name: old.measures.get(name) for name in Likeness._fields}
+    likeness = {name: old.measures.get(name) for name in Likeness().measures()}
     return msgspec.structs.replace(
         old,
         text=new.text,

@@ -7,6 +7,7 @@ from typing import Any
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import contributions, fields_of, meaning_of, url_match
 from farmwatch.pipes.lines import structure_by_name, verdict_line
+from filters.duplicates.lines import marked_lines
 from filters.quality.names import MEASURES
 from filters.settings import MeasureSettings
 from stream.schema.records import Features, Score
@@ -39,6 +40,7 @@ def as_json(found: PageExplanation) -> dict[str, Any]:
         "measures": features.measures,
         "quality": quality_by_name(features),
         "structure": structure_by_name(features.structure),
+        "template_lines": marked_lines(features.template_lines),
         "feature_epoch": features.epoch,
         "fetched_at": features.fetched_at,
         "found_by": features.found_by,

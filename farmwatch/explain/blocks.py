@@ -1,10 +1,11 @@
-"""The main text of a page as the rules see it: the kind of each line's block, and the passages that repeat."""
+"""The main text of a page as the rules see it: the block of each line, template lines, repeated passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from filters.duplicates.lines import marked_lines
 from filters.duplicates.repeats import Repeats
 from filters.extraction.blocks import JOINED, Block, BlockKind, unpack
 from stream.schema.records import Features
@@ -25,22 +26,25 @@ class TextLine(NamedTuple):
     link_share: float
     code_share: float
     parts: list[Part]
+    is_template: bool
 
 
 def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
     """The lines that are not empty."""
-    lines = [line for line in _lines(features.text, repeats) if any(part.text.strip() for part in line)]
+    marked = set(marked_lines(features.template_lines))
+    numbered = enumerate(_lines(features.text, repeats))
+    lines = [(line, number in marked) for number, line in numbered if any(part.text.strip() for part in line)]
     blocks = _blocks_of_lines(features.blocks)
     if len(blocks) != len(lines):  # a record of an older farmwatch
         blocks = [[]] * len(lines)
-    return [_line(block, parts) for block, parts in zip(blocks, lines, strict=True)]
+    return [_line(block, *line) for block, line in zip(blocks, lines, strict=True)]
 
 
-def _line(block: list[Block], parts: list[Part]) -> TextLine:
+def _line(block: list[Block], parts: list[Part], is_template: bool) -> TextLine:
     chars = sum(row.chars for row in block)
     kind = BlockKind(block[0].kind & ~JOINED).name.lower() if block else ""
     links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
-    return TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts)
+    return TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template)
 
 
 def _blocks_of_lines(table: bytes) -> list[list[Block]]:

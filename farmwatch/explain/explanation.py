@@ -19,8 +19,7 @@ from filters.duplicates.repeats import Repeats
 from filters.judge_stage import request_of
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
-from filters.quality.c4 import clean
-from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
+from filters.rules.judgement import ARTICLE, SCORED, judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
@@ -40,7 +39,7 @@ class OtherScore:
     """A score of another text of the page than the one that the verdict scores."""
 
     score: Score
-    text: str  # main | c4
+    text: str  # main | c4 | own; "" = unknown
     kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = another page of the site
 
 
@@ -61,7 +60,7 @@ class PageExplanation:
     settings: MeasureSettings  # the configured ones
     rules: Mapping[str, Rule]
     reads: str  # text whose quality measures are judged: main | c4
-    scored: str  # scored text: main | c4; "" = unknown
+    scored: str  # scored text: main | c4 | own; "" = unknown
     scored_text: str  # "" = unknown
     other_score: OtherScore | None = None
     repeats: Repeats | None = None
@@ -173,7 +172,7 @@ def _scores(
     by = next((known for known in kept if known.text_digest == text), None)
     other = OtherScore(
         _preferred_score(scores[text], detector_identity),
-        "main" if text == main else "c4",
+        _text_of(features, text)[0],
         (by.ruleset, by.digest) if by is not None else ("", ""),
     )
     return None, other
@@ -182,12 +181,14 @@ def _scores(
 def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
     """Name and content of the scored text; for another ruleset, found by the text digest."""
     if verdict.digest == ruleset.digest:
-        return ruleset.scores, scored_text(features, ruleset)[0]
-    if verdict.text_digest == features.text_digest:
-        return "main", features.text
-    if not verdict.text_digest:  # dropped by a ruleset that does not score main texts
-        return "", ""
-    return "c4", clean(features.text).text
+        return ruleset.scores, scored_text(features, ruleset.scores)[0]
+    return _text_of(features, verdict.text_digest)
+
+
+def _text_of(features: Features, digest: str) -> tuple[str, str]:
+    """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
+    texts = ((name, *scored_text(features, name)) for name in SCORED)
+    return next(((name, text) for name, text, found in texts if found == digest), ("", ""))
 
 
 def _preferred_score(scores: Sequence[Score], detector_identity: Callable[[], str]) -> Score:

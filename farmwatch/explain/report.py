@@ -9,17 +9,23 @@ from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import plain, put_rules, shortened
 from farmwatch.pipes.lines import structure_by_name
 from farmwatch.terminal.messages import put, put_table, put_wrapped
+from filters.duplicates.lines import TEMPLATE_PAGES, marked_lines
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
 from filters.settings import MeasureSettings
 from filters.structure.names import MEANINGS
-from stream.schema.records import Score
+from stream.schema.records import Features, Score
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, moment, one_line
 
 _PASSAGES = 8  # repeated passages shown without --verbose
 _FLAT = "links, lists and tables in it are unknown"
-TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}
+TEXTS = {
+    "main": "main text",
+    "c4": "main text cleaned as C4 does",
+    "own": "main text without template lines",
+    "": "another text",
+}
 """Name -> description of a text."""
 
 PATHS = {
@@ -65,6 +71,8 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
         _print(f"quality rules read the {TEXTS['c4']}")
     _print(text_line(found))
     for line in _repeats_lines(found, everything=everything):
+        _print(line)
+    for line in _template_lines(features, everything=everything):
         _print(line)
     for line in score_lines(found):
         _print(line)
@@ -125,6 +133,17 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
         yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --verbose shows them"
 
 
+def _template_lines(features: Features, *, everything: bool) -> Iterator[str]:
+    share = features.measures.get("template_block_share")
+    if not isinstance(share, float | int):
+        return  # a page before the third of a site, or of an older farmwatch
+    numbers = marked_lines(features.template_lines)
+    yield f"template: {share:.1%}, {counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
+    if everything:
+        lines = features.text.split("\n")
+        yield from (f'  "{shortened(lines[number])}"' for number in numbers if number < len(lines))
+
+
 def _put_measures(found: PageExplanation) -> None:
     put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
     put("")
@@ -164,7 +183,7 @@ def text_line(found: PageExplanation) -> str:
     text = found.scored_text if found.scored else found.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
-    if found.verdict.verdict == "article":
+    if found.scored and found.verdict.verdict == "article":
         return f"scored text: {TEXTS[found.scored]}, {size}"
     if found.scored:
         return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import page_id, site_of
 from farmwatch.terminal.jsonl import JsonLines, batches, write_line
+from filters.duplicates.lines import marked_lines, pack_marks
 from filters.extraction.blocks import Block, pack, unpack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
@@ -55,7 +57,8 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.measures`.
 
     `structure`: measure -> value, see `filters.structure.names`; empty for a page that was not parsed. Rows of
-    `blocks`: kind, characters, link characters, code characters.
+    `blocks`: kind, characters, link characters, code characters. `template_lines`: numbers of lines
+    of the text, from 0.
     """
 
     url: str
@@ -67,6 +70,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     quality: dict[str, dict[str, float | None]] = {}
     structure: dict[str, float | None] = {}
     blocks: list[Block] = []
+    template_lines: list[int] = []
     feature_epoch: str = ""
 
 
@@ -94,10 +98,11 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     page_id=ident,
                     text=measured.text,
                     extract=Extract(path=measured.path, error=measured.error),
-                    measures={**measured.measures, **likeness._asdict()},
+                    measures={**measured.measures, **likeness.measures()},
                     quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in measured.quality.items()},
                     structure=structure_by_name(measured.structure),
                     blocks=unpack(measured.blocks),
+                    template_lines=marked_lines(likeness.template_lines),
                     feature_epoch=epoch,
                 )
                 write_line(line)
@@ -135,6 +140,11 @@ def features_of(line: FeaturesLine) -> Features:
             raise ValueError(f"measures: {name} is {as_toml(value)}, not a number")
     if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
         raise ValueError("blocks are rows of four numbers from 0")
+    lines = line.text.count("\n") + 1
+    if any(not 0 <= number < lines for number in line.template_lines):
+        raise ValueError(f"template_lines are numbers from 0 to {lines - 1}, the last line of the text")
+    marks = np.zeros(lines, np.bool_)
+    marks[line.template_lines] = True
     return Features(
         id=line.page_id,
         site=line.site,
@@ -148,6 +158,7 @@ def features_of(line: FeaturesLine) -> Features:
         blocks=pack(line.blocks),
         quality={text: [measures.get(name) for name in MEASURES] for text, measures in line.quality.items()},
         structure=[line.structure.get(name) for name in structure_names.MEASURES] if line.structure else [],
+        template_lines=pack_marks(marks),
     )
 
 

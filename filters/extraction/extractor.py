@@ -60,12 +60,13 @@ def extractor(name: str) -> Extractor:
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
-    """Main text and structure of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
+    """Main text, structure and lines of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
 
     Raises MissingExtractor.
     """
     from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
     from filters.structure.measures import structure_measures
+    from filters.structure.page_lines import page_lines
 
     run = extractor(settings.extractor)
     # libxml2 silently stops at a lone surrogate
@@ -75,10 +76,12 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         return Extraction(error=error)
     html = html.replace("\0", "")
     structure: Measures = {}
+    lines: set[str] = set()
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
         structure = structure_measures(tree, elements, html, url)
+        lines = page_lines(tree)
         found = run(html, tree, settings)
     except ParseFailed as unparsed:
         found = Extraction(error=unparsed.error)
@@ -88,7 +91,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         found = Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
-    return replace(found, structure=structure)
+    return replace(found, structure=structure, lines=lines)
 
 
 def refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:

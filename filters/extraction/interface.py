@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -38,7 +38,7 @@ class Extraction:
     `path` is the algorithm that won: recall, precision, fallback (flat text of jusText or of the page's embedded data),
     plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text are unknown.
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
-    empty for a page that was not parsed.
+    empty for a page that was not parsed. `lines`: the different lines of the whole page.
     """
 
     text: str = ""
@@ -48,6 +48,7 @@ class Extraction:
     link_code_share: float | None = None
     tried: tuple[str, ...] = ()
     structure: Mapping[str, float | None] = field(default_factory=dict)
+    lines: Collection[str] = ()
 
 
 Extractor = Callable[[str, Any, MeasureSettings], Extraction]

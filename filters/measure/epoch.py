@@ -17,12 +17,12 @@ from filters.errors import FiltersError
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
-MEASURES_VERSION = 3
+MEASURES_VERSION = 4
 """Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
 
 _SETTINGS = (
     *("extractor", "retry_link_code_share", "max_html_bytes", "max_elements", "max_text_bytes", "tokenizer"),
-    *("chunk_mode", "chunk_ids_per_site", "shingles_per_site", "pages_per_site"),
+    *("chunk_mode", "chunk_ids_per_site", "shingles_per_site", "lines_per_site", "pages_per_site"),
 )
 _LIBRARIES = ("py3langid", "rensa")
 installed_version = cache(version)

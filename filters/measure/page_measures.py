@@ -13,6 +13,7 @@ import xxhash
 import zstandard
 
 from filters.duplicates.chunker import Chunks, chunk
+from filters.duplicates.lines import Lines, lines_of
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
@@ -61,6 +62,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
+    lines: Lines = Lines()
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -95,7 +97,7 @@ def measure(
     status: int = 200,
     headers: Mapping[str, str] = NO_HEADERS,
 ) -> PageMeasures:
-    """Extract and measure an answer: whether it is a page, block table, words, language, quality, chunks, outline.
+    """Extract and measure an answer: whether it is a page, block table, words, language, quality, structure, likeness.
 
     `headers` have names in lower case. Raises MissingExtractor.
     """
@@ -131,6 +133,7 @@ def measure(
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
+        lines=lines_of(found.text, found.lines, settings.lines_per_site),
     )
 
 

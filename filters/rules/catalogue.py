@@ -17,8 +17,8 @@ from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 
 RULES_VERSION = 3
-"""Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement` or of
-`c4.clean` (JUDGE runs it if `scores` is "c4") that may change a verdict or the scored text."""
+"""Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement`, of
+`c4.clean` or of `lines.own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text."""
 
 _FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
 _LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
@@ -128,6 +128,13 @@ RULES: dict[str, RuleKind] = {
         "sequences of 5 words that stand on earlier pages of the site / such sequences",
         high=1,
         source="Broder 1997",
+    ),
+    "template_block_share": _kind(
+        "template_block_share",
+        "<=",
+        "characters in lines that at least 2 earlier pages of the site have / characters",
+        high=1,
+        source="",
     ),
     "simhash_distance": _kind(
         "simhash_distance",

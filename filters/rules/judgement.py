@@ -10,6 +10,8 @@ from stream.schema.records import Features, RuleOutcome, Verdict
 
 ARTICLE, DROPPED = "article", "dropped"
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
+SCORED = ("main", "c4", "own")
+"""Names of the texts that a ruleset may give to the detector."""
 
 
 def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
@@ -46,7 +48,7 @@ def judge_and_text(
     if failed:
         text, digest = "", features.text_digest if ruleset.scores == "main" else ""
     else:
-        text, digest = scored_text(features, ruleset)
+        text, digest = scored_text(features, ruleset.scores)
     verdict = Verdict(
         id=features.id,
         site=features.site,
@@ -69,11 +71,19 @@ def judge_and_text(
     return verdict, text
 
 
-def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
-    """The text to score of an article, and its digest: the main text, or its C4-cleaned lines."""
-    if ruleset.scores == "main":
-        return features.text, features.text_digest
-    from filters.quality.c4 import clean  # rarely needed
+def scored_text(features: Features, scores: str) -> tuple[str, str]:
+    """The text to score of an article, and its digest: the main text, its C4-cleaned lines, or its own lines.
 
-    text = clean(features.text).text
+    The own lines are those that are no template; without known template lines, all.
+    """
+    if scores == "c4":
+        from filters.quality.c4 import clean  # rarely needed
+
+        text = clean(features.text).text
+    elif scores == "own" and features.template_lines:
+        from filters.duplicates.lines import own_text  # rarely needed
+
+        text = own_text(features.text, features.template_lines)
+    else:
+        return features.text, features.text_digest
     return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))

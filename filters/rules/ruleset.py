@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules; `reads` = the text whose quality is judged, `scores` = the text to score ("main" or "c4")."""
+    """Ordered rules; `reads` = the text whose quality is judged, `scores` = the text to score."""
 
     name: str
     description: str
@@ -151,7 +151,7 @@ class _File(msgspec.Struct):
     description: str = ""
     blocks: Definition = Definition.PARAGRAPH
     reads: Literal["main", "c4"] = "main"
-    scores: Literal["main", "c4"] = "main"
+    scores: Literal["main", "c4", "own"] = "main"
     rules: dict[str, Any] = {}
     models: dict[str, str] = {}  # of a stored ruleset
 

@@ -26,7 +26,7 @@ def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: s
         extract_error=measured.error,
         text=measured.text,
         text_digest=measured.text_digest,
-        measures={**measured.measures, **likeness._asdict()},
+        measures={**measured.measures, **likeness.measures()},
         blocks=measured.blocks,
         fetched_at=page.fetched_at,
         found_by=page.found_by,
@@ -34,6 +34,7 @@ def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: s
         quality=measured.quality,
         first_at=page.first_at,
         structure=measured.structure,
+        template_lines=likeness.template_lines,
     )
 
 

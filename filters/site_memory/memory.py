@@ -5,13 +5,15 @@
   shingles are held. Of older pages only the sketch is left: the containment in each alone is estimated from Jaccard
   similarity and sizes (standard error .06 for a page of the same size, .14 for one four times as large). The larger
   one counts; text gathered from many old pages is underrated.
+- `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
+  text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
 State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
 the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count
 as a copy of its copies. A page whose extraction was given up stays unchanged.
 
-Before a page is added, the oldest pages lose their chunks, their shingles or, beyond the number of pages, their row.
+Before a page is added, the oldest pages lose their chunks, shingles or lines or, beyond the number of pages, their row.
 The rows of a site are read once and then kept in memory as arrays, up to a number of bytes.
 """
 
@@ -22,8 +24,10 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from filters.duplicates.chunker import Chunks
+from filters.duplicates.lines import Lines, pack_marks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import PageMeasures
@@ -33,11 +37,20 @@ from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, rea
 
 
 class Likeness(NamedTuple):
-    """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown."""
+    """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown.
+
+    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`.
+    """
 
     duplicate_share: float | None = None
     template_share: float | None = None
     simhash_distance: float | None = None
+    template_block_share: float | None = None
+    template_lines: bytes = b""
+
+    def measures(self) -> dict[str, float | None]:
+        """The measures by name."""
+        return {name: value for name, value in self._asdict().items() if name != "template_lines"}
 
 
 class SiteMemory:
@@ -45,7 +58,11 @@ class SiteMemory:
 
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
         self._pages_cap = settings.pages_per_site
-        self._caps: dict[Kind, int] = {"chunks": settings.chunk_ids_per_site, "shingles": settings.shingles_per_site}
+        self._caps: dict[Kind, int] = {
+            "chunks": settings.chunk_ids_per_site,
+            "shingles": settings.shingles_per_site,
+            "lines": settings.lines_per_site,
+        }
         self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes
         self._sites: OrderedDict[tuple[int, str], SitePages] = OrderedDict()
         self._cached = 0
@@ -59,7 +76,14 @@ class SiteMemory:
         return self._cached
 
     def compare(
-        self, state: SiteKeyedState, partition: int, site: str, page_id: str, chunks: Chunks, outline: Outline
+        self,
+        state: SiteKeyedState,
+        partition: int,
+        site: str,
+        page_id: str,
+        chunks: Chunks,
+        outline: Outline,
+        lines: Lines = Lines(),  # noqa: B008  # it never changes
     ) -> Likeness:
         """Compare a page with its site and store it. If the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
@@ -74,7 +98,7 @@ class SiteMemory:
             memory.remove(oldest)
             state.delete(row_key(site, oldest))
         index = memory.index(page_id)
-        row = self._row(memory.order_of(page_id), chunks, outline)
+        row = self._row(memory.order_of(page_id), chunks, outline, lines)
         changed: set[int] = set()
         for kind, cap in self._caps.items():
             row, lost = memory.make_room(index, row, kind, cap)
@@ -87,6 +111,7 @@ class SiteMemory:
             int(repeated.sum(dtype=np.int64)) / int(chunks.lengths.sum(dtype=np.int64)),
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
             memory.simhash_distance(index, row),
+            *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)
@@ -99,7 +124,7 @@ class SiteMemory:
         """Compare a measured page. If its extraction was given up, leave the site unchanged."""
         if measured.error in UNFINISHED:
             return Likeness()
-        return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
+        return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline, measured.lines)
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
         """Remove the content of a page and keep its place.
@@ -125,16 +150,17 @@ class SiteMemory:
         for key in [key for key in self._sites if key[0] in partitions]:
             self._cached -= self._sites.pop(key).size_bytes
 
-    def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
+    def _row(self, order: int, chunks: Chunks, outline: Outline, lines: Lines) -> StoredPage:
         """Build the row of a page.
 
         Beyond a cap it keeps the smallest identities, because similar pages keep the same ones.
         """
         ids = np.unique(chunks.ids)[: self._caps["chunks"]]
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
-        sketch = np.frombuffer(outline.sketch, "<u4")
-        head = np.array([(order, len(ids), len(shingles), outline.shingle_count, outline.simhash, sketch)], HEAD)
-        return StoredPage(head, {"chunks": ids, "shingles": shingles})
+        held = np.frombuffer(lines.page, "<u4")[: self._caps["lines"]]
+        counts = len(ids), len(shingles), len(held), outline.shingle_count
+        head = np.array([(order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"))], HEAD)
+        return StoredPage(head, {"chunks": ids, "shingles": shingles, "lines": held})
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
         memory = self._sites.get((partition, site))
@@ -148,3 +174,11 @@ class SiteMemory:
         while self._cached > self._cached_cap and next(iter(self._sites)) != kept:
             _, memory = self._sites.popitem(last=False)
             self._cached -= memory.size_bytes
+
+
+def _template(lines: Lines, marks: npt.NDArray[np.bool_] | None) -> tuple[float | None, bytes]:
+    """The share of the characters in the marked lines of the main text, and the packed marks."""
+    chars = np.frombuffer(lines.chars, "<u4")
+    if marks is None or not len(chars):
+        return None, b""
+    return int(chars[marks].sum(dtype=np.int64)) / int(chars.sum(dtype=np.int64)), pack_marks(marks)

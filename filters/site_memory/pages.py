@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from filters.duplicates.lines import TEMPLATE_PAGES
 from filters.duplicates.shingles import PERMUTATIONS
 from filters.site_memory.rows import HEAD, KINDS, Heads, Ids, Kind, StoredPage
 
@@ -16,7 +17,7 @@ _SITE_BYTES = 1_500  # of the objects of a site
 
 
 class IdentityIndex:
-    """Index of identities (of chunks or shingles), ascending, each with the order of its page."""
+    """Index of identities of one kind, ascending, each with the order of its page."""
 
     def __init__(self, ids: Ids, orders: npt.NDArray[np.uint32]) -> None:
         by_id = np.argsort(ids, kind="stable")
@@ -26,12 +27,13 @@ class IdentityIndex:
     def size_bytes(self) -> int:
         return int(self.ids.nbytes + self.orders.nbytes)
 
-    def found(self, wanted: Ids, before: int | None) -> npt.NDArray[np.bool_]:
-        """Mark the identities of `wanted` that a page has; with `before`, only pages below that order count."""
+    def found(self, wanted: Ids, before: int | None, pages: int = 1) -> npt.NDArray[np.bool_]:
+        """Mark the identities of `wanted` that so many pages have; with `before`, only pages below that order count."""
         ids = self.ids if before is None else self.ids[self.orders < before]
         if not len(ids):
             return np.zeros(len(wanted), np.bool_)
-        return np.equal(ids.take(ids.searchsorted(wanted), mode="clip"), wanted)
+        last = ids.searchsorted(wanted) + (pages - 1)  # a page has an identity once
+        return np.equal(ids.take(last, mode="clip"), wanted) & (last < len(ids))
 
     def of(self, order: int) -> Ids:
         return np.asarray(self.ids[self.orders == order])
@@ -79,9 +81,15 @@ class SitePages:
         newest = int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
         return self.pages.get(page_id, newest)
 
-    def known(self, index: int, kind: Kind, ids: Ids) -> npt.NDArray[np.bool_]:
+    def known(self, index: int, kind: Kind, ids: Ids, pages: int = 1) -> npt.NDArray[np.bool_]:
         before = None if index == len(self.heads) else int(self.heads["order"][index])
-        return self.held[kind].found(ids, before)
+        return self.held[kind].found(ids, before, pages)
+
+    def template_lines(self, index: int, lines: Ids) -> npt.NDArray[np.bool_] | None:
+        """Mark the lines that are template; None without enough pages with lines before an index."""
+        if np.count_nonzero(self.heads["lines"][:index]) < TEMPLATE_PAGES:
+            return None
+        return self.known(index, "lines", lines, TEMPLATE_PAGES)
 
     def template_share(self, index: int, row: StoredPage, shingles: Ids) -> float:
         """Containment of a page's shingles in the pages before an index, see `filters.site_memory.memory`."""

@@ -1,7 +1,7 @@
-"""A page's row of keyed state, under `site NUL page_id`: a head, chunk identities (uint64), shingles (uint32).
+"""A page's row of keyed state, under `site NUL page_id`: a head, and identities of each kind.
 
-All numbers are little-endian, identities ascend. An old page may have lost chunks or shingles; the counts in the head
-show it. A page that was taken out only keeps its place: the rest of its head is 0.
+All numbers are little-endian, identities ascend. An old page may have lost those of a kind; the counts in the head show
+it. A page that was taken out only keeps its place: the rest of its head is 0.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ HEAD = np.dtype(
         ("order", "<u4"),  # place among the site's pages
         ("chunks", "<u4"),  # identities in the row
         ("shingles", "<u4"),  # shingles in the row
+        ("lines", "<u4"),  # lines in the row
         ("shingle_count", "<u4"),  # shingles of the page; 0 = taken out
         ("simhash", "<u8"),
         ("sketch", "<u4", (PERMUTATIONS,)),
@@ -25,11 +26,11 @@ HEAD = np.dtype(
 )
 _SCAN_ROWS = 1_000
 
-Kind = Literal["chunks", "shingles"]
+Kind = Literal["chunks", "shingles", "lines"]
 Heads = npt.NDArray[np.void]
 Ids = npt.NDArray[Any]
 
-KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4"}
+KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4", "lines": "<u4"}
 """Kinds of identities in a row, in this order."""
 
 

@@ -15,14 +15,13 @@ from typing import Any
 from lxml import etree
 
 from filters.structure.metadata import metadata_measures
-from filters.structure.names import BLANKS, TAG_RATIOS, Measures
+from filters.structure.names import BLANKS, TAG_RATIOS, UNSEEN, Measures
 from filters.structure.page_url import url_measures
 
 _BLOCKS = ("article", "div", "li", "section", "tr")
-_UNSEEN = ("noscript", "script", "style", "template", "title")
 _GROUPS = {
     **dict.fromkeys(_BLOCKS, "block"),
-    **dict.fromkeys(_UNSEEN, "unseen"),
+    **dict.fromkeys(UNSEEN, "unseen"),
     **{tag: tag for tag in ("a", "h1", "input", "meta", "p")},
 }
 _LEAST_RECORDS = 3
@@ -46,9 +45,9 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     for tag, element in zip(tags, elements, strict=True):
         if tag in _GROUPS:
             of[_GROUPS[tag]].append(element)
-    unseen: dict[str, list[Any]] = {tag: [] for tag in _UNSEEN}
+    unseen: dict[str, list[Any]] = {tag: [] for tag in UNSEEN}
     unseen_bytes, needs_script = 0, False
-    for element in _outermost(of["unseen"], _UNSEEN):
+    for element in _outermost(of["unseen"], UNSEEN):
         data = _data(element) if len(element) else (element.text or "").encode()
         unseen_bytes += _bytes(data)
         unseen[element.tag].append(element)

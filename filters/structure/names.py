@@ -9,6 +9,9 @@ Measures = Mapping[str, float | None]
 BLANKS = b" \n\t\r"
 """White space, which no measure of bytes counts."""
 
+UNSEEN = ("noscript", "script", "style", "template", "title")
+"""Elements whose text a reader does not see on the page."""
+
 TAG_RATIOS: dict[str, tuple[str, ...]] = {
     "link": ("a",),
     "paragraph": ("p",),

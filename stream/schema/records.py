@@ -85,6 +85,7 @@ class Features(Record, frozen=True, kw_only=True):
     quality: dict[str, list[float | None]] = {}  # text -> values in the order of filters.quality.measures.MEASURES
     first_at: int = 0  # as in Page
     structure: list[float | None] = []  # in the order of filters.structure.names.MEASURES; empty = not parsed
+    template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):

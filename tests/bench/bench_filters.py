@@ -1,4 +1,4 @@
-"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, extractors, chunking, workers, memory.
+"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, lines, extractors, chunking, workers, memory.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core; both measure the same pages, round by
 round. Names of tables as arguments print only these.
@@ -13,8 +13,10 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import zstandard
@@ -22,6 +24,7 @@ import zstandard
 from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
+from filters.duplicates.lines import Lines
 from filters.extraction.extractor import extract
 from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
@@ -29,6 +32,7 @@ from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
+from filters.structure import page_lines
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -47,11 +51,11 @@ def main() -> None:
     labels = LabelledPages(root).labels
     records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
     pages = [RawPage(page.url, page.encoding, page.body) for page in records]
-    chosen = sys.argv[1:] or ["measure", "structure", "extractors", "chunking", "workers", "memory"]
+    chosen = sys.argv[1:] or ["measure", "parts", "extractors", "chunking", "workers", "memory"]
     if "measure" in chosen:
         bench_measure(records)
-    if "structure" in chosen:
-        bench_structure(records)
+    if "parts" in chosen:
+        bench_parts(records)
     if "extractors" in chosen:
         bench_extractors(root)
     if "chunking" in chosen:
@@ -139,33 +143,36 @@ def bench_measure(pages: list[Page]) -> None:
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
 
 
-def bench_structure(pages: list[Page]) -> None:
-    """The shares of MEASURE that the structure measures and `no_page` take: each page with and without, in turn."""
+def bench_parts(pages: list[Page]) -> None:
+    """The share of MEASURE that its cheaper parts take: each page with all, and in turn without each."""
     records = [encode(page) for page in pages]
-    parts: tuple[tuple[str, Any, str, object], ...] = (
-        ("structure measures", structure, "structure_measures", lambda *_: {"page_bytes": 0.0}),
-        ("no_page", page_measures, "reason_of", lambda *_: ""),
-    )
-    reals = [getattr(module, name) for _, module, name, _ in parts]
-    ways = range(1 + len(parts))  # MEASURE, and MEASURE without each part
+    parts: dict[str, list[tuple[Any, str, Any]]] = {
+        "all": [],
+        "structure measures": [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})],
+        "no_page": [(page_measures, "reason_of", lambda *_: "")],
+        "lines and their memory": [
+            (page_lines, "page_lines", lambda _: set()),
+            (page_measures, "lines_of", lambda *_: Lines()),
+        ],
+    }
     gc.collect()
     gc.freeze()
-    spent: list[list[list[float]]] = [[[] for _ in pages] for _ in ways]
+    spent: dict[str, list[list[float]]] = {part: [[] for _ in pages] for part in parts}
     for number in range(2 * ROUNDS):
-        stages = [_Measure() for _ in ways]
+        stages = {part: _Measure() for part in parts}
         for place, record in enumerate(records):
-            for way in ways if number % 2 else reversed(ways):
-                for part, (real, (_, module, name, nothing)) in enumerate(zip(reals, parts, strict=True), 1):
-                    setattr(module, name, nothing if part == way else real)
-                spent[way][place].append(cpu_s(lambda: stages[way](record)))  # noqa: B023  # called at once
-    for real, (_, module, name, _) in zip(reals, parts, strict=True):
-        setattr(module, name, real)
+            for part in parts if number % 2 else reversed(parts):
+                with ExitStack() as patches:
+                    for module, name, nothing in parts[part]:
+                        patches.enter_context(patch.object(module, name, nothing))
+                    spent[part][place].append(cpu_s(lambda: stages[part](record)))  # noqa: B023  # called at once
     gc.unfreeze()
-    whole, *rests = (sum(map(statistics.median, times)) for times in spent)
+    sums = {part: sum(map(statistics.median, times)) for part, times in spent.items()}
+    whole = sums.pop("all")
     print(f"\nparts of MEASURE, {len(pages)} real pages, median of {2 * ROUNDS} of each page")
     print(f"  MEASURE, but for the log     {whole / len(pages) * 1e3:7.2f} ms CPU a page")
-    for (part_name, *_), rest in zip(parts, rests, strict=True):
-        print(f"  {part_name:28s} {(whole - rest) / len(pages) * 1e3:7.2f} ms, {1 - rest / whole:5.1%}")
+    for part, rest in sums.items():
+        print(f"  {part:28s} {(whole - rest) / len(pages) * 1e3:7.2f} ms, {1 - rest / whole:5.1%}")
 
 
 def bench_extractors(root: Path) -> None:

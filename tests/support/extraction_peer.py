@@ -31,11 +31,20 @@ def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
     """Every `every`-th page of a source with labels of the main text, in file order."""
     rows = [json.loads(line) for line in (source / "gold.jsonl").read_text().split("\n") if line]
     for row in [row for row in rows if row.get("articleBody") or row.get("with")][::every]:
-        body = (source / "html" / f"{row['id']}.html.zst").read_bytes()
-        html = zstandard.ZstdDecompressor().decompress(body, max_output_size=1 << 26).decode("utf-8", "replace")
+        body = _file(source, row["id"]).read_bytes()
+        html = html_of(source, row["id"]).decode("utf-8", "replace")
         yield GoldPage(
             html, body, row.get("articleBody") or None, tuple(row.get("with", ())), tuple(row.get("without", ()))
         )
+
+
+def html_of(source: Path, ident: str) -> bytes:
+    """The HTML of a page of a source, in UTF-8."""
+    return zstandard.ZstdDecompressor().decompress(_file(source, ident).read_bytes(), max_output_size=1 << 26)
+
+
+def _file(source: Path, ident: str) -> Path:
+    return source / "html" / f"{ident}.html.zst"
 
 
 def f1(texts: Sequence[str], pages: Sequence[GoldPage]) -> float:

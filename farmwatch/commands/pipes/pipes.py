@@ -27,8 +27,9 @@ def measure(
     """Pages to features. In: {url, html[, site]}.
 
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
-    structure: {name: value}, blocks: [[kind, characters, link characters, code characters]], feature_epoch}. Pages of a
-    site are taken in the order given, so duplicate_share, template_share and simhash_distance are those of a live run.
+    structure: {name: value}, blocks: [[kind, characters, link characters, code characters]], template_lines: [number of
+    a line of the text, from 0], feature_epoch}. Pages of a site are taken in the order given, so measures that compare
+    them, and template lines, are those of a live run.
     """
     from farmwatch.pipes.lines import measure_lines
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import zstandard
 
+from filters.duplicates.lines import marked_lines
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.quality.measures import TEXTS
@@ -52,7 +53,7 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
 
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
     """The stage's features equal the Measurer's for the same pages in the same order, repeats included."""
-    htmls = [article, article.replace("boats", "cattle"), "", article]
+    htmls = [article, article.replace("boats", "cattle"), "", article, article]
     found, _ = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
     measurer = Measurer(SETTINGS)
     for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
@@ -60,7 +61,9 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
         own = {"id": f"f{number}", "page_id": f"p{number}", "fetched_at": 5, "measured_at": 1234}
         assert features == msgspec.structs.replace(pure, **own)
     assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
-    assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS)]
+    assert [marked_lines(features.template_lines) for features in found] == [[], [], [], [0], [0, 1, 2, 3, 4]]
+    assert [features.measures["template_block_share"] for features in found[:3]] == [None, None, None]
+    assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:
@@ -81,7 +84,7 @@ def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str,
     """
     found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
     assert [features.extract_error for features in found] == ["too_deep", ""]
-    assert found[0].measures == {"url_path": "/page-1", "no_page": "ok", **Likeness()._asdict()}
+    assert found[0].measures == {"url_path": "/page-1", "no_page": "ok", **Likeness().measures()}
     assert count(metrics, "extract_attempts_total", mode="none", outcome="too_deep") == 1
     assert count(metrics, "extract_attempts_total", mode="recall", outcome="ok") == 1
     assert count(metrics, "page_duplicate_ratio_count") == count(metrics, "page_template_ratio_count") == 1

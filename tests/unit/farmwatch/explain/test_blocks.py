@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,12 +35,14 @@ def test_no_character_is_lost_and_passages_stand_in_their_places(earlier: list[s
 
 
 def test_lines_have_the_kinds_of_their_blocks() -> None:
-    """A heading, paragraphs and list items of an extracted page, with the share of characters in links."""
+    """A heading, paragraphs and list items, with the share of characters in links, and marks of template lines."""
     features = Measurer(MeasureSettings()).measure("http://a.example/1", HTML, "a.example")
     lines = text_lines(features, None)
     assert [line.kind for line in lines] == ["heading", "paragraph", "item", "item", "paragraph"]
     assert [line.link_share > 0 for line in lines] == [False, False, True, False, False]
     assert all(part.passage is None for line in lines for part in line.parts)
+    marked = text_lines(msgspec.structs.replace(features, template_lines=b"\x12"), None)
+    assert [line.is_template for line in marked] == [False, True, False, False, True]
 
 
 def test_a_record_without_blocks_has_lines_without_kinds() -> None:

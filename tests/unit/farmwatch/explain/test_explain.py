@@ -229,6 +229,23 @@ def test_near_duplicates_are_shown_below_repeats(farmwatch: Runner, tmp_path: Pa
     assert "repeats: the log has no earlier page of the site" in out and "near-duplicates" not in out
 
 
+def test_template_lines_are_counted_and_listed_with_verbose(farmwatch: Runner, tmp_path: Path) -> None:
+    """The share and number of template lines are below the repeats, --verbose lists them, and --json numbers them."""
+    text, measures = "Our letter\nA story of its own\nRead more", {"template_block_share": 19 / 37}
+    log = _log(
+        tmp_path, [_features("a", text, measures=measures, template_lines=b"\5"), _features("b", "One line of text")]
+    )
+    said = "template: 51.4%, 2 lines seen on 2 or more earlier pages\n"
+    ran = farmwatch("explain", _address("a"), "--log", log)
+    assert said in ran.out and '"Read more"' not in ran.out
+    assert (
+        f'{said}  "Our letter"\n  "Read more"\n' in farmwatch("explain", _address("a"), "--verbose", "--log", log).out
+    )
+    found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)
+    assert found["template_lines"] == [0, 2]
+    assert "template:" not in farmwatch("explain", _address("b"), "--log", log).out
+
+
 def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
     """The largest are shown and the rest is counted; --verbose shows all."""
     records = [_features(str(number), _own(number)) for number in range(12)]

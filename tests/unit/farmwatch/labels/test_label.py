@@ -361,7 +361,8 @@ def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> Non
     """`rulesets evaluate` reads the features of two labelled pages from the log and counts both."""
     labelled(farmwatch, finished, "an" if sampled(finished)[0]["url"] == URL else "na")
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished)
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert ran.err.startswith("default: pages that the article model learned from are judged better")
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert ["default", "1 of 2", "1 of 1", "0 of 1", "1.000", "1.000", "1.000"] in rows
     assert ["labels.jsonl", "2", "50 (3-97)"] in rows

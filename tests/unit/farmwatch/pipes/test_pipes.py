@@ -38,10 +38,10 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
-    """A line has url, site, page_id, text, extract, measures, quality, structure, blocks, feature_epoch, and values."""
+    """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
-    names = ["url", "site", "page_id", "text", "extract", "measures", "quality", "structure", "blocks", "feature_epoch"]
-    assert list(line) == names
+    names = "url site page_id text extract measures quality structure blocks template_lines feature_epoch"
+    assert list(line) == names.split()
     assert list(line["structure"]) == [*structure_names.MEASURES]
     assert (line["structure"]["h1_words"], line["structure"]["path_depth"]) == (2, 1)
     assert line["text"] == "Title here\nOne two three four five."
@@ -115,6 +115,18 @@ def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tm
     assert article["text"] == "\n".join(rest)
 
 
+def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: Runner, tmp_path: Path) -> None:
+    """The third page of a site has template lines, by number; with scores = "own" they are not in its article text."""
+    rules = tmp_path / "own.toml"
+    rules.write_text('scores = "own"\n[rules.extracted]\nthreshold = "ok"\n')
+    pages = [_page(f"/{n}", _SHORT.replace("here", "here" if n < 2 else "there")) for n in range(3)]
+    lines = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, *pages)).out)
+    assert [line["template_lines"] for line in lines] == [[], [], [1]]
+    assert lines[2]["measures"]["template_block_share"] == pytest.approx(24 / 35)
+    articles = _lines(farmwatch("judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).out)
+    assert [article["text"] for article in articles] == [lines[0]["text"], lines[1]["text"], "Title there"]
+
+
 def test_quality_goes_by_name_and_comes_back_in_order() -> None:
     """Quality measures of a line may have any order and are stored in the order of MEASURES; absent means unknown."""
     last, first = MEASURES[-1], MEASURES[0]
@@ -138,6 +150,8 @@ def test_structure_goes_by_name_and_comes_back_in_order() -> None:
         ({"measures": {"tokens": "many"}}, 'measures: tokens is "many", not a number'),
         ({"blocks": [[0, -1, 0, 0]]}, "blocks are rows of four numbers from 0"),
         ({"blocks": [[0, 1]]}, "blocks"),
+        ({"template_lines": [1]}, "template_lines are numbers from 0 to 0, the last line of the text"),
+        ({"template_lines": [-1]}, "template_lines are numbers from 0 to 0"),
         ({"measures": []}, "measures"),
         ({"quality": {"main": {"wrods": 1}}}, "'wrods' does not exist"),
         ({"quality": {"mian": {"words": 1}}}, "'mian' does not exist"),

@@ -11,7 +11,9 @@ import msgspec
 import pytest
 import zstandard
 
+from filters.duplicates.lines import lines_of
 from filters.duplicates.shingles import outline
+from filters.extraction.html_tree import parse
 from filters.measure.epoch import MEASURES_VERSION, feature_epoch
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs, golden_pages
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
@@ -21,6 +23,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from filters.structure import names as structure_names
+from filters.structure.page_lines import page_lines
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
@@ -44,8 +47,9 @@ def test_measures_of_an_article(article: str) -> None:
         "no_page": "ok",
         "simhash": f"{found.outline.simhash:016x}",
     }
-    assert {*found.measures, *Likeness._fields} == PAGE_MEASURES
+    assert {*found.measures, *Likeness().measures()} == PAGE_MEASURES
     assert found.outline == outline(found.text, SETTINGS.shingles_per_site)
+    assert found.lines == lines_of(found.text, page_lines(parse(article)), SETTINGS.lines_per_site)
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)
@@ -57,7 +61,7 @@ def test_another_set_of_measures_is_another_epoch() -> None:
     A new measure must raise the version, so that pages are measured again.
     """
     names = " ".join([*sorted(PAGE_MEASURES), *MEASURES, *structure_names.MEASURES])
-    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {3: "739af0ca40fc655b"}
+    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {4: "ba44e0c35bddcff1"}
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:

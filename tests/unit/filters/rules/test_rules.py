@@ -180,7 +180,11 @@ def ruled(*rules: str, **fields: str) -> Ruleset:
 
 @pytest.mark.parametrize(
     ("rule", "threshold", "passing", "failing"),
-    [("template_share", 0.8, (0.0, 0.8), (0.81, 1.0)), ("simhash_distance", 3, (3, 64), (0, 2))],
+    [
+        ("template_share", 0.8, (0.0, 0.8), (0.81, 1.0)),
+        ("template_block_share", 0.5, (0.0, 0.5), (0.51, 1.0)),
+        ("simhash_distance", 3, (3, 64), (0, 2)),
+    ],
 )
 def test_templated_pages_are_dropped_where_a_ruleset_says_so(
     rule: str, threshold: float, passing: tuple[float, ...], failing: tuple[float, ...]

@@ -87,7 +87,8 @@ def test_each_kind_of_difference_is_named(a: str, b: str, expected: list[tuple[s
 
 
 @pytest.mark.parametrize(
-    ("field", "values"), [("blocks", "paragraph run"), ("reads", "main c4"), ("scores", "main c4")]
+    ("field", "values"),
+    [("blocks", "paragraph run"), ("reads", "main c4"), ("scores", "main c4"), ("scores", "c4 own")],
 )
 def test_fields_of_the_whole_ruleset_are_compared(field: str, values: str) -> None:
     """Block definition, text to read and text to score each make a difference."""

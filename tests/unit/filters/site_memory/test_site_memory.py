@@ -1,4 +1,4 @@
-"""The memory of a site: three comparisons, replacement, eviction, and a cache that can be dropped at any time."""
+"""The memory of a site: four comparisons, replacement, eviction, and a cache that can be dropped at any time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.duplicates.chunker import Chunks
+from filters.duplicates.lines import TEMPLATE_PAGES, Lines, lines_of, marked_lines
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import failed
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
 ROOMY = MeasureSettings()
-TIGHT = msgspec.structs.replace(ROOMY, chunk_ids_per_site=6, shingles_per_site=25, pages_per_site=4)
+TIGHT = msgspec.structs.replace(ROOMY, chunk_ids_per_site=6, shingles_per_site=25, lines_per_site=9, pages_per_site=4)
 CAPS = st.sampled_from([ROOMY, TIGHT])
 CONTENT = st.lists(st.integers(0, 12), min_size=1, max_size=5)
 VISITS = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(CONTENT, st.just([]))), min_size=1, max_size=25)
@@ -43,6 +44,12 @@ def text_of(ids: Sequence[int]) -> str:
     )
 
 
+def lines(ids: Sequence[int]) -> Lines:
+    """Each id but the last as a line of as many characters, the last as one outside of the main text."""
+    named = ["x" * (number + 1) for number in ids]
+    return lines_of("\n".join(named[:-1] or named), named[-1:], 100)
+
+
 class Site:
     """A site's memory over one state, fed with texts or with chunks."""
 
@@ -52,7 +59,8 @@ class Site:
 
     def see(self, page: str, ids: Sequence[int], site: str = SITE, state: KeyedState | None = None) -> Likeness:
         """A page whose chunks are `ids`, and whose words depend on them."""
-        return self.memory.compare(state or self.state, 0, site, page, chunks(*ids), outline(text_of(ids), 100))
+        of_ids = chunks(*ids), outline(text_of(ids), 100), lines(ids)
+        return self.memory.compare(state or self.state, 0, site, page, *of_ids)
 
     def share(self, page: str, *ids: int, **more: Any) -> float | None:
         """Its duplicate share."""
@@ -68,12 +76,12 @@ class Site:
         return dict(self.state.scan(b"", 1_000_000))
 
 
-def held(rows: dict[bytes, bytes]) -> tuple[int, int, int]:
-    """Pages, chunk identities and shingles in the rows, by their bytes and by their headers."""
+def held(rows: dict[bytes, bytes]) -> tuple[int, int, int, int]:
+    """Pages, chunk identities, shingles and lines in the rows, by their bytes and by their headers."""
     heads = [np.frombuffer(value, HEAD, 1)[0] for value in rows.values()]
-    ids, shingles = sum(int(head["chunks"]) for head in heads), sum(int(head["shingles"]) for head in heads)
-    assert sum(map(len, rows.values())) == len(rows) * HEAD.itemsize + 8 * ids + 4 * shingles
-    return len(rows), ids, shingles
+    ids, shingles, of_lines = (sum(int(head[kind]) for head in heads) for kind in ("chunks", "shingles", "lines"))
+    assert sum(map(len, rows.values())) == len(rows) * HEAD.itemsize + 8 * ids + 4 * (shingles + of_lines)
+    return len(rows), ids, shingles, of_lines
 
 
 def words(first: int, count: int) -> str:
@@ -92,7 +100,7 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
 @settings(max_examples=80)
 @given(VISITS)
 def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Below the caps, all three measures agree with sets of chunks, sets of shingles and a list of simhashes.
+    """Below the caps, three measures agree with sets of chunks, sets of shingles and a list of simhashes.
 
     A page without text has no measure and does not count for others; with text again, it has its first place.
     """
@@ -109,12 +117,56 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
         before = list(pages.values())[: list(pages).index(page) if page in pages else None]
         known = set().union(*(chunk_ids for chunk_ids, _, _ in before))
         shingles = set().union(*(held for _, held, _ in before))
-        assert site.see(page, ids) == Likeness(
+        assert site.see(page, ids)[:3] == (
             sum(number in known for number in ids) / len(ids),
             len(own & shingles) / len(own),
             min(((found.simhash ^ other).bit_count() for _, _, other in before if other is not None), default=None),
         )
         pages[page] = set(ids), own, found.simhash
+
+
+@settings(max_examples=150)
+@given(VISITS, CAPS, st.data())
+def test_template_lines_follow_their_definition(
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
+) -> None:
+    """For any visits, removals and caps, the marked lines are those that two pages before this one have.
+
+    The cap takes the lines of the oldest pages. The share is of characters, and unknown without two such pages.
+    """
+    site = Site(new_state(), caps)
+    pages: dict[str, list[int]] = {}
+    for page, ids in visits:
+        if data.draw(st.booleans()):
+            site.memory.drop([0])
+        found = site.see(page, ids)
+        if not ids:
+            pages |= {page: []} if page in pages else {}
+            assert (found.template_block_share, found.template_lines) == (None, b"")
+            continue
+        while page not in pages and len(pages) >= caps.pages_per_site:
+            del pages[next(iter(pages))]
+        own = np.frombuffer(lines(ids).page, "<u4").tolist()
+        pages[page] = own[: caps.lines_per_site]
+        for other in pages:
+            if sum(map(len, pages.values())) > caps.lines_per_site:
+                pages[other] = []
+        earlier = [held for held in list(pages.values())[: list(pages).index(page)] if held]
+        main = np.frombuffer(lines(ids).main, "<u4").tolist()
+        marked = [place for place, line in enumerate(main) if sum(line in held for held in earlier) >= TEMPLATE_PAGES]
+        chars = [number + 1 for number in (ids[:-1] or ids)]
+        known = len(earlier) >= TEMPLATE_PAGES
+        assert marked_lines(found.template_lines) == marked
+        assert found.template_block_share == (sum(chars[place] for place in marked) / sum(chars) if known else None)
+
+
+def test_a_line_is_template_wherever_earlier_pages_have_it(new_state: NewState) -> None:
+    """A line that two earlier pages have outside of their main text is marked, from the third page on."""
+    site = Site(new_state())
+    assert [site.see(page, (number, 9)).template_block_share for number, page in enumerate("abc")] == [None, None, 0]
+    found = site.see("d", (9, 4, 7))
+    assert (found.template_block_share, marked_lines(found.template_lines)) == (10 / 15, [0])
+    assert site.see("b", (9, 4, 7)).template_block_share is None
 
 
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
@@ -157,7 +209,7 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
     site.see("p1", (1, 2), "a.example")
     site.memory.drop([0])
     for other in ("a.example.org", "a.exampl"):
-        assert site.see("p1", (1, 2), other) == Likeness(0, 0, None)
+        assert site.see("p1", (1, 2), other) == Likeness(0, 0, None, None)
 
 
 @pytest.mark.parametrize("error", sorted(UNFINISHED))
@@ -209,7 +261,7 @@ def test_oldest_chunks_go_first_and_the_row_stays(new_state: NewState) -> None:
     assert held(site.rows())[:2] == (3, 4)
     assert len(site.rows()[b"a.example\0z"]) < len(site.rows()[b"a.example\0b"])
     assert site.see("d", (4, 0)).duplicate_share == 0.5
-    assert site.see("e", (0, 1))[1:] == (1, 0)
+    assert site.see("e", (0, 1))[1:3] == (1, 0)
 
 
 def test_oldest_page_goes_first_with_a_tombstone(new_state: NewState) -> None:
@@ -261,14 +313,15 @@ def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list
 @settings(max_examples=60)
 @given(VISITS)
 def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Pages, identities and shingles of a site stay within the caps, and the cache equals the stored rows."""
+    """Pages, identities, shingles and lines of a site stay within the caps, and the cache equals the stored rows."""
     site = Site(new_state(), TIGHT)
     for page, ids in visits:
         site.see(page, ids)
-        pages, identities, shingles = held(site.rows())
+        pages, identities, shingles, of_lines = held(site.rows())
         assert pages <= TIGHT.pages_per_site
         assert identities <= TIGHT.chunk_ids_per_site
         assert shingles <= TIGHT.shingles_per_site
+        assert of_lines <= TIGHT.lines_per_site
         counted = site.memory.size_bytes
         site.memory.drop([0])
         assert site.memory.size_bytes == 0
@@ -301,7 +354,8 @@ def test_taking_a_page_out_and_in_again(
     place["order"] = head["order"]
     assert site.rows() == {**before, key: place.tobytes()}
     again = site.see(page, ids)
-    if head["chunks"] == len(set(ids)) and head["shingles"] == head["shingle_count"]:
+    cut = head["chunks"] < len(set(ids)) or head["shingles"] < head["shingle_count"]
+    if not cut and 4 * head["lines"] == len(lines(ids).page):
         assert site.rows() == before
         assert page != newest or again == first
 
@@ -339,11 +393,13 @@ class Counted(NoState):
 
 
 def test_ten_thousand_pages_stay_within_the_caps() -> None:
-    """For a site of 10,000 pages, rows, bytes and cache stop growing at the caps, with 4 state changes per page.
+    """For a site of 10,000 pages, rows, bytes and cache stop growing at the caps, with 5 state changes per page.
 
-    A page is put once, and loses its chunks, its shingles and its row once each. The caps are a tenth of the defaults.
+    A page is put once, and loses chunks, shingles, lines and its row once each. The caps are a tenth of the defaults.
     """
-    caps = msgspec.structs.replace(ROOMY, chunk_ids_per_site=500, shingles_per_site=2_000, pages_per_site=50)
+    caps = msgspec.structs.replace(
+        ROOMY, chunk_ids_per_site=500, shingles_per_site=2_000, lines_per_site=2_000, pages_per_site=50
+    )
     state, memory = Counted(), SiteMemory(caps)
     rng = np.random.default_rng(1)
     ids, hashes = rng.integers(0, 2**62, 2_000, np.uint64), rng.integers(0, 2**32, 4_000, np.uint32)
@@ -353,10 +409,11 @@ def test_ten_thousand_pages_stay_within_the_caps() -> None:
         start = number * 17 % 1_900
         some = np.sort(hashes[2 * start : 2 * start + 100])
         page = Outline(number, len(some), sketch, some.tobytes())
-        memory.compare(state, 0, SITE, str(number), Chunks(ids[start : start + 30], np.full(30, 90, np.uint16)), page)
+        own = Chunks(ids[start : start + 30], np.full(30, 90, np.uint16))
+        memory.compare(state, 0, SITE, str(number), own, page, Lines(page.shingles, page.shingles, page.shingles))
         if number in (999, 4_999, 9_999):
             largest = largest or memory.size_bytes
             assert len(state.sizes) == 50
-            assert sum(state.sizes.values()) == 50 * HEAD.itemsize + 8 * 480 + 4 * 2_000
+            assert sum(state.sizes.values()) == 50 * HEAD.itemsize + 8 * 480 + 2 * 4 * 2_000
             assert memory.size_bytes == largest
-    assert state.operations <= 4 * 10_000
+    assert state.operations <= 5 * 10_000

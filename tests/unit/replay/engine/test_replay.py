@@ -28,12 +28,13 @@ from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import is_heartbeat
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control, exclusive
-from stream.schema.records import Hit, Page, SiteState, Verdict
+from stream.schema.records import Features, Hit, Page, SiteState, Verdict, decode
 from stream.schema.runs import Alias, Run, RunStatus
-from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
+from stream.schema.topics import FEATURES, HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import RunRefused, UsageError
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
@@ -402,7 +403,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 
 
 def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> None:
-    """After a change of the feature epoch pages are measured again: verdicts and rows equal those from features."""
+    """After a change of the feature epoch pages are measured again: verdicts and rows equal those from features.
+
+    So do the features, with template lines from the third page of a site with text.
+    """
     rules_file = measured.rules_file(20)
     before = measured.live_traces()
     assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
@@ -414,11 +418,22 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
         assert "this configuration measures" in row.why_source
         assert without_epoch(measured.outcome("pages")) == without_epoch(measured.outcome("features"))
         assert len(measured.outcome("pages")[0]) == 18
+        found = features_in(measured, "features.pages")
+        assert found == features_in(measured, FEATURES)
+        assert [bool(found[f"f{number}"].template_lines) for number in (1, 4, 7, 16)] == [False, False, True, True]
         third = plan(
             measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
         )
         assert (third.run.source, third.run.remeasures) == ("features.pages", False)
     assert measured.live_traces() == before
+
+
+def features_in(world: LiveWorld, topic: str) -> dict[str, Features]:
+    """The features in a topic by fetch, without epoch and clock."""
+    partitions = range(len(world.log.end(topic)))
+    messages = (message for partition in partitions for message in world.log.read(topic, partition))
+    records = (decode(Features, message.value or b"") for message in messages if not is_heartbeat(message))
+    return {record.id: msgspec.structs.replace(record, epoch="", measured_at=0) for record in records}
 
 
 def test_later_features_are_left_out(measured: LiveWorld) -> None:

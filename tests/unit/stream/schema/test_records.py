@@ -17,12 +17,16 @@ def test_an_older_record_reads_with_defaults() -> None:
     assert (hit.query, hit.rank, hit.source) == ("", 0, "file")
 
 
-def test_features_from_before_the_structure_measures_are_read() -> None:
-    """A features record that ends before `structure` reads with an empty one: not parsed, or not measured."""
-    whole = Features(id="f", site="s", page_id="p", url="u", epoch="e", first_at=7, structure=[1.0, None])
+def test_features_of_earlier_versions_are_read() -> None:
+    """A record that ends before `structure` or `template_lines` reads with empty ones: not parsed, or not measured."""
+    whole = Features(
+        id="f", site="s", page_id="p", url="u", epoch="e", first_at=7, structure=[1.0, None], template_lines=b"\1"
+    )
     assert decode(Features, encode(whole)) == whole
-    older = decode(Features, msgspec.msgpack.encode(msgspec.msgpack.decode(encode(whole))[:-1]))
-    assert (older.first_at, older.structure) == (7, [])
+    fields = msgspec.msgpack.decode(encode(whole))
+    older, oldest = (decode(Features, msgspec.msgpack.encode(fields[:-missing])) for missing in (1, 2))
+    assert (older.structure, older.template_lines) == ([1.0, None], b"")
+    assert (oldest.first_at, oldest.structure, oldest.template_lines) == (7, [], b"")
 
 
 def test_a_newer_record_is_refused_naming_both_versions() -> None:

@@ -1,0 +1,32 @@
+"""The lines of a parsed page: its visible text, cut at the edges of block elements and at `br`.
+
+A line of the main text is one of them, if the extractor took it whole. An XSLT does it in a third of a walk's time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from filters.structure.names import UNSEEN
+
+INLINE = (
+    *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img"),
+    *("ins", "kbd", "label", "mark", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong"),
+    *("sub", "sup", "time", "tt", "u", "var", "wbr"),
+)
+_EDGE = "\U0010fffd"  # of private use; a page that has it has one line more
+_CUT = etree.XSLT(
+    etree.XML(
+        '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/>'
+        f'<xsl:template match="*">{_EDGE}<xsl:apply-templates/>{_EDGE}</xsl:template>'
+        f'<xsl:template match="{"|".join(INLINE)}"><xsl:apply-templates/></xsl:template>'
+        f'<xsl:template match="{"|".join(UNSEEN)}"/></xsl:stylesheet>'
+    )
+)
+
+
+def page_lines(root: Any) -> set[str]:
+    """The different lines of the tree, with single spaces. The tree is not changed."""
+    return {line for piece in set(str(_CUT(root)).split(_EDGE)) if (line := " ".join(piece.split()))}
