@@ -42,6 +42,8 @@ from tests.support.extraction_peer import bare, bare_text, f1, gold_pages
 ROUNDS = 3
 PAGES = 300
 
+Skipped = tuple[Any, str, Any]  # module, name of a function, function in its place
+
 
 def main() -> None:
     root = labelled_pages_folder()
@@ -53,11 +55,11 @@ def main() -> None:
     if "measure" in chosen:
         bench_measure(records)
     if "structure" in chosen:
-        skipped = [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})]
-        bench_share("structure measures", records, skipped, "<= 3 %")
+        nothing: list[Skipped] = [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})]
+        bench_share("structure measures", records, nothing, "<= 3 %")
     if "lines" in chosen:
-        skipped = [(page_lines, "page_lines", lambda _: set()), (page_measures, "lines_of", lambda *_: Lines())]
-        bench_share("lines, with their place in the site's memory", records, skipped, "<= 2 %")
+        nothing = [(page_lines, "page_lines", lambda _: set()), (page_measures, "lines_of", lambda *_: Lines())]
+        bench_share("lines, with their place in the site's memory", records, nothing, "<= 2 %")
     if "extractors" in chosen:
         bench_extractors(root)
     if "chunking" in chosen:
@@ -145,7 +147,7 @@ def bench_measure(pages: list[Page]) -> None:
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
 
 
-def bench_share(what: str, pages: list[Page], skipped: list[tuple[Any, str, Any]], goal: str) -> None:
+def bench_share(what: str, pages: list[Page], skipped: list[Skipped], goal: str) -> None:
     """The share of MEASURE that a part takes: each page with it, and with functions in its place that do nothing."""
     records = [encode(page) for page in pages]
     ways = ([(module, name, getattr(module, name)) for module, name, _ in skipped], skipped)
