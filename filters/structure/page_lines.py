@@ -1,6 +1,6 @@
 """The lines of a parsed page: its visible text, cut at the edges of block elements and at `br`.
 
-A line of the main text is one of them, if the extractor took it whole. An XSLT does it in a third of a walk's time.
+A line of the main text is one of them, if the extractor took it whole. An XSLT takes half the time of a walk.
 """
 
 from __future__ import annotations
