@@ -27,6 +27,7 @@ _NOT_READY = (
     kafka_errors.CoordinatorLoadInProgressError,
     kafka_errors.UnstableOffsetCommitError,
 )
+_NO_LEADER = kafka_errors.UnknownBrokerIdError  # -1: the election is not over; not marked as retriable
 
 
 class KafkaAdmin:
@@ -267,7 +268,8 @@ class KafkaAdmin:
                     if not isinstance(error, _NOT_READY):
                         self._disconnect()
                     lasting = isinstance(error, kafka_errors.UnknownTopicOrPartitionError)  # "retriable" there
-                    if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
+                    passes = getattr(error, "retriable", False) or isinstance(error, _NO_LEADER)
+                    if lasting or not passes or time.monotonic() > give_up_at:
                         raise
                 time.sleep(_RETRY_S)
 
