@@ -15,7 +15,7 @@ from stream.processing.canary_expiry import expire_canary, expired_canaries
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
-from stream.schema.records import Page, Record
+from stream.schema.records import Page, Record, Template
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
@@ -24,7 +24,10 @@ _CANARY_KEPT_MS = 7 * 86_400_000
 
 
 class MeasureStage(Stage):
-    """Emits one features record per fetched page. Deletes the memory of a canary site a week after its last page."""
+    """Emits one features record per fetched page, and the live stage each new template of a site.
+
+    Deletes the memory of a canary site a week after its last page.
+    """
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
@@ -52,6 +55,7 @@ class MeasureStage(Stage):
         self.store = memory_store(self._features, self.epoch)
         self.forward = None if replays else self._features
         self.heartbeat_input = "" if replays else None
+        self._is_live = not replays
         self._pool = pool or ExtractionPool(settings)
         self._memory = SiteMemory(settings)
         self._metrics = metrics
@@ -76,6 +80,10 @@ class MeasureStage(Stage):
         likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
+        if likeness.template_sketch and likeness.template_id and self._is_live and record.found_by != _CANARY:
+            name = likeness.template_id
+            template = Template(id=name, site=record.site, url=record.url, sketch=likeness.template_sketch)
+            ctx.emit(topics.TEMPLATES, template, key=f"{record.site} {name}")
         self._count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")

@@ -8,6 +8,8 @@
 - `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
+- `template_id`: the template of the page (`filters.structure.tag_paths`): that of the most similar earlier page, or a
+  new one; unknown for pages of few tags, and beyond 50 templates.
 
 State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
 the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count
@@ -39,7 +41,8 @@ from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, rea
 class Likeness(NamedTuple):
     """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown.
 
-    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`.
+    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`. `template_id` has 16
+    hexadecimal digits; `template_sketch` is that of a template that no earlier page has, else empty.
     """
 
     duplicate_share: float | None = None
@@ -47,10 +50,12 @@ class Likeness(NamedTuple):
     simhash_distance: float | None = None
     template_block_share: float | None = None
     template_lines: bytes = b""
+    template_id: str | None = None
+    template_sketch: bytes = b""
 
-    def measures(self) -> dict[str, float | None]:
+    def measures(self) -> dict[str, float | str | None]:
         """The measures by name."""
-        return {name: value for name, value in self._asdict().items() if name != "template_lines"}
+        return {name: value for name, value in self._asdict().items() if not isinstance(value, bytes)}
 
 
 class SiteMemory:
@@ -84,6 +89,7 @@ class SiteMemory:
         chunks: Chunks,
         outline: Outline,
         lines: Lines = Lines(),  # noqa: B008  # it never changes
+        template: bytes = b"",
     ) -> Likeness:
         """Compare a page with its site and store it. If the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
@@ -98,7 +104,10 @@ class SiteMemory:
             memory.remove(oldest)
             state.delete(row_key(site, oldest))
         index = memory.index(page_id)
+        template_id, is_new = memory.template(index, template)
         row = self._row(memory.order_of(page_id), chunks, outline, lines)
+        if template_id:
+            row.head["template"], row.head["template_sketch"] = template_id, np.frombuffer(template, np.uint8)
         changed: set[int] = set()
         for kind, cap in self._caps.items():
             row, lost = memory.make_room(index, row, kind, cap)
@@ -112,6 +121,8 @@ class SiteMemory:
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
             memory.simhash_distance(index, row),
             *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
+            f"{template_id:016x}" if template_id else None,
+            template if is_new else b"",
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)
@@ -124,7 +135,8 @@ class SiteMemory:
         """Compare a measured page. If its extraction was given up, leave the site unchanged."""
         if measured.error in UNFINISHED:
             return Likeness()
-        return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline, measured.lines)
+        outline, lines, template = measured.outline, measured.lines, measured.template
+        return self.compare(state, partition, site, page_id, measured.chunks(), outline, lines, template)
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
         """Remove the content of a page and keep its place.
@@ -159,7 +171,8 @@ class SiteMemory:
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         held = np.frombuffer(lines.page, "<u4")[: self._caps["lines"]]
         counts = len(ids), len(shingles), len(held), outline.shingle_count
-        head = np.array([(order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"))], HEAD)
+        head = np.zeros(1, HEAD)
+        head[0] = (order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"), 0, 0)
         return StoredPage(head, {"chunks": ids, "shingles": shingles, "lines": held})
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:

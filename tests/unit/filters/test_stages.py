@@ -15,10 +15,12 @@ from filters.quality.measures import TEXTS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
+from filters.structure.tag_paths import PLACES
+from stream.log.contract import Output
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Features, Page, decode
+from stream.schema.records import Features, Page, Template, decode
 from tests.support.loops import count
 
 NewState = Callable[[], KeyedState]
@@ -47,8 +49,9 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
         stage.process(record, prepared, context)
     metrics = Metrics()
     context.meter.apply(metrics)
-    assert all(output.topic == "features" and output.partition == 3 for output in context.outputs)
-    return [decode(Features, output.value or b"") for output in context.outputs], metrics
+    features = [output for output in context.outputs if output.topic != "templates"]
+    assert all(output.topic == "features" and output.partition == 3 for output in features)
+    return [decode(Features, output.value or b"") for output in features], metrics
 
 
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
@@ -64,6 +67,30 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     assert [marked_lines(features.template_lines) for features in found] == [[], [], [], [0], [0, 1, 2, 3, 4]]
     assert [features.measures["template_block_share"] for features in found[:3]] == [None, None, None]
     assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
+
+
+def test_each_new_template_of_a_site_is_announced(pool: ExtractionPool, article: str, new_state: NewState) -> None:
+    """Its first page appends it under site and id, live and not for a canary; all pages have it in their features."""
+    tags = "".join(f"<{tag}>" for tag in ("main", "article", "section", "header", "nav", "ul", "li", "a", "em", "b"))
+    other = article.replace("<body>", f"<body>{tags}")
+    pages = [page(1, other), page(2, article), page(3, other.replace("boats", "cattle")), page(4, other)]
+
+    def announced(stage: MeasureStage, **fields: object) -> tuple[list[Output], list[Features]]:
+        context = Context(3, new_state(), Meter(), now_ms=1234)
+        records = [msgspec.structs.replace(record, **fields) for record in pages]
+        for record, prepared in zip(records, stage.prepare(records), strict=True):
+            stage.process(record, prepared, context)
+        rows = [output for output in context.outputs if output.topic == "templates"]
+        return rows, [decode(Features, one.value or b"") for one in context.outputs if one.topic == "features"]
+
+    rows, features = announced(MeasureStage(SETTINGS, pool=pool))
+    name = features[0].measures["template_id"]
+    assert [found.measures["template_id"] for found in features] == [name, None, name, name]
+    assert [(row.key, row.partition) for row in rows] == [(f"{SITE} {name}".encode(), 3)]
+    found = decode(Template, rows[0].value or b"")
+    assert (found.id, found.site, found.url, len(found.sketch)) == (name, SITE, pages[0].url, PLACES)
+    assert announced(MeasureStage(SETTINGS, pool=pool, replays=True)) == ([], features)
+    assert announced(MeasureStage(SETTINGS, pool=pool), found_by="canary")[0] == []
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:

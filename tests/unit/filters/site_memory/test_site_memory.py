@@ -19,6 +19,7 @@ from filters.measure.page_measures import failed
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import HEAD, NoState
+from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 from stream.processing.state import KeyedState
 
 pytestmark = pytest.mark.slow
@@ -50,6 +51,11 @@ def lines(ids: Sequence[int]) -> Lines:
     return lines_of("\n".join(named[:-1] or named), named[-1:], 100)
 
 
+def template(ids: Sequence[int]) -> bytes:
+    """The sketch of a template; those of two pages have more equal places the more ids they share at equal places."""
+    return bytes(ids[place % len(ids)] % 256 for place in range(PLACES))
+
+
 class Site:
     """A site's memory over one state, fed with texts or with chunks."""
 
@@ -59,7 +65,7 @@ class Site:
 
     def see(self, page: str, ids: Sequence[int], site: str = SITE, state: KeyedState | None = None) -> Likeness:
         """A page whose chunks are `ids`, and whose words depend on them."""
-        of_ids = chunks(*ids), outline(text_of(ids), 100), lines(ids)
+        of_ids = chunks(*ids), outline(text_of(ids), 100), lines(ids), template(ids) if ids else b""
         return self.memory.compare(state or self.state, 0, site, page, *of_ids)
 
     def share(self, page: str, *ids: int, **more: Any) -> float | None:
@@ -169,6 +175,55 @@ def test_a_line_is_template_wherever_earlier_pages_have_it(new_state: NewState) 
     assert site.see("b", (9, 4, 7)).template_block_share is None
 
 
+@given(visits=VISITS)
+def test_a_page_has_the_template_of_the_nearest_page_or_a_new_one(
+    new_state: NewState, visits: list[tuple[str, list[int]]]
+) -> None:
+    """Against a plain implementation: it is compared with the oldest page of each template before it."""
+    site = Site(new_state())
+    order: dict[str, tuple[str, bytes]] = {}  # page -> template, sketch
+    for page, ids in visits:
+        found = site.see(page, ids)
+        if not ids:
+            assert (found.template_id, found.template_sketch) == (None, b"")
+            if page in order:
+                order[page] = ("", b"")
+            continue
+        own = template(ids)
+        oldest: dict[str, bytes] = {}
+        for other, (name, sketch) in order.items():
+            if other == page:
+                break
+            if name:
+                oldest.setdefault(name, sketch)
+        equal = {name: sum(map(int.__eq__, own, sketch)) for name, sketch in oldest.items()}
+        nearest = min((name for name in equal if equal[name] == max(equal.values())), default="")
+        is_new = not nearest or equal[nearest] < SAME_TEMPLATE * PLACES
+        assert found.template_sketch == (own if is_new else b"")
+        assert found.template_id is not None and (is_new or found.template_id == nearest)
+        order[page] = (found.template_id, own)
+
+
+def test_a_template_outlives_its_first_page(new_state: NewState) -> None:
+    """Where the first page of a template is dropped, the next page represents it; without one, it is new again."""
+    site = Site(new_state(), TIGHT)
+    first = site.see("p0", (1, 2, 3, 4)).template_id
+    same = [site.see(f"p{number}", (1, 2, 3, 4)) for number in range(1, 7)]
+    assert {found.template_id for found in same} == {first}
+    others = [site.see(f"q{number}", (5, 6)) for number in range(4)]
+    assert [bool(found.template_sketch) for found in others] == [True, False, False, False]
+    assert site.see("p8", (1, 2, 3, 4)).template_sketch == template((1, 2, 3, 4))
+
+
+def test_a_site_of_random_pages_has_few_templates(new_state: NewState) -> None:
+    """Beyond 50 templates a page that is like none of them has none."""
+    site = Site(new_state())
+    found = [site.see(f"p{number}", (number,)) for number in range(60)]
+    assert [bool(one.template_sketch) for one in found] == [True] * 50 + [False] * 10
+    assert [one.template_id for one in found[50:]] == [None] * 10
+    assert site.see("last", (7,)).template_id == found[7].template_id
+
+
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
     """With a new word in eight, no chunk repeats, but three of eight shingles do, and the simhash is near."""
     site = Site(new_state())
@@ -209,7 +264,9 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
     site.see("p1", (1, 2), "a.example")
     site.memory.drop([0])
     for other in ("a.example.org", "a.exampl"):
-        assert site.see("p1", (1, 2), other) == Likeness(0, 0, None, None)
+        found = site.see("p1", (1, 2), other)
+        assert found[:4] == (0, 0, None, None)
+        assert found.template_sketch == template((1, 2))
 
 
 @pytest.mark.parametrize("error", sorted(UNFINISHED))
