@@ -1,0 +1,41 @@
+"""`farmwatch templates groups`: sites that share a template."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.daemon.template_groups import read_template_groups
+from farmwatch.terminal.messages import message, put_json, put_table
+from replay.runs.site_table import read_sites
+from stream.schema.vocabulary import VERDICTS
+from stream.text.user_errors import Exit
+from stream.text.wording import counted
+
+
+def template_groups(
+    *,
+    limit: Annotated[int, Parameter(help="Groups at most; 0 = all.", validator=AT_LEAST_0)] = 20,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """List the templates that most sites share: sites, registrable domains, sites by verdict, and a page with it.
+
+    A site that shares two templates counts in two groups. JSON: one object a line, with the names of the sites.
+    """
+    config = common.load().config
+    with opened(config) as log:
+        found = read_template_groups(log)
+        verdict_of = {row.site: row.verdict for row in read_sites(log)}
+    rows = [group.fields(verdict_of) | {"names": sorted(group.sites)} for group in found.groups[: limit or None]]
+    if json:
+        for row in rows:
+            put_json(row)
+    else:
+        put_table(("sites", "domains", *VERDICTS, "template", "page"), [list(row.values())[:-1] for row in rows])
+    part = "" if found.is_whole else ", a random part of the log's"
+    message(f"{counted(len(found.groups), 'template')} of several sites, among {counted(found.sites, 'site')}{part}")
+    return Exit.OK
