@@ -112,7 +112,7 @@ class LabelledPages:
 
         Extraction runs in `settings.workers` processes, which end at the end.
         """
-        with closing(MeasureStage(settings)) as stage:
+        with closing(MeasureStage(settings, replays=True)) as stage:
             for partition, source in enumerate(self.sources):
                 state = KeyedState(MemoryState())
                 for batch in batches(((label.place, label) for label in self.labels if label.source == source), _BATCH):
