@@ -18,7 +18,7 @@ from stream.schema.topics import TEMPLATES
 from stream.schema.vocabulary import VERDICTS
 from stream.text.registrable_domain import registrable_domain
 
-_CAP = 100_000  # templates that are read; they take some 100 MB and a few seconds
+_CAP = 50_000  # templates that are read; they take 70 to 180 MB, and some seconds
 
 
 class TemplateGroup(NamedTuple):

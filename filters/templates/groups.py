@@ -6,14 +6,14 @@ own. Only leaders with a band of equal places are compared, of each band the fir
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 
-_ROWS = 4  # places of a band: of 16 bands, templates with a similarity of .6 share one in 89% of cases, of .7 in 99%
+_ROWS = 4
+"""Places of a band, and bytes of its number: of templates with a similarity of .6, 89% share a band, of .7 99%."""
 _NEAREST = 8  # leaders of a band that are compared
 
 
@@ -21,11 +21,12 @@ def alike(sites_of: Mapping[bytes, Collection[str]]) -> list[list[bytes]]:
     """Group sketches, each with the sites that have it. The first of a group leads it, and is most like the others."""
     order = sorted(sites_of, key=lambda sketch: (-len(sites_of[sketch]), sketch))
     places = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), PLACES)
+    bands = places.view("<u4") + (np.arange(PLACES // _ROWS, dtype=np.uint64) << np.uint64(32))  # unlike for each place
     groups: dict[int, list[bytes]] = {}  # number of the leader -> sketches
-    bands: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
+    leaders_of: dict[int, list[int]] = {}  # of a band
     for number, sketch in enumerate(order):
-        found = [bands[start, sketch[start : start + _ROWS]] for start in range(0, PLACES, _ROWS)]
-        leaders = sorted({leader for band in found for leader in band})
+        of_sketch = bands[number].tolist()
+        leaders = sorted({leader for band in of_sketch for leader in leaders_of.get(band, ())})
         if leaders:
             equal = np.count_nonzero(places[leaders] == places[number], axis=1)
             nearest = int(np.argmax(equal))
@@ -33,7 +34,8 @@ def alike(sites_of: Mapping[bytes, Collection[str]]) -> list[list[bytes]]:
                 groups[leaders[nearest]].append(sketch)
                 continue
         groups[number] = [sketch]
-        for band in found:
-            if len(band) < _NEAREST:
-                band.append(number)
+        for band in of_sketch:
+            known = leaders_of.setdefault(band, [])
+            if len(known) < _NEAREST:
+                known.append(number)
     return list(groups.values())

@@ -32,7 +32,7 @@ from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
-from filters.structure import page_lines
+from filters.structure import page_lines, tag_paths
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -154,6 +154,7 @@ def bench_parts(pages: list[Page]) -> None:
             (page_lines, "page_lines", lambda _: set()),
             (page_measures, "lines_of", lambda *_: Lines()),
         ],
+        "template": [(tag_paths, "template_sketch", lambda _: b"")],
     }
     gc.collect()
     gc.freeze()
