@@ -10,7 +10,7 @@ from stream.schema.records import Features, RuleOutcome, Verdict
 
 ARTICLE, DROPPED = "article", "dropped"
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
-SCORED = ("main", "own", "c4")
+SCORED = ("main", "c4", "own")
 """Names of the texts that a ruleset may give to the detector."""
 
 
