@@ -7,6 +7,7 @@ child is a pipe from the supervisor: when the supervisor dies, the pipe ends and
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 import subprocess
@@ -162,18 +163,18 @@ def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0)
 def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
     """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread.
 
-    A thread sets them: a handler that sets an event waits for itself for ever where it interrupts the same event's
-    `set` or `wait`, as a second signal does.
+    A thread sets them, and the handler is a built-in function: one of Python code would be interrupted by the next
+    signal, which calls it again (in a storm of signals until RecursionError), and where it sets an event that the
+    interrupted code sets or waits for, it waits for itself for ever.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-
-    def handle(number: int, _frame: object) -> None:
-        with suppress(BlockingIOError):  # so many signals have come that one more says nothing
-            os.write(writing, bytes([number]))
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # so many have come then that one more says nothing
 
     def follow() -> None:
         while came := os.read(reading, 1):
+            if came[0] not in (signal.SIGTERM, signal.SIGINT):  # every signal with a handler comes here
+                continue
             if stop.is_set() and hurry is not None:
                 hurry.set()
             elif hurry is not None and came[0] == signal.SIGINT:
@@ -181,8 +182,8 @@ def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None)
             stop.set()
 
     threading.Thread(target=follow, name="signals", daemon=True).start()
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, operator.is_)  # does nothing: the bytes in the pipe tell
+    signal.signal(signal.SIGINT, operator.is_)
 
 
 def this_program() -> list[str]:

@@ -123,6 +123,7 @@ def measured_again(old: Features, new: PageMeasures) -> Features:
         extract_path=new.path,
         extract_error=new.error,
         measures={**new.measures, **likeness},
+        template_lines=old.template_lines if new.text == old.text else b"",
     )
 
 

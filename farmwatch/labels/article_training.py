@@ -11,7 +11,7 @@ import numpy as np
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.articles.inputs import INPUTS, has_inputs, inputs_of
-from filters.articles.model import ARTICLE, VERSION, ArticleModel, Steps
+from filters.articles.model import ARTICLE, VERSION, ArticleModel, StepFunction
 from scoring.errors import TooFewLabels
 from scoring.training.additive import AdditiveModel, Floats
 from scoring.training.held_out import HeldOutPage
@@ -116,7 +116,7 @@ def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> 
 
 def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:
     """The fitted model as JUDGE reads it."""
-    inputs = {name: Steps(table.at, table.values) for name, table in fitted.steps.items()}
+    inputs = {name: StepFunction(table.at, table.values) for name, table in fitted.steps.items()}
     return ArticleModel(VERSION, card, fitted.kinds, fitted.bias, inputs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -76,10 +77,10 @@ class Archives:
         return [site for (site,) in self._database.execute("SELECT DISTINCT site FROM pages ORDER BY site")]
 
     def pages(self, site: str) -> list[PageKey]:
-        """The pages of a host by URL and time; a record that is listed twice counts once."""
-        rows = self._database.execute(
-            "SELECT DISTINCT site, url, at_ms, archive, offset FROM pages WHERE site = ?"
-            " ORDER BY url, at_ms, archive, offset",
+        """The pages of a host by URL and time; a page that is there twice counts once."""
+        rows = self._database.execute(  # `offset` is that of the row with the smallest archive
+            "SELECT site, url, at_ms, min(archive), offset FROM pages WHERE site = ?"
+            " GROUP BY url, at_ms ORDER BY url, at_ms",
             (site,),
         )
         return [PageKey(*row) for row in rows]
@@ -96,6 +97,8 @@ class Archives:
             raise NoPage("not_at_offset")
         if isinstance(found, Skipped):
             raise NoPage(found.reason)
+        if (found.page.url, found.page.fetched_at // 1000) != (key.url, key.at_ms // 1000):  # an index has seconds
+            raise NoPage("not_at_offset")
         if found.page.truncated:
             raise NoPage("truncated")
         html = zstandard.ZstdDecompressor().decompress(found.page.body, self._settings.body_bytes)
@@ -145,8 +148,8 @@ def _usable_index(file: Path, on_warning: Callable[[str], None]) -> Path | None:
     if (index := index_of(file)) is None:
         return None
     try:
-        for _ in read_index(index, file):
-            pass
+        if next(iter(deque(read_index(index, file), maxlen=1)), None) is None:
+            raise BadIndex("it lists no record of this archive")
     except BadIndex as error:
         on_warning(f"{index}: not used, {file.name} is read as a whole: {error}")
         return None

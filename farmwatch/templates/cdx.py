@@ -50,7 +50,8 @@ def read_index(index: Path, archive: Path) -> Iterator[Indexed]:
     """The records of an archive. Raises BadIndex, also after some."""
     columns: list[str] = []
     try:
-        if index.stat().st_mtime < archive.stat().st_mtime:
+        size, changed_at = archive.stat().st_size, archive.stat().st_mtime
+        if index.stat().st_mtime < changed_at:
             raise BadIndex("it is older than the archive")
         with open_packed(index) as stream:
             for number, line in enumerate(bounded_lines(stream, _LINE_CAP_BYTES), start=1):
@@ -62,8 +63,11 @@ def read_index(index: Path, archive: Path) -> Iterator[Indexed]:
                         found, name = _record(text, columns)
                     except (ValueError, KeyError, msgspec.MsgspecError) as error:
                         raise BadIndex(f"line {number} has another form") from error
-                    if name in ("", archive.name):
-                        yield found
+                    if name not in ("", archive.name):
+                        continue
+                    if not 0 <= found.offset < size:
+                        raise BadIndex(f"line {number} has an offset outside the archive")
+                    yield found
     except (OSError, DamagedFile) as error:
         raise BadIndex(str(error)) from error
 
@@ -79,6 +83,4 @@ def _record(line: str, columns: list[str]) -> tuple[Indexed, str]:
     at = datetime.strptime(fields["time"], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     mime, status = ("" if (value := fields.get(name, "")) in _UNKNOWN else value for name in ("mime", "status"))
     found = Indexed(fields["url"], int(at.timestamp() * 1000), int(fields["offset"]), mime, status)
-    if found.offset < 0:
-        raise ValueError("an offset below 0")
     return found, Path(fields.get("filename", "")).name

@@ -18,7 +18,7 @@ from farmwatch.templates.archived import Archives, NoPage, PageKey
 from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from filters.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
-from filters.templates.crosses import Snapshot, crosses_of
+from filters.templates.crosses import Snapshot, crosses_of, without_scheme
 from filters.templates.learning import Learner, Method, classes_of
 from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.truth import TruthMismatch, read_truth, run_labels
@@ -90,7 +90,8 @@ class LabelledArchives:
         self._settings = settings
         self._now_ms = now_ms
         self._lines = read_lines(folder)
-        self._keys = {key[1:3]: key for site in archives.sites() for key in archives.pages(site)}
+        keys = (key for site in archives.sites() for key in archives.pages(site))
+        self._keys = {(key.url, key.at_ms // 1000): key for key in keys}  # an index has seconds
         self._words: dict[PageKey, Words] = {}
 
     def crosses(self, positional: float | None = None, *, found: bool = False) -> list[LabelledCross]:
@@ -122,7 +123,7 @@ class LabelledArchives:
         chosen = {}
         for site in self._archives.sites():
             keys = self._archives.pages(site)
-            pages = [Snapshot(key.url, key.at_ms, tokens_of(self.page(key).tree)) for key in keys]
+            pages = [Snapshot(without_scheme(key.url), key.at_ms, tokens_of(self.page(key).tree)) for key in keys]
             for cross in crosses_of(pages, positional):
                 numbers = {role: getattr(cross, role) for role in ROLES}
                 chosen[keys[cross.cur]] = {role: keys[at] for role, at in numbers.items() if at is not None}
@@ -130,7 +131,7 @@ class LabelledArchives:
 
     def _key(self, page: _Page) -> PageKey:
         try:
-            return self._keys[normalise(page.url), read_time(page.date, self._now_ms)]
+            return self._keys[normalise(page.url), read_time(page.date, self._now_ms) // 1000]
         except (KeyError, ValueError, UnusableUrl) as error:
             raise FarmwatchError(f"{self._folder}: no page {page.url} of {page.date} in the archives") from error
 

@@ -48,7 +48,7 @@ class SplitFolder:
         self.nodes.update(counts["nodes"])
         self.characters.update(counts["characters"])
         file = self.folder / f"{found.name}.html"
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         html, text = found.written()
         file.write_text(html, encoding="utf-8")
         file.with_suffix(".txt").write_text(text, encoding="utf-8")

@@ -17,13 +17,14 @@ from farmwatch.templates.archived import Archives, NoPage, PageKey
 from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from filters.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
-from filters.templates.crosses import Snapshot, crosses_of
+from filters.templates.crosses import Snapshot, crosses_of, without_scheme
 from filters.templates.learning import Learner, Method, classes_of
 from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.words import Words, page_tree, words_of
 from filters.templates.writing import Written, written
 
 NO_UP = "no_other_url"
+_HOST_CHARS = 100  # of a folder's name; the file's has a hash of the whole
 _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
 
 
@@ -57,8 +58,8 @@ class Split(NamedTuple):
     @property
     def name(self) -> str:
         """The name of its files without ending: its host, and a hash."""
-        host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)
-        return f"{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
+        host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)[:_HOST_CHARS]
+        return f"pages/{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
 
     def written(self) -> Written:
         """Its files."""
@@ -96,7 +97,7 @@ class SiteSplitter:
                 yield Refused(key, str(why))
                 continue
             shared = frozenset([known.setdefault(token, token) for token in tokens])  # each number in memory once
-            pages.append(Snapshot(key.url, key.at_ms, shared))
+            pages.append(Snapshot(without_scheme(key.url), key.at_ms, shared))
             keys.append(key)
         for cross in crosses_of(pages, self.options.positional):
             key = keys[cross.cur]

@@ -39,7 +39,7 @@ _UNITS = 10_000  # of a logit
 _HERE = Path()
 
 
-class Steps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StepFunction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The step function of an input: `values[i]`, a logit for each kind, holds from above at[i - 1] to at[i]."""
 
     at: tuple[float, ...]
@@ -64,7 +64,7 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
     card: str
     kinds: tuple[str, ...]
     bias: tuple[float, ...]
-    inputs: Mapping[str, Steps]
+    inputs: Mapping[str, StepFunction]
 
     @cached_property
     def digest(self) -> str:

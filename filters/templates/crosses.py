@@ -1,4 +1,4 @@
-"""Which pages of a site a page is compared with."""
+"""The pages of a site that a page is compared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from filters.templates.similarity import Candidates, Tokens, jaccard
 
 
 class Snapshot(NamedTuple):
-    """A page of a site: its URL, its time, and the tokens of its tree."""
+    """A page of a site: its URL without the scheme, its time, and the tokens of its tree."""
 
     url: str
     at_ms: int
@@ -30,6 +30,11 @@ class Cross(NamedTuple):
     prev: int | None
     next: int | None
     similarity: float  # of `up`
+
+
+def without_scheme(url: str) -> str:
+    """A page that is there by http and by https is one."""
+    return url.partition("://")[2]
 
 
 def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> list[Cross]:

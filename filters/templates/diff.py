@@ -19,6 +19,7 @@ LEAST_WORDS = 3
 """Words of a match at least; of pages that have fewer, all."""
 
 _LEVELS = 12
+_SMALL = 128  # triples, up to which Python's sets are faster; most gaps have nothing in common
 _FACTOR = 0x2545F4914F6CDD1D  # of xorshift64*; products wrap at 64 bits
 
 Places = NDArray[np.int64]
@@ -87,6 +88,8 @@ def _ends(old: Sequence[int], new: Sequence[int], whole: _Gap) -> list[Match]:
 
 def _anchors(old: Places, new: Places) -> tuple[Places, Places]:
     """Places with equal triples, increasing on both sides."""
+    if len(old) + len(new) < _SMALL and set(old.tolist()).isdisjoint(new.tolist()):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     _, numbers = np.unique(np.concatenate((old, new)), return_inverse=True)
     sides = numbers[: len(old)], numbers[len(old) :]
     old_counts, new_counts = (np.bincount(side, minlength=len(numbers)) for side in sides)

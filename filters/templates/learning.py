@@ -28,16 +28,21 @@ class Method(StrEnum):
 
 _LAYERS = {Method.T003: 1, Method.T004: 2, Method.T005: 3, Method.T006: 3}
 LEARNED = frozenset(_LAYERS)
+MOST_LEARNED = 20_000
 
 
 def classes_of(
     words: Words, nodes: Sequence[Node], cross: int, method: Method, learner: Learner | None = None
 ) -> list[NodeClass]:
-    """The class of each node. A page whose valid nodes are all of one class has T002's classes under every learner."""
+    """The class of each node. Under every learner, a page has T002's classes if its valid nodes are all of one class.
+
+    So has one of more than MOST_LEARNED nodes: the time of neighbours is the square.
+    """
     classes = [class_of(node.bits, cross) for node in nodes]
     if method is Method.T001:
         return classes
-    if learner is not None and method in LEARNED:
+    if method in LEARNED and len(nodes) <= MOST_LEARNED:
+        assert learner is not None, method
         valid = [place for place, of in enumerate(classes) if of is not NodeClass.INVALID]
         labels = [classes[place].value for place in valid]
         if len(set(labels)) > 1:

@@ -1,4 +1,4 @@
-"""How alike the trees of pages are: Jaccard similarity of sets of tokens.
+"""Similarity of the trees of pages: the Jaccard similarity of sets of tokens.
 
 A token is the path of tags to an element. The tokens of the thesis add the element's number among its siblings, the
 number of its group of siblings within the level, and the level: one more element changes the tokens of all that follow.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ EXACT_PAGES = 2_000
 """Pages of a site that are compared each with each; of more, those that share a band of their MinHashes."""
 
 PERMUTATIONS = 128  # of a MinHash
+_MOST_TOKENS = 4096  # of a page; the smallest are a sample of both pages (bottom-k sketch)
 _LEAST = 0.3  # similarity that the bands of large sites look for
 _NEAREST = 8  # pages before and after a page in a band's bucket: bounds the time of sites whose pages are all alike
 _STEPS = 1000
@@ -31,7 +33,7 @@ _STEPS = 1000
 
 def tag_paths(tree: Any) -> Tokens:
     """The paths of tags of a page, as hashes."""
-    return frozenset(structure.tag_paths(tree.iter(etree.Element), unseen=()))
+    return frozenset(nsmallest(_MOST_TOKENS, structure.tag_paths(tree.iter(etree.Element), unseen=())))
 
 
 def positional_tokens(tree: Any) -> Tokens:
@@ -54,10 +56,11 @@ def positional_tokens(tree: Any) -> Tokens:
         found.append((left - 1, group, level, path))
         above.append((path, groups[level + 1], len(element)))
         groups[level + 1] += 1
-    return frozenset(
+    hashes = {
         xxhash.xxh3_64_intdigest(path + b"%d_%d_%d" % (number, groups[level] - 1 - group, level))
         for number, group, level, path in found
-    )
+    }
+    return frozenset(nsmallest(_MOST_TOKENS, hashes))
 
 
 def jaccard(one: Tokens, other: Tokens) -> float:

@@ -59,7 +59,13 @@ def rows_of(log: Log, run: str = "live") -> dict[int, SiteState]:
     """Term -> the site's row, without its time and run."""
     names = names_of(run)
     rows = [*read_rows(log, names.terms), *read_rows(log, names.sites)]
-    return {row.term: msgspec.structs.replace(row, updated_at=0, run="") for row in rows}
+    return {row.term: plain(row) for row in rows}
+
+
+def plain(row: SiteState) -> SiteState:
+    """A row, and that of the verdict which counts meanwhile, without what tells runs apart."""
+    former = None if row.former is None else plain(row.former)
+    return msgspec.structs.replace(row, updated_at=0, run="", former=former)
 
 
 def replayed(log: Log, wanted: dict[int, SiteState]) -> dict[int, SiteState]:

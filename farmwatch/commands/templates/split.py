@@ -60,9 +60,9 @@ def split_archives(
     after. Text that is on the others, or changes over time, is boilerplate. A page needs another URL of its host in the
     archives, and is better judged with a second snapshot. A .cdx or .cdxj file beside an archive saves a full read.
 
-    OUT gets, for each page, HOST/ID.html, in which each text is marked and no script runs, HOST/ID.txt with the
-    content, and a line in report.jsonl: the pages compared, and counts; or the reason why it was not split. A broken
-    record is reported and skipped: exit code 1, as if no page could be split.
+    OUT gets, for each page, pages/HOST/ID.html, in which each text is marked and no script runs, pages/HOST/ID.txt with
+    the content, and a line in report.jsonl: the pages compared, and counts; or the reason why it was not split. A
+    broken record is reported and skipped: exit code 1, as if no page could be split.
     """
     for file in archives:
         if not file.is_file():

@@ -156,7 +156,7 @@ def test_sites_are_split_apart(split: Split) -> None:
     _, rows = split([other[0], *SITE, other[1]])
     for row in rows:
         assert {page["url"].split("/")[2] for page in row["cross"].values()} == {row["url"].split("/")[2]}
-    assert len({row["file"].split("/")[0] for row in rows}) == 2
+    assert len({row["file"].split("/")[1] for row in rows}) == 2
 
 
 def index_of(records: Sequence[bytes], names: Sequence[str]) -> str:
@@ -216,6 +216,43 @@ def test_an_index_of_another_archive_gives_reasons(split: Split) -> None:
     ran, rows = split(SITE, index=index)
     assert ran.code == 0 and sum("nodes" in row for row in rows) == 9
     assert [row["url"] for row in rows if "reason" in row] == ["http://a.example/x"]
+
+
+def test_no_page_gets_the_text_of_another(split: Split) -> None:
+    """An archive that is one gzip member has one offset for all: a page that is not there is not split."""
+    ran, rows = split([gzip.compress(b"".join(map(gzip.decompress, SITE)))])
+    assert ran.code == 1 and "0 pages of 1 site split" in ran.out
+    assert sorted(row["reason"] for row in rows) == ["no_other_url", *["not_at_offset"] * 8]
+
+
+def test_an_index_cannot_name_another_page(split: Split) -> None:
+    """A line with the offset of another URL's record is no page of that URL."""
+    lie = 'example,b)/ 20240501100000 {"url": "http://b.example/", "offset": 0}\n'
+    _, rows = split(SITE, index=index_of(SITE, NAMES) + lie)
+    assert [row["reason"] for row in rows if row["url"] == "http://b.example/"] == ["not_at_offset"]
+    assert sum("nodes" in row for row in rows) == 9
+
+
+@pytest.mark.parametrize("index", ["\n", 'a)/ 20240501100000 {"url": "http://a.example/", "offset": 1e30}\n'])
+def test_an_index_without_a_record_of_the_archive_is_not_used(split: Split, index: str) -> None:
+    """It is empty, or its offsets lie outside: the archive is read."""
+    ran, rows = split(SITE, index=index)
+    assert ran.code == 0 and "not used" in ran.err and len(rows) == 9
+
+
+def test_http_and_https_are_one_page(split: Split) -> None:
+    """The copy under the other scheme is a snapshot: it makes no boilerplate of the content."""
+    copies = [record(f"https://a.example/{name}", DAYS[1], html(text)) for name, text in TEXTS.items()]
+    _, rows = split([*SITE[:3], *copies])
+    assert len(rows) == 6 and all(row["nodes"]["content"] == 1 for row in rows)
+
+
+def test_hosts_make_no_trouble_as_folders(split: Split) -> None:
+    """A host with the name of the report, and one that is longer than a folder's name may be."""
+    hosts = ("report.jsonl", ".".join(["long" * 12] * 5))
+    pages = [record(f"http://{host}/{name}", DAYS[0], html(text)) for host in hosts for name, text in TEXTS.items()]
+    ran, rows = split(pages)
+    assert ran.code == 0 and len(rows) == 6 and all("nodes" in row for row in rows)
 
 
 def test_wrong_usage_is_refused(farmwatch: Runner, tmp_path: Path, split: Split) -> None:

@@ -18,7 +18,7 @@ from crawler.web.urls import page_id
 from farmwatch.explain.explanation import explain_url
 from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
-from filters.articles.model import ArticleModel, Steps
+from filters.articles.model import ArticleModel, StepFunction
 from filters.extraction.blocks import Block, pack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
@@ -547,7 +547,7 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
 ) -> None:
     """The six largest contributions, and a rest with which they add up; none where the probability is unknown."""
     names = ("tokens", "forms", "links", "h1_words", "title_words", "noindex", "path_depth", "password_fields")
-    steps = {name: Steps((-0.5,), ((-0.5, 0.0), (place / 4, 0.0))) for place, name in enumerate(names)}
+    steps = {name: StepFunction((-0.5,), ((-0.5, 0.0), (place / 4, 0.0))) for place, name in enumerate(names)}
     model = ArticleModel(1, "made for tests", ("article", "forum"), (0.5, 0.0), steps)
     (tmp_path / "model.json").write_bytes(msgspec.json.encode(model))
     mine = tmp_path / "mine.toml"

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.articles.model import ArticleModel, Steps, load_model, read_model
+from filters.articles.model import ArticleModel, StepFunction, load_model, read_model
 from filters.errors import BadModel
 from filters.structure.names import MEASURES
 from stream.schema.records import Features
 
 STEPS = {
-    "tokens": Steps((-0.5, 200.0), ((0.25, 0.0), (-1.5, 0.5), (1.0, -0.25))),
-    "forms": Steps((1.0,), ((0.5, 0.0), (-0.5, 0.75))),
+    "tokens": StepFunction((-0.5, 200.0), ((0.25, 0.0), (-1.5, 0.5), (1.0, -0.25))),
+    "forms": StepFunction((1.0,), ((0.5, 0.0), (-0.5, 0.75))),
 }
 MODEL = ArticleModel(1, "made for tests", ("article", "forum"), (0.5, -1.0), STEPS)
 BODY: dict[str, Any] = msgspec.to_builtins(MODEL)
