@@ -24,7 +24,7 @@ _CANARY_KEPT_MS = 7 * 86_400_000
 
 
 class MeasureStage(Stage):
-    """Emits one features record per fetched page, and the live stage each new template of a site.
+    """Emits one features record per fetched page. Keeps a row for each template of a site's pages in memory.
 
     Deletes the memory of a canary site a week after its last page.
     """
@@ -51,11 +51,11 @@ class MeasureStage(Stage):
         """
         self.epoch = feature_epoch(settings)
         self.run = run
-        self._features = (names or names_of(run)).features
+        names = names or names_of(run)
+        self._features, self._templates = names.features, names.templates
         self.store = memory_store(self._features, self.epoch)
         self.forward = None if replays else self._features
         self.heartbeat_input = "" if replays else None
-        self._is_live = not replays
         self._pool = pool or ExtractionPool(settings)
         self._memory = SiteMemory(settings)
         self._metrics = metrics
@@ -77,13 +77,17 @@ class MeasureStage(Stage):
             return
         if record.found_by == _CANARY:
             expire_canary(ctx, record.site, _CANARY_KEPT_MS)
-        likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
+        place = ctx.state, ctx.partition, record.site
+        known = self._memory.templates(*place)
+        likeness = self._memory.of(*place, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
-        if likeness.template_sketch and likeness.template_id and self._is_live and record.found_by != _CANARY:
-            name = likeness.template_id
-            template = Template(id=name, site=record.site, url=record.url, sketch=likeness.template_sketch)
-            ctx.emit(topics.TEMPLATES, template, key=f"{record.site} {name}")
+        if record.found_by != _CANARY:
+            for name in (left := self._memory.templates(*place)) - known:  # that of this page
+                row = Template(id=name, site=record.site, url=record.url, sketch=prepared.template)
+                ctx.emit(self._templates, row, key=f"{record.site} {name}")
+            for name in sorted(known - left):
+                ctx.tombstone(self._templates, f"{record.site} {name}")
         self._count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")

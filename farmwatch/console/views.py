@@ -83,7 +83,7 @@ class Console:
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
         self.letters = LetterPages(log, model, self._forgotten)
-        self.shared = TemplatePages(log, self._jobs)
+        self.templates = TemplatePages(log, self._jobs)
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
@@ -201,7 +201,7 @@ class Console:
             "no_page": self._no_page([row]).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
-            "shares_template": self.shared.sharing(row.site),
+            "template": self.templates.of_site(row.site),
         }
 
     def _no_page(self, rows: Sequence[SiteState]) -> dict[str, str]:

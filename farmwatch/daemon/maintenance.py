@@ -40,7 +40,7 @@ from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import SiteState
-from stream.schema.topics import HITS, TEMPLATES
+from stream.schema.topics import HITS
 from stream.schema.vocabulary import VERDICTS
 from stream.text.user_errors import FarmwatchError
 
@@ -304,10 +304,11 @@ class Maintenance:
 
     def update_template_gauges(self) -> None:
         """Set the gauges of the templates that most sites share, if there are new ones."""
-        ends = self.log.end(TEMPLATES)
+        topic = self.live.names.templates
+        ends = self.log.end(topic)
         if ends == self._template_ends:
             return
-        found = read_template_groups(self.log)
+        found = read_template_groups(self.log, topic)
         sizes = [len(group.sites) for group in found.groups[:_RANKS]]
         for rank, sites in enumerate([*sizes, *[0] * (_RANKS - len(sizes))], 1):
             self.metrics.set("template_sites", sites, rank=str(rank))

@@ -1,4 +1,4 @@
-"""The groups of sites that share a template, from the topic of templates.
+"""The groups of sites that share a template, from a topic of templates.
 
 Of a large log the first partitions are read: a partition holds a random part of the sites, each with all its templates.
 """
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from filters.structure.tag_paths import PLACES
 from filters.templates.groups import alike
+from replay.runs.site_columns import SiteColumns
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import Template
-from stream.schema.topics import TEMPLATES
 from stream.schema.vocabulary import VERDICTS
 from stream.text.registrable_domain import registrable_domain
 
@@ -22,7 +22,7 @@ _CAP = 50_000  # templates that are read; they take 70 to 180 MB, and some secon
 
 
 class TemplateGroup(NamedTuple):
-    """Sites that share a template; `url` is a page with it, `template_id` its measure."""
+    """Sites that share a template; `url` is a page with it, `template_id` its measure of that name."""
 
     sites: frozenset[str]
     url: str
@@ -31,12 +31,10 @@ class TemplateGroup(NamedTuple):
     def fields(self, verdict_of: Mapping[str, str]) -> dict[str, Any]:
         """As the command has it: numbers of sites, registrable domains, and sites by verdict, if they have one yet."""
         counts = Counter(verdict_of.get(site, "") for site in self.sites)
-        domains = len(set(map(registrable_domain, self.sites)))
-        verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
         return {
             "sites": len(self.sites),
-            "domains": domains,
-            **verdicts,
+            "domains": len(set(map(registrable_domain, self.sites))),
+            **{verdict: counts[verdict] for verdict in VERDICTS},
             "template_id": self.template_id,
             "url": self.url,
         }
@@ -54,13 +52,13 @@ class TemplateGroups(NamedTuple):
         return next((group for group in self.groups if site in group.sites), None)
 
 
-def read_template_groups(log: Log, cap: int = _CAP) -> TemplateGroups:
+def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroups:
     """Read and group up to about `cap` templates. An unreadable row changes nothing. Raises as `Log.read`."""
     rows: dict[bytes, Template] = {}
-    partitions = log.topics().get(TEMPLATES, 0)
+    partitions = log.topics().get(topic, 0)
     read = 0
     while read < partitions and len(rows) < cap:
-        for message, row in rows_of(Template, log.read(TEMPLATES, read)):
+        for message, row in rows_of(Template, log.read(topic, read)):
             if row is None:
                 rows.pop(message.key, None)
             elif len(row.sketch) == PLACES and len(rows) < 2 * cap:  # of a huge partition a part
@@ -80,3 +78,13 @@ def read_template_groups(log: Log, cap: int = _CAP) -> TemplateGroups:
             groups.append(TemplateGroup(sites, leader.url, leader.id))
     groups.sort(key=lambda group: (-len(group.sites), group.template_id))
     return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions)
+
+
+def read_verdicts(log: Log, topic: str, groups: TemplateGroups) -> dict[str, str]:
+    """The verdicts of the sites in groups, from a topic of rows of sites."""
+    shared = frozenset[str]().union(*(group.sites for group in groups.groups))
+    if not shared:
+        return {}
+    table = SiteColumns(log, topic)
+    table.refresh()
+    return {row.site: row.verdict for row in table.rows() if row.site in shared}

@@ -112,7 +112,7 @@ class LabelledPages:
 
         Extraction runs in `settings.workers` processes, which end at the end.
         """
-        with closing(MeasureStage(settings, replays=True)) as stage:
+        with closing(MeasureStage(settings)) as stage:
             for partition, source in enumerate(self.sources):
                 state = KeyedState(MemoryState())
                 for batch in batches(((label.place, label) for label in self.labels if label.source == source), _BATCH):
@@ -196,6 +196,6 @@ def _label(source: str, gold: _GoldLine, place: str) -> Label:
 
 
 def _features(context: Context) -> Features:
-    (output,) = context.outputs
+    output, *_ = context.outputs  # a row of its template may follow
     assert output.value is not None
     return decode(Features, output.value)

@@ -8,8 +8,8 @@
 - `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
-- `template_id`: the template of the page (`filters.structure.tag_paths`): that of the most similar earlier page, or a
-  new one; unknown for pages of few tags, and beyond 50 templates.
+- `template_id`: the page's template (`filters.structure.tag_paths`), that of the most similar page or a new one, as 16
+  hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
 
 State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
 the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count
@@ -41,8 +41,7 @@ from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, rea
 class Likeness(NamedTuple):
     """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown.
 
-    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`. `template_id` has 16
-    hexadecimal digits; `template_sketch` is that of a template that no earlier page has, else empty.
+    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`.
     """
 
     duplicate_share: float | None = None
@@ -51,11 +50,10 @@ class Likeness(NamedTuple):
     template_block_share: float | None = None
     template_lines: bytes = b""
     template_id: str | None = None
-    template_sketch: bytes = b""
 
     def measures(self) -> dict[str, float | str | None]:
         """The measures by name."""
-        return {name: value for name, value in self._asdict().items() if not isinstance(value, bytes)}
+        return {name: value for name, value in self._asdict().items() if name != "template_lines"}
 
 
 class SiteMemory:
@@ -99,12 +97,12 @@ class SiteMemory:
         size_before = memory.size_bytes
         known = page_id in memory.pages
         row_before = row_value(memory.row(page_id)) if known else b""
+        template_id = memory.template(template)
         while not known and len(memory.pages) >= self._pages_cap:
             oldest = next(iter(memory.pages))
             memory.remove(oldest)
             state.delete(row_key(site, oldest))
         index = memory.index(page_id)
-        template_id, is_new = memory.template(index, template)
         row = self._row(memory.order_of(page_id), chunks, outline, lines)
         if template_id:
             row.head["template"], row.head["template_sketch"] = template_id, np.frombuffer(template, np.uint8)
@@ -121,8 +119,7 @@ class SiteMemory:
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
             memory.simhash_distance(index, row),
             *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
-            f"{template_id:016x}" if template_id else None,
-            template if is_new else b"",
+            _name(template_id) if template_id else None,
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)
@@ -137,6 +134,10 @@ class SiteMemory:
             return Likeness()
         outline, lines, template = measured.outline, measured.lines, measured.template
         return self.compare(state, partition, site, page_id, measured.chunks(), outline, lines, template)
+
+    def templates(self, state: SiteKeyedState, partition: int, site: str) -> set[str]:
+        """The templates of a site's pages."""
+        return {_name(number) for number in np.unique(self._site(state, partition, site).heads["template"]) if number}
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
         """Remove the content of a page and keep its place.
@@ -181,12 +182,17 @@ class SiteMemory:
             memory = self._sites[partition, site] = SitePages(read_rows(state, site))
             self._cached += memory.size_bytes
         self._sites.move_to_end((partition, site))
+        self._shrink((partition, site))
         return memory
 
     def _shrink(self, kept: tuple[int, str]) -> None:
         while self._cached > self._cached_cap and next(iter(self._sites)) != kept:
             _, memory = self._sites.popitem(last=False)
             self._cached -= memory.size_bytes
+
+
+def _name(template: int) -> str:
+    return f"{template:016x}"
 
 
 def _template(lines: Lines, marks: npt.NDArray[np.bool_] | None) -> tuple[float | None, bytes]:

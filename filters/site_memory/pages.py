@@ -112,22 +112,19 @@ class SitePages:
             return None
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
 
-    def template(self, index: int, sketch: bytes) -> tuple[int, bool]:
-        """The template of a page with this sketch, 0 = none, and whether no page before an index has it.
-
-        The oldest page of each template represents it.
-        """
+    def template(self, sketch: bytes) -> int:
+        """The template of a page with this sketch; 0 = none. Each known template is represented by its oldest page."""
         if not sketch:
-            return 0, False
-        known, oldest = np.unique(self.heads["template"][:index], return_index=True)
+            return 0
+        known, oldest = np.unique(self.heads["template"], return_index=True)
         known, oldest = known[known > 0], oldest[known > 0]
         if len(known):
             equal = self.heads["template_sketch"][oldest] == np.frombuffer(sketch, np.uint8)
             equal_places = np.count_nonzero(equal, axis=1)
             nearest = int(np.argmax(equal_places))
             if equal_places[nearest] >= SAME_TEMPLATE * PLACES:
-                return int(known[nearest]), False
-        return (xxhash.xxh3_64_intdigest(sketch) or 1, True) if len(known) < _TEMPLATES else (0, False)
+                return int(known[nearest])
+        return xxhash.xxh3_64_intdigest(sketch) or 1 if len(known) < _TEMPLATES else 0
 
     def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
         """Cut the oldest pages until `row` fits `cap`; returns the row to store, and the indexes of the cut pages."""

@@ -22,10 +22,12 @@ def alike(sites_of: Mapping[bytes, Collection[str]]) -> list[list[bytes]]:
     order = sorted(sites_of, key=lambda sketch: (-len(sites_of[sketch]), sketch))
     places = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), PLACES)
     bands = places.view("<u4") + (np.arange(PLACES // _ROWS, dtype=np.uint64) << np.uint64(32))  # unlike for each place
+    _, band_of, frequency = np.unique(bands, return_inverse=True, return_counts=True)
+    shared = (frequency[band_of] > 1).reshape(bands.shape)  # most bands are of one sketch, and lead to no other
     groups: dict[int, list[bytes]] = {}  # number of the leader -> sketches
     leaders_of: dict[int, list[int]] = {}  # of a band
     for number, sketch in enumerate(order):
-        of_sketch = bands[number].tolist()
+        of_sketch = bands[number][shared[number]].tolist()
         leaders = sorted({leader for band in of_sketch for leader in leaders_of.get(band, ())})
         if leaders:
             equal = np.count_nonzero(places[leaders] == places[number], axis=1)

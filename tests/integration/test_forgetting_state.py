@@ -95,9 +95,9 @@ def test_a_forgotten_host_shares_no_template(world: World) -> None:
         row = encode(Template(id="1", site=host, url=f"https://{host}/", sketch=bytes(range(PLACES))))
         log.append([record(TEMPLATES, partition_of(host, 2), f"{host} 1", row)])
     seen = masked(world.again(), look_s=0)
-    assert [sorted(group.sites) for group in read_template_groups(seen).groups] == [sorted((*others, HOST))]
+    assert [sorted(group.sites) for group in read_template_groups(seen, TEMPLATES).groups] == [sorted((*others, HOST))]
     Forgetting(log, seen, None, sleep=lambda _: None).run([HOST])
-    assert [sorted(group.sites) for group in read_template_groups(seen).groups] == [sorted(others)]
+    assert [sorted(group.sites) for group in read_template_groups(seen, TEMPLATES).groups] == [sorted(others)]
     newest = {message.key: message.value for message in log.read(TEMPLATES, partition_of(HOST, 2))}
     assert not newest.get(f"{HOST} 1".encode())
 

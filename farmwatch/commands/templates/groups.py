@@ -8,9 +8,9 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.template_groups import read_template_groups
+from farmwatch.daemon.template_groups import read_template_groups, read_verdicts
 from farmwatch.terminal.messages import message, put_json, put_table
-from replay.runs.site_table import read_sites
+from replay.runs.lookup import names_to_read
 from stream.schema.vocabulary import VERDICTS
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
@@ -28,8 +28,9 @@ def template_groups(
     """
     config = common.load().config
     with opened(config) as log:
-        found = read_template_groups(log)
-        verdict_of = {row.site: row.verdict for row in read_sites(log)}
+        names = names_to_read(log)
+        found = read_template_groups(log, names.templates)
+        verdict_of = read_verdicts(log, names.sites, found)
     rows = [group.fields(verdict_of) | {"names": sorted(group.sites)} for group in found.groups[: limit or None]]
     if json:
         for row in rows:

@@ -21,6 +21,7 @@ from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, Template, decode
+from stream.schema.runs import features_of, names_of
 from tests.support.loops import count
 
 NewState = Callable[[], KeyedState]
@@ -69,28 +70,38 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
 
 
-def test_each_new_template_of_a_site_is_announced(pool: ExtractionPool, article: str, new_state: NewState) -> None:
-    """Its first page appends it under site and id, live and not for a canary; all pages have it in their features."""
+def test_the_templates_of_a_site_have_rows(pool: ExtractionPool, article: str, new_state: NewState) -> None:
+    """The first page of a template appends its row, and the last page to leave the memory removes it.
+
+    All pages have the template in their features. A run of its own has rows of its own, a canary site none.
+    """
     tags = "".join(f"<{tag}>" for tag in ("main", "article", "section", "header", "nav", "ul", "li", "a", "em", "b"))
     other = article.replace("<body>", f"<body>{tags}")
     pages = [page(1, other), page(2, article), page(3, other.replace("boats", "cattle")), page(4, other)]
+    pages += [page(number, article.replace("boats", str(number))) for number in (5, 6)]
 
-    def announced(stage: MeasureStage, **fields: object) -> tuple[list[Output], list[Features]]:
+    def work(run: str = "live", **fields: object) -> tuple[list[Output], list[Features]]:
+        names = names_of(run, "features" if run == "live" else features_of(run))
+        stage = MeasureStage(msgspec.structs.replace(SETTINGS, pages_per_site=2), names=names, pool=pool)
         context = Context(3, new_state(), Meter(), now_ms=1234)
         records = [msgspec.structs.replace(record, **fields) for record in pages]
         for record, prepared in zip(records, stage.prepare(records), strict=True):
             stage.process(record, prepared, context)
-        rows = [output for output in context.outputs if output.topic == "templates"]
-        return rows, [decode(Features, one.value or b"") for one in context.outputs if one.topic == "features"]
+        features = [decode(Features, one.value or b"") for one in context.outputs if one.topic == names.features]
+        return [output for output in context.outputs if output.topic != names.features], features
 
-    rows, features = announced(MeasureStage(SETTINGS, pool=pool))
+    rows, features = work()
     name = features[0].measures["template_id"]
-    assert [found.measures["template_id"] for found in features] == [name, None, name, name]
-    assert [(row.key, row.partition) for row in rows] == [(f"{SITE} {name}".encode(), 3)]
-    found = decode(Template, rows[0].value or b"")
+    assert [found.measures["template_id"] for found in features] == [name, None, name, name, None, None]
+    assert {(row.topic, row.key, row.partition) for row in rows} == {("templates", f"{SITE} {name}".encode(), 3)}
+    added, removed = rows
+    found = decode(Template, added.value or b"")
     assert (found.id, found.site, found.url, len(found.sketch)) == (name, SITE, pages[0].url, PLACES)
-    assert announced(MeasureStage(SETTINGS, pool=pool, replays=True)) == ([], features)
-    assert announced(MeasureStage(SETTINGS, pool=pool), found_by="canary")[0] == []
+    assert removed.value is None
+    of_run, same = work("r1")
+    assert of_run == [msgspec.structs.replace(row, topic="templates.r1") for row in rows]
+    assert same == features
+    assert work(found_by="canary")[0] == []
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:

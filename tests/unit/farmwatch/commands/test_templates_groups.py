@@ -41,14 +41,14 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
 
     async def visit(browser: Browser) -> list[Answer]:
         await browser.open()
-        asked = ("/templates.json", "/templates", "/site?site=z.example", "/templates?site=z.example")
-        return [await browser.get(path) for path in (*asked, "/templates?site=alone.example")]
+        asked = ("/templates.json", "/templates", "/site?site=z.example", "/site.json?site=a.example")
+        return [await browser.get(path) for path in (*asked, "/templates?id=2", "/templates?id=3")]
 
-    twin, page, site, of_site, alone = browse(url, tmp_path, visit)
+    twin, page, site, twin_of_site, of_template, unknown = browse(url, tmp_path, visit)
     rows = [json.loads(row) for row in farmwatch("templates", "groups", "--json", "--log", url).out.splitlines()]
-    for row, shown in zip(rows, twin.json["groups"], strict=True):
-        assert shown == {key: value for key, value in row.items() if key != "names"} | {"first": row["names"][0]}
-    assert "https://a.example/1" in page.text
-    assert '<a href="/templates?site=z.example">shared with 1 site</a>' in site.text
-    assert '<a href="/site?site=a.example">' in of_site.text and "b.example" not in of_site.text
-    assert "No template of several sites." in alone.text
+    assert twin.json["groups"] == [{key: value for key, value in row.items() if key != "names"} for row in rows]
+    assert "https://a.example/1" in page.text and '<a href="/templates?id=2">2</a>' in page.text
+    assert '<a href="/templates?id=2">shared with 1 site</a>' in site.text
+    assert twin_of_site.json["template"] == {"id": "1", "other_sites": 3}
+    assert '<a href="/site?site=a.example">' in of_template.text and "b.example" not in of_template.text
+    assert "No template of several sites." in unknown.text

@@ -23,7 +23,7 @@ def log() -> Iterator[MemoryLog]:
 
 def test_sites_of_a_template_are_a_group(log: MemoryLog) -> None:
     """The largest first, with a page of its most frequent sketch; removed and malformed rows are in none."""
-    found = read_template_groups(log)
+    found = read_template_groups(log, TEMPLATES)
     assert [sorted(group.sites) for group in found.groups] == [
         ["a.example", "b.example", "x.c.example", "y.c.example"],
         ["a.example", "z.example"],
@@ -37,12 +37,12 @@ def test_sites_of_a_template_are_a_group(log: MemoryLog) -> None:
 
 def test_a_log_without_the_topic_has_no_group() -> None:
     """Such as one of an older farmwatch."""
-    assert read_template_groups(MemoryLog()).groups == []
+    assert read_template_groups(MemoryLog(), TEMPLATES).groups == []
 
 
 def test_of_a_large_log_whole_partitions_are_read(log: MemoryLog) -> None:
     """Above the cap the sites of the first partitions count, with all their templates."""
-    found = read_template_groups(log, cap=2)
+    found = read_template_groups(log, TEMPLATES, cap=2)
     assert not found.is_whole
     first = next(place for place in range(3) if log.end(TEMPLATES)[place])
     rows = {message.key for message in log.read(TEMPLATES, first) if message.value and b"short" not in message.value}

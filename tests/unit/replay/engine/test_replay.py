@@ -25,7 +25,7 @@ from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.contract import Log, Member
+from stream.log.contract import Log, Member, Message
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
@@ -426,6 +426,11 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
         assert [bool(found[f"f{number}"].template_lines) for number in (1, 4, 7, 16)] == [False, False, True, True]
         names = [found[f"f{number}"].measures["template_id"] for number in (1, 2, 4, 5, 7, 8, 16)]
         assert names == [names[0], names[1], names[1], names[0], names[0], names[1], names[1]] and len({*names}) == 2
+        rows = [
+            {message.key: message.value for message in messages_in(measured, topic)}
+            for topic in ("templates", "templates.pages")
+        ]
+        assert rows[0] == rows[1] and len(rows[0]) == 6
         third = plan(
             measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
         )
@@ -433,11 +438,16 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
     assert measured.live_traces() == before
 
 
-def features_in(world: LiveWorld, topic: str) -> dict[str, Features]:
-    """The features in a topic by fetch, without epoch and clock."""
+def messages_in(world: LiveWorld, topic: str) -> list[Message]:
+    """All messages of a topic but heartbeats."""
     partitions = range(len(world.log.end(topic)))
     messages = (message for partition in partitions for message in world.log.read(topic, partition))
-    records = (decode(Features, message.value or b"") for message in messages if not is_heartbeat(message))
+    return [message for message in messages if not is_heartbeat(message)]
+
+
+def features_in(world: LiveWorld, topic: str) -> dict[str, Features]:
+    """The features in a topic by fetch, without epoch and clock."""
+    records = (decode(Features, message.value or b"") for message in messages_in(world, topic))
     return {record.id: msgspec.structs.replace(record, epoch="", measured_at=0) for record in records}
 
 
