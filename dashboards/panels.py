@@ -168,6 +168,8 @@ _RULES = (
           _quantiles("farmwatch_page_duplicate_ratio")),
     Panel("How much do pages share with a template?", "Share of a page's five-word runs that earlier pages have.",
           "percentunit", _quantiles("farmwatch_page_template_ratio")),
+    Panel("How much of a page is lines of its site's template?", "Share of the characters of the main text, from a"
+          " site's third page on.", "percentunit", _quantiles("farmwatch_page_template_block_ratio")),
     Panel("How much is remembered of sites?", "In MEASURE's memory.", "bytes", _one("sum(farmwatch_site_memory_bytes)",
           "bytes")),
     Panel("Which ruleset judges?", "Of JUDGE.", "short", _by("ruleset, digest", 'farmwatch_ruleset_info{role="judge"}',

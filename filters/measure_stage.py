@@ -94,6 +94,8 @@ class MeasureStage(Stage):
         if likeness.duplicate_share is not None and likeness.template_share is not None:
             ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
             ctx.meter.observe("page_template_ratio", likeness.template_share)
+        if likeness.template_block_share is not None:
+            ctx.meter.observe("page_template_block_ratio", likeness.template_block_share)
 
     def _count(self, ctx: Context, result: str) -> None:
         ctx.meter.count("stage_records", run=self.run, ruleset="", stage=self.name, result=result)

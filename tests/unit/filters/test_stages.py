@@ -58,7 +58,7 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
     """The stage's features equal the Measurer's for the same pages in the same order, repeats included."""
     htmls = [article, article.replace("boats", "cattle"), "", article, article]
-    found, _ = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
+    found, metrics = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
     measurer = Measurer(SETTINGS)
     for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
         pure = measurer.measure(f"https://{SITE}/page-{number}", html, SITE)
@@ -67,6 +67,7 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
     assert [marked_lines(features.template_lines) for features in found] == [[], [], [], [0], [0, 1, 2, 3, 4]]
     assert [features.measures["template_block_share"] for features in found[:3]] == [None, None, None]
+    assert count(metrics, "page_template_block_ratio_count") == 2
     assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
 
 
