@@ -45,6 +45,14 @@ class Refused(NamedTuple):
     reason: str
 
 
+class Neighbours(NamedTuple):
+    """A page, and the pages of its cross by role."""
+
+    key: PageKey
+    others: Mapping[str, PageKey]
+    similarity: float
+
+
 class Split(NamedTuple):
     """A page with the classes of its nodes, and the pages of its cross by role."""
 
@@ -67,10 +75,10 @@ class Split(NamedTuple):
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Nodes and characters of each class."""
-        nodes = {of.value: self.classes.count(of) for of in NodeClass}
+        nodes = {one.value: self.classes.count(one) for one in NodeClass}
         chars = dict.fromkeys(nodes, 0)
-        for node, of in zip(self.nodes, self.classes, strict=True):
-            chars[of] += text_chars(self.words, node)
+        for node, its in zip(self.nodes, self.classes, strict=True):
+            chars[its] += text_chars(self.words, node)
         return {"nodes": nodes, "characters": chars}
 
 
@@ -86,6 +94,17 @@ class SiteSplitter:
 
     def split(self, site: str) -> Iterator[Split | Refused]:
         """Each page of a site. Raises FarmwatchError."""
+        for found in self.neighbours(site):
+            if isinstance(found, Refused):
+                yield found
+                continue
+            try:
+                yield self.split_cross(*found)
+            except NoPage as why:  # the archive changed meanwhile
+                yield Refused(found.key, str(why))
+
+    def neighbours(self, site: str) -> Iterator[Neighbours | Refused]:
+        """The cross of each page of a site. Raises FarmwatchError."""
         tokens_of = tag_paths if self.options.positional is None else positional_tokens
         keys: list[PageKey] = []
         pages: list[Snapshot] = []
@@ -101,14 +120,8 @@ class SiteSplitter:
             keys.append(key)
         for cross in crosses_of(pages, self.options.positional):
             key = keys[cross.cur]
-            if cross.up is None:
-                yield Refused(key, NO_UP)
-                continue
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
-            try:
-                yield self.split_cross(key, others, cross.similarity)
-            except NoPage as why:  # the archive changed meanwhile
-                yield Refused(key, str(why))
+            yield Refused(key, NO_UP) if cross.up is None else Neighbours(key, others, cross.similarity)
 
     def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
         """A page, compared with these pages. Raises NoPage and FarmwatchError."""

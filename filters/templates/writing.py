@@ -1,4 +1,4 @@
-"""What is written of a classified page: its annotated HTML, and the text of its content.
+"""Writes a classified page: its annotated HTML, and the text of its content.
 
 A page is hostile. Its HTML is written anew: known elements, few attributes, a policy that forbids scripts and loads
 before anything of the page. Elements that browsers read in their own way (`svg`, `textarea`, `xmp`, …) become `span`.
@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from lxml import etree
-
 from filters.templates.classes import Node, NodeClass, propagated
-from filters.templates.words import Words, split_text
+from filters.templates.words import Words, split_text, steps
 
 _INLINE = frozenset(
     """a abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strong sub sup time u var
@@ -54,32 +52,28 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
         nonlocal at, number
         done = 0
         while done < len(pieces):
-            node, of = nodes[number], classes[number]
+            node, its = nodes[number], classes[number]
             size = min(node.end - at, len(pieces) - done)
             text = "".join(pieces[done : done + size])
             marked = escape(text) if shown is None else shown
-            html.append(f'<mark data-class="{of}" data-bits="{node.bits:05b}">{marked}</mark>')
-            if of is NodeClass.CONTENT:
+            html.append(f'<mark data-class="{its}" data-bits="{node.bits:05b}">{marked}</mark>')
+            if its is NodeClass.CONTENT:
                 content.append(text)
             done, at = done + size, at + size
             number += at == node.end
 
-    for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
+    for begins, element, text in steps(words.tree):
         tag = element.tag
-        if body is None:
-            continue
         name = tag if tag in _INLINE or tag in _BLOCKS else "span"
         if tag in _BLOCKS:
             content.append(_BREAK)
-        if event == "start":
-            text = element.text
-            if tag == "img":
+        if tag == "img":
+            if begins:
                 add([""], f'<img alt="{escape(element.get("alt", ""))}">')
-            elif element is not body:
+        elif element is not body:
+            if begins:
                 html.append(f"<{name}{_attributes(element, of_element.get(element))}>")
-        else:
-            text = element.tail if element is not body else None
-            if tag != "img" and element is not body and name not in _VOID:
+            elif name not in _VOID:
                 html.append(f"</{name}>")
         if text:
             blanks, pieces = split_text(text)
@@ -91,10 +85,10 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     return Written("".join(html), "".join(f"{line}\n" for line in lines if line))
 
 
-def _attributes(element: Any, of: NodeClass | None) -> str:
+def _attributes(element: Any, its: NodeClass | None) -> str:
     kept = [(name, element.get(name)) for name in _ATTRIBUTES]
     href = element.get("href", "")
     if element.tag == "a" and href.startswith(("http://", "https://")):
         kept.append(("href", href))
-    kept.append(("data-class", of))
+    kept.append(("data-class", its))
     return "".join(f' {name}="{escape(value)}"' for name, value in kept if value)

@@ -430,7 +430,7 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
             {message.key: message.value for message in messages_in(measured, topic)}
             for topic in ("templates", "templates.pages")
         ]
-        assert rows[0] == rows[1] and len(rows[0]) == 6
+        assert rows[0] == rows[1] and len(rows[0]) == 4
         third = plan(
             measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
         )
