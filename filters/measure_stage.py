@@ -83,7 +83,8 @@ class MeasureStage(Stage):
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
         if record.found_by != _CANARY:
-            for name in (left := self._memory.templates(*place)) - known:  # that of this page
+            left = self._memory.templates(*place)
+            for name in left - known:  # that of this page
                 row = Template(id=name, site=record.site, url=record.url, sketch=prepared.template)
                 ctx.emit(self._templates, row, key=f"{record.site} {name}")
             for name in sorted(known - left):

@@ -309,8 +309,8 @@ class Maintenance:
         if ends == self._template_ends:
             return
         found = read_template_groups(self.log, topic)
-        sizes = [len(group.sites) for group in found.groups[:_RANKS]]
-        for rank, sites in enumerate([*sizes, *[0] * (_RANKS - len(sizes))], 1):
+        sizes = [len(group.sites) for group in found.groups] + [0] * _RANKS
+        for rank, sites in enumerate(sizes[:_RANKS], 1):
             self.metrics.set("template_sites", sites, rank=str(rank))
         self.metrics.set("template_sites", found.sites, rank="all")
         self._template_ends = ends

@@ -18,7 +18,7 @@ from stream.schema.records import Template
 from stream.schema.vocabulary import VERDICTS
 from stream.text.registrable_domain import registrable_domain
 
-_CAP = 50_000  # templates that are read; they take 70 to 180 MB, and some seconds
+_CAP = 50_000  # templates that are read; they take about 110 MB, and some seconds
 
 
 class TemplateGroup(NamedTuple):
