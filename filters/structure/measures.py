@@ -16,6 +16,7 @@ from lxml import etree
 
 from filters.structure.metadata import metadata_measures
 from filters.structure.names import BLANKS, TAG_RATIOS, UNSEEN, Measures
+from filters.structure.page_lines import size_of
 from filters.structure.page_url import url_measures
 
 _BLOCKS = ("article", "div", "li", "section", "tr")
@@ -34,10 +35,10 @@ _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=Fal
 _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
 
 
-def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) -> Measures:
+def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: str) -> Measures:
     """Name -> value of the measures of a page, except `main_share`; a measure that is left out is unknown.
 
-    `elements` are those of the tree of `html` in document order, from its `html` element `root`. It is not changed.
+    `elements` of the tree of `html`, in document order; `visible`: its visible text. The tree is not changed.
     """
     tags = [element.tag for element in elements]
     counts = Counter(tags)
@@ -46,15 +47,10 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
         if tag in _GROUPS:
             of[_GROUPS[tag]].append(element)
     unseen: dict[str, list[Any]] = {tag: [] for tag in UNSEEN}
-    unseen_bytes, needs_script = 0, False
     for element in _outermost(of["unseen"], UNSEEN):
-        data = _data(element) if len(element) else (element.text or "").encode()
-        unseen_bytes += _bytes(data)
         unseen[element.tag].append(element)
-        needs_script = needs_script or (element.tag == "noscript" and b"javascript" in data.lower())
-    data = _data(root)
-    size = _bytes(data) - unseen_bytes
-    bytes_of = partial(_bytes_of, most=size, most_read=len(data))
+    size = size_of(visible)
+    bytes_of = partial(_bytes_of, most=size, most_read=len(html))
     records, hidden = _records_and_hidden(of["block"])
     found: dict[str, float | None] = (
         metadata_measures(of["meta"], unseen["script"])
@@ -64,7 +60,7 @@ def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) 
     found.update(
         page_bytes=float(size),
         script_only=float(size < _SCRIPT_ONLY_BYTES and counts["script"] > 0),
-        needs_script=float(needs_script),
+        needs_script=float(any("javascript" in _text(element).lower() for element in unseen["noscript"])),
         forms=float(counts["form"]),
         password_fields=float(sum(element.get("type", "").lower() == "password" for element in of["input"])),
         links=float(counts["a"]),
