@@ -66,7 +66,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     """
     from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import page_lines
+    from filters.structure.page_lines import page_lines, visible_text
     from filters.structure.tag_paths import template_sketch
 
     run = extractor(settings.extractor)
@@ -82,8 +82,9 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
-        structure = structure_measures(tree, elements, html, url)
-        lines = page_lines(tree)
+        visible = visible_text(tree)
+        structure = structure_measures(elements, visible, html, url)
+        lines = page_lines(visible)
         template = template_sketch(elements)
         found = run(html, tree, settings)
     except ParseFailed as unparsed:

@@ -146,14 +146,14 @@ def bench_measure(pages: list[Page]) -> None:
 def bench_parts(pages: list[Page]) -> None:
     """The share of MEASURE that its cheaper parts take: each page with all, and in turn without each."""
     records = [encode(page) for page in pages]
+    no_structure = (structure, "structure_measures", lambda *_: {"page_bytes": 0.0})
+    no_lines = [(page_lines, "page_lines", lambda _: set()), (page_measures, "lines_of", lambda *_: Lines())]
     parts: dict[str, list[tuple[Any, str, Any]]] = {
         "all": [],
-        "structure measures": [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})],
+        "structure measures": [no_structure],
+        "lines and their memory": no_lines,
+        "both and the visible text": [no_structure, *no_lines, (page_lines, "visible_text", lambda _: b"")],
         "no_page": [(page_measures, "reason_of", lambda *_: "")],
-        "lines and their memory": [
-            (page_lines, "page_lines", lambda _: set()),
-            (page_measures, "lines_of", lambda *_: Lines()),
-        ],
         "template": [(tag_paths, "template_sketch", lambda _: b"")],
     }
     gc.collect()

@@ -23,7 +23,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from filters.structure import names as structure_names
-from filters.structure.page_lines import page_lines
+from filters.structure.page_lines import page_lines, visible_text
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
@@ -49,7 +49,7 @@ def test_measures_of_an_article(article: str) -> None:
     }
     assert {*found.measures, *Likeness().measures()} == PAGE_MEASURES
     assert found.outline == outline(found.text, SETTINGS.shingles_per_site)
-    assert found.lines == lines_of(found.text, page_lines(parse(article)), SETTINGS.lines_per_site)
+    assert found.lines == lines_of(found.text, page_lines(visible_text(parse(article))), SETTINGS.lines_per_site)
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)
