@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -44,13 +45,19 @@ class NoPage(Exception):
 
 
 class Archives:
-    """Web archives. Sites are many, so their pages are listed in a database that SQLite keeps in a temporary file."""
+    """Web archives. Sites are many, so their pages are listed in a database that SQLite keeps in a temporary file.
+
+    `indexed`: pages that an index lists. `misplaced`: index or archive -> pages that are not where it says.
+    """
 
     def __init__(self, files: Sequence[Path], settings: CrawlSettings, now_ms: int) -> None:
         self._files = files
         self._settings = settings
         self._now_ms = now_ms
         self._streams: dict[int, BinaryIO] = {}
+        self._indexes: dict[int, Path] = {}
+        self.indexed = 0
+        self.misplaced: Counter[Path] = Counter()
         self._database = sqlite3.connect("")
         self._database.execute("CREATE TABLE pages (site, url, at_ms, archive, offset)")
 
@@ -69,6 +76,7 @@ class Archives:
             if (index := _usable_index(file, on_warning)) is None:
                 yield from self._by_reading(number, file)
             else:
+                self._indexes[number] = index
                 yield from self._by_index(number, file, index)
         self._database.execute("CREATE INDEX by_site ON pages (site, url, at_ms)")
 
@@ -76,14 +84,13 @@ class Archives:
         """The hosts that have pages."""
         return [site for (site,) in self._database.execute("SELECT DISTINCT site FROM pages ORDER BY site")]
 
-    def pages(self, site: str) -> list[PageKey]:
-        """The pages of a host by URL and time; a page that is there twice counts once."""
-        rows = self._database.execute(  # `offset` is that of the row with the smallest archive
-            "SELECT site, url, at_ms, min(archive), offset FROM pages WHERE site = ?"
-            " GROUP BY url, at_ms ORDER BY url, at_ms",
-            (site,),
+    def pages(self, site: str) -> tuple[list[PageKey], list[PageKey]]:
+        """The pages of a host by URL and time, and further ones with the URL and time of one of them."""
+        rows = self._database.execute(
+            "SELECT * FROM pages WHERE site = ? ORDER BY url, at_ms, archive, offset", (site,)
         )
-        return [PageKey(*row) for row in rows]
+        groups = [list(group) for _, group in groupby(map(PageKey._make, rows), lambda key: (key.url, key.at_ms))]
+        return [group[0] for group in groups], [key for group in groups for key in group[1:]]
 
     def body(self, key: PageKey) -> tuple[bytes, str]:
         """The HTML of a page, and its charset. Raises NoPage, and FarmwatchError for a file that cannot be read."""
@@ -93,11 +100,15 @@ class Archives:
             found = next(pages_of(stream, self._settings, now_ms=self._now_ms, offset=key.offset), None)
         except OSError as error:
             raise FarmwatchError(f"{self._files[key.archive]}: cannot be read: {error.strerror or error}") from error
-        if found is None or found.offset != key.offset:
-            raise NoPage("not_at_offset")
-        if isinstance(found, Skipped):
+        if isinstance(found, Skipped) and found.offset == key.offset and not found.is_fault:
             raise NoPage(found.reason)
-        if (found.page.url, found.page.fetched_at // 1000) != (key.url, key.at_ms // 1000):  # an index has seconds
+        there = isinstance(found, ArchivedPage) and (found.offset, found.page.url, found.page.fetched_at // 1000)
+        if not isinstance(found, ArchivedPage) or there != (
+            key.offset,
+            key.url,
+            key.at_ms // 1000,
+        ):  # an index has seconds
+            self.misplaced[self._indexes.get(key.archive, self._files[key.archive])] += 1
             raise NoPage("not_at_offset")
         if found.page.truncated:
             raise NoPage("truncated")
@@ -108,11 +119,17 @@ class Archives:
         try:
             stream = self._stream(number)
             stream.seek(0)
+            last = -1
             for found in pages_of(stream, self._settings, now_ms=self._now_ms):
-                if isinstance(found, ArchivedPage):
-                    self._add(PageKey(found.hit.site, found.page.url, found.page.fetched_at, number, found.offset))
-                else:
+                if isinstance(found, Skipped):
                     yield Unread(file, found.offset, found.url, found.reason, found.is_fault)
+                elif found.offset == last:  # it cannot be read alone
+                    yield Unread(file, found.offset, found.page.url, "packed_together")
+                else:
+                    self._add(PageKey(found.hit.site, found.page.url, found.page.fetched_at, number, found.offset))
+                last = found.offset
+            if last < 0:
+                yield Unread(file, 0, "", "empty_archive")
         except OSError as error:
             raise FarmwatchError(f"{file}: cannot be read: {error.strerror or error}") from error
 
@@ -127,6 +144,7 @@ class Archives:
                 try:
                     url = normalise(record.url)
                     self._add(PageKey(host_of(url), url, record.at_ms, number, record.offset))
+                    self.indexed += 1
                 except UnusableUrl:
                     reason = "unusable_url"
             if reason:

@@ -89,7 +89,7 @@ class LabelledArchives:
         self._settings = settings
         self._now_ms = now_ms
         self._lines = read_lines(folder)
-        keys = (key for site in archives.sites() for key in archives.pages(site))
+        keys = (key for site in archives.sites() for key in archives.pages(site)[0])
         self._keys = {(key.url, key.at_ms // 1000): key for key in keys}  # an index has seconds
         self._words: dict[PageKey, Words] = {}
 

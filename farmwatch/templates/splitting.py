@@ -9,9 +9,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import xxhash
+from lxml import etree
 
 from farmwatch.templates.archived import Archives, NoPage, PageKey
 from filters.extraction.html_tree import ParseFailed
@@ -23,7 +25,6 @@ from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.words import Words, page_tree, words_of
 from filters.templates.writing import Written, written
 
-NO_UP = "no_other_url"
 _HOST_CHARS = 100  # of a folder's name; the file's has a hash of the whole
 _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
 
@@ -67,11 +68,13 @@ class Split(NamedTuple):
     def name(self) -> str:
         """The name of its files without ending: its host, and a hash."""
         host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)[:_HOST_CHARS]
-        return f"pages/{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
+        key = self.key._replace(at_ms=self.key.at_ms // 1000)  # an index has seconds
+        return f"pages/{host}/{xxhash.xxh3_64_hexdigest(repr(key[1:]).encode())}"
 
     def written(self) -> Written:
         """Its files."""
-        return written(self.words, self.nodes, self.classes, self.key.url)
+        at = datetime.fromtimestamp(self.key.at_ms // 1000, UTC)
+        return written(self.words, self.nodes, self.classes, f"{self.key.url} {at:%Y-%m-%d %H:%M:%S} UTC")
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Nodes and characters of each class."""
@@ -109,23 +112,33 @@ class SiteSplitter:
         keys: list[PageKey] = []
         pages: list[Snapshot] = []
         known: dict[int, int] = {}
-        for key in self.archives.pages(site):
+        found, repeated = self.archives.pages(site)
+        yield from (Refused(key, "same_time") for key in repeated)
+        for key in found:
             try:
-                tokens = tokens_of(self._tree(key)[0])
+                tree = self._tree(key)[0]
+                tokens = tokens_of(tree)
             except NoPage as why:
                 yield Refused(key, str(why))
                 continue
             shared = frozenset([known.setdefault(token, token) for token in tokens])  # each number in memory once
-            pages.append(Snapshot(without_scheme(key.url), key.at_ms, shared))
+            text = xxhash.xxh3_64_intdigest(etree.tostring(tree, method="text", encoding="utf-8"))
+            pages.append(Snapshot(without_scheme(key.url), key.at_ms, shared, text))
             keys.append(key)
+        alone = len({page.url for page in pages}) == 1
         for cross in crosses_of(pages, self.options.positional):
             key = keys[cross.cur]
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
-            yield Refused(key, NO_UP) if cross.up is None else Neighbours(key, others, cross.similarity)
+            if cross.up is None:
+                yield Refused(key, "no_other_url" if alone or self.options.positional is None else "no_similar_url")
+            else:
+                yield Neighbours(key, others, cross.similarity)
 
     def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
         """A page, compared with these pages. Raises NoPage and FarmwatchError."""
         page = self._words_of(key)
+        if not page.words:
+            raise NoPage("no_text")
         bits = bits_of(
             page.words,
             {ROLES[role]: self._words_of(other).words for role, other in others.items()},

@@ -25,11 +25,14 @@ _BLOCKS = frozenset(
 _BREAK = "\0"  # no page has it
 _VOID = frozenset(("br", "col", "hr"))
 _ATTRIBUTES = ("class", "colspan", "dir", "lang", "rowspan", "title")
+_COLOURS = {NodeClass.CONTENT: "#cfc", NodeClass.BOILERPLATE: "#eee", NodeClass.INVALID: "#fcc"}
 _HEAD = (
     '<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
-    " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{}</title><style>"
-    "mark[data-class=content]{{background:#cfc}}mark[data-class=boilerplate]{{background:#eee}}"
-    "mark[data-class=invalid]{{background:#fcc}}</style></head><body>"
+    " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{title}</title><style>"
+    + "".join(f"mark[data-class={its}],.farmwatch-{its}{{{{background:{colour}}}}}" for its, colour in _COLOURS.items())
+    + "</style></head><body><p>{title}: "
+    + ", ".join(f"<span class=farmwatch-{its}>{its}</span>" for its in _COLOURS)
+    + "</p>"
 )
 
 
@@ -44,7 +47,7 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     """The page with a `mark` around each node, with its class and bits; elements of one class have it, too."""
     of_element = propagated(words, nodes, classes)
     body = words.tree.find("body")
-    html, content = [_HEAD.format(escape(title))], list[str]()
+    html, content = [_HEAD.format(title=escape(title))], list[str]()
     at = number = 0  # word, node
 
     def add(pieces: list[str], shown: str | None = None) -> None:
