@@ -44,9 +44,10 @@ def tag_paths(elements: Iterable[Any], unseen: Collection[str] = frozenset(UNSEE
     while left:
         path, place = left.pop()
         for tag, below in place.items():
-            step = xxhash.xxh3_64(path + b"/" + tag.encode())
-            found.add(step.intdigest())
-            left.append((step.digest(), below))
+            number = xxhash.xxh3_64_intdigest(path + b"/" + tag.encode())
+            found.add(number)
+            if below:
+                left.append((number.to_bytes(8, "big"), below))
     return found
 
 
