@@ -17,7 +17,7 @@ from farmwatch.templates.evaluation import LabelledArchives, Scores, judged, rea
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from filters.templates.learning import Method
 from stream.text.user_errors import Exit
-from stream.text.wording import one_line
+from stream.text.wording import counted, one_line
 
 _PUBLISHED: dict[Method, tuple[float, ...]] = {  # Leśniak 2017, by node, over 16 crosses: shares as in `Scores`
     Method.T001: (0.883, 0.590, 0.918, 0.982, 0.877),
@@ -44,11 +44,12 @@ def evaluate_templates(
     """Evaluate the methods of `templates split` on archived pages that people have labelled, by node and by character.
 
     crosses.json is a list of {cross, warc, truth, cur, up, down, prev, next}; a page is {url, date} or null. A line of
-    the file `truth` is LABEL, a tab, and the path of a node.
+    the file `truth` is `content` or `boilerplate`, a tab, and the path of a text.
 
-    A row is a method, with the pages that crosses.json gives or that farmwatch finds similar, compared in pairs or
-    chained. An invalid node counts as wrong. The rows `published` are those of the thesis, over more pages. Needs the
-    extra `train`.
+    A row is a method, with the pages that crosses.json gives, or that farmwatch finds by tag paths or positional
+    tokens, compared in pairs or chained. A text may be several nodes, as the compared pages cut it, so totals differ.
+    An invalid node counts as wrong. The rows `published` are those of the thesis, over more pages. Needs the extra
+    `train`.
     """
     config = common.load().config
     now_ms = int(time.time() * 1000)
@@ -74,6 +75,8 @@ def evaluate_templates(
     if json:
         put_json(rows)
         return Exit.OK
+    labels = sum(len(cross.labels) for cross in crosses["given"])
+    put(f"{counted(len(crosses['given']), 'labelled page')}, {counted(labels, 'labelled text')}\n")
     for by, of in rows.items():
         headings = [name.replace("_", " ") for name in of[0]]
         put_table(headings, [[_cell(value) for value in row.values()] for row in of], f"By {by}")
