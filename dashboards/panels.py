@@ -83,7 +83,8 @@ _ANSWER = (
     Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit",
           _by(f"source, bound, {_VERSIONS}", 'farmwatch_share{source!="all",@run,definition="sites"} @live', "max")),
     Panel("How many sites share a template?",
-          "By rank, 1: the template of most sites; all: sites with any. `farmwatch templates groups` lists them.",
+          "By rank, 1: the template of most sites; all: sites with any, of at most 50,000 templates."
+          " `farmwatch templates groups` lists them.",
           "short", _by("rank", "farmwatch_template_sites", "max")),
     Panel("Which errors do the canaries show?",
           "site_fpr: human canary sites called llm; site_tpr: LLM ones found; kept: pages that are articles.",

@@ -77,12 +77,12 @@ class MeasureStage(Stage):
             return
         if record.found_by == _CANARY:
             expire_canary(ctx, record.site, _CANARY_KEPT_MS)
-        place = ctx.state, ctx.partition, record.site
-        known = self._memory.templates(*place)
+        place, is_canary = (ctx.state, ctx.partition, record.site), record.found_by == _CANARY
+        known = set[str]() if is_canary else self._memory.templates(*place)
         likeness = self._memory.of(*place, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
-        if record.found_by != _CANARY:
+        if not is_canary:
             left = self._memory.templates(*place)
             for name in left - known:  # that of this page
                 row = Template(id=name, site=record.site, url=record.url, sketch=prepared.template)

@@ -28,7 +28,7 @@ class TemplatePages:
     def groups(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The groups, as `farmwatch templates groups` lists them; with `id` the one of a template. Raises Working."""
         template = query.get("id", "")[:16]
-        found = self._jobs.result(_KEY, "Grouping templates", lambda _: self._find(), _KEPT_S)
+        found = self._jobs.result((*_KEY, "verdicts"), "Grouping templates", lambda _: self._find(), _KEPT_S)
         groups = found.groups.groups[:_GROUPS_SHOWN]
         if template:
             groups = [group for group in found.groups.groups if group.template_id == template]
@@ -44,11 +44,13 @@ class TemplatePages:
 
     def of_site(self, site: str) -> dict[str, Any] | None:
         """The template that a site shares with most others; None while it is not known, or if there is none."""
-        found = self._jobs.soon(_KEY, self._find)
-        group = None if found is None else found.groups.of(site)
+        found = self._jobs.soon(_KEY, self._groups)
+        group = None if found is None else found.of(site)
         return None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
 
+    def _groups(self) -> TemplateGroups:
+        return read_template_groups(self._log, names_to_read(self._log).templates)
+
     def _find(self) -> _Found:
-        names = names_to_read(self._log)
-        groups = read_template_groups(self._log, names.templates)
-        return _Found(groups, read_verdicts(self._log, names.sites, groups))
+        groups = self._groups()
+        return _Found(groups, read_verdicts(self._log, names_to_read(self._log).sites, groups))

@@ -1,6 +1,6 @@
 """The groups of sites that share a template, from a topic of templates.
 
-Of a large log the first partitions are read: a partition holds a random part of the sites, each with all its templates.
+Of a large log the first partitions are read, each with a random part of the sites, up to a number of templates.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stream.schema.records import Template
 from stream.schema.vocabulary import VERDICTS
 from stream.text.registrable_domain import registrable_domain
 
-_CAP = 50_000  # templates that are read; they take about 110 MB, and some seconds
+_CAP = 50_000  # templates that are held; about 110 MB, twice that with the longest URLs, and some seconds
 
 
 class TemplateGroup(NamedTuple):
@@ -45,7 +45,7 @@ class TemplateGroups(NamedTuple):
 
     groups: list[TemplateGroup]
     sites: int
-    is_whole: bool  # all partitions were read
+    is_whole: bool  # all templates were read
 
     def of(self, site: str) -> TemplateGroup | None:
         """The largest group with a site; None if it shares no template."""
@@ -53,16 +53,19 @@ class TemplateGroups(NamedTuple):
 
 
 def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroups:
-    """Read and group up to about `cap` templates. An unreadable row changes nothing. Raises as `Log.read`."""
+    """Read and group up to `cap` templates. An unreadable row changes nothing. Raises as `Log.read`."""
     rows: dict[bytes, Template] = {}
     partitions = log.topics().get(topic, 0)
-    read = 0
+    skipped = read = 0
     while read < partitions and len(rows) < cap:
         for message, row in rows_of(Template, log.read(topic, read)):
             if row is None:
                 rows.pop(message.key, None)
-            elif len(row.sketch) == PLACES and len(rows) < 2 * cap:  # of a huge partition a part
-                rows[message.key] = row
+            elif len(row.sketch) == PLACES:
+                if message.key in rows or len(rows) < cap:
+                    rows[message.key] = row
+                else:
+                    skipped += 1
         read += 1
     first: dict[bytes, Template] = {}
     sites_of: defaultdict[bytes, set[str]] = defaultdict(set)
@@ -77,7 +80,7 @@ def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroup
             leader = first[sketches[0]]
             groups.append(TemplateGroup(sites, leader.url, leader.id))
     groups.sort(key=lambda group: (-len(group.sites), group.template_id))
-    return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions)
+    return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions and not skipped)
 
 
 def read_verdicts(log: Log, topic: str, groups: TemplateGroups) -> dict[str, str]:

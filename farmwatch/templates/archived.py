@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -84,13 +83,12 @@ class Archives:
         """The hosts that have pages."""
         return [site for (site,) in self._database.execute("SELECT DISTINCT site FROM pages ORDER BY site")]
 
-    def pages(self, site: str) -> tuple[list[PageKey], list[PageKey]]:
-        """The pages of a host by URL and time, and further ones with the URL and time of one of them."""
+    def pages(self, site: str) -> list[PageKey]:
+        """The pages of a host by URL and time; in two archives some may have the same."""
         rows = self._database.execute(
             "SELECT * FROM pages WHERE site = ? ORDER BY url, at_ms, archive, offset", (site,)
         )
-        groups = [list(group) for _, group in groupby(map(PageKey._make, rows), lambda key: (key.url, key.at_ms))]
-        return [group[0] for group in groups], [key for group in groups for key in group[1:]]
+        return [PageKey(*row) for row in rows]
 
     def body(self, key: PageKey) -> tuple[bytes, str]:
         """The HTML of a page, and its charset. Raises NoPage, and FarmwatchError for a file that cannot be read."""

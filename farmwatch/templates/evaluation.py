@@ -89,7 +89,7 @@ class LabelledArchives:
         self._settings = settings
         self._now_ms = now_ms
         self._lines = read_lines(folder)
-        keys = (key for site in archives.sites() for key in archives.pages(site)[0])
+        keys = (key for site in archives.sites() for key in archives.pages(site))
         self._keys = {(key.url, key.at_ms // 1000): key for key in keys}  # an index has seconds
         self._words: dict[PageKey, Words] = {}
 
@@ -154,7 +154,7 @@ def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Lea
     words = cross.pages["cur"]
     classes = classes_of(words, nodes, cross.mask, method, learner)
     return [
-        Judged(cross.labels[node.run], its, text_chars(words, node)) for node, its in zip(nodes, classes, strict=True)
+        Judged(cross.labels[node.run], kind, text_chars(words, node)) for node, kind in zip(nodes, classes, strict=True)
     ]
 
 

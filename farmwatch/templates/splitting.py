@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import xxhash
-from lxml import etree
 
 from farmwatch.templates.archived import Archives, NoPage, PageKey
 from filters.extraction.html_tree import ParseFailed
@@ -80,8 +79,8 @@ class Split(NamedTuple):
         """Nodes and characters of each class."""
         nodes = {one.value: self.classes.count(one) for one in NodeClass}
         chars = dict.fromkeys(nodes, 0)
-        for node, its in zip(self.nodes, self.classes, strict=True):
-            chars[its] += text_chars(self.words, node)
+        for node, kind in zip(self.nodes, self.classes, strict=True):
+            chars[kind] += text_chars(self.words, node)
         return {"nodes": nodes, "characters": chars}
 
 
@@ -112,20 +111,21 @@ class SiteSplitter:
         keys: list[PageKey] = []
         pages: list[Snapshot] = []
         known: dict[int, int] = {}
-        found, repeated = self.archives.pages(site)
-        yield from (Refused(key, "same_time") for key in repeated)
-        for key in found:
+        for key in self.archives.pages(site):
+            if keys and keys[-1][:3] == key[:3]:
+                yield Refused(key, "same_time")
+                continue
             try:
-                tree = self._tree(key)[0]
-                tokens = tokens_of(tree)
+                page = self._words_of(key)
             except NoPage as why:
                 yield Refused(key, str(why))
                 continue
-            shared = frozenset([known.setdefault(token, token) for token in tokens])  # each number in memory once
-            text = xxhash.xxh3_64_intdigest(etree.tostring(tree, method="text", encoding="utf-8"))
-            pages.append(Snapshot(without_scheme(key.url), key.at_ms, shared, text))
+            # each number in memory once
+            tokens = frozenset([known.setdefault(token, token) for token in tokens_of(page.tree)])
+            text = xxhash.xxh3_64_intdigest("\0".join(page.words).encode())
+            pages.append(Snapshot(without_scheme(key.url), key.at_ms, tokens, text))
             keys.append(key)
-        alone = len({page.url for page in pages}) == 1
+        alone = 1 in (len({page.url for page in pages}), len({page.text for page in pages}))
         for cross in crosses_of(pages, self.options.positional):
             key = keys[cross.cur]
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
@@ -137,8 +137,6 @@ class SiteSplitter:
     def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
         """A page, compared with these pages. Raises NoPage and FarmwatchError."""
         page = self._words_of(key)
-        if not page.words:
-            raise NoPage("no_text")
         bits = bits_of(
             page.words,
             {ROLES[role]: self._words_of(other).words for role, other in others.items()},
@@ -153,7 +151,10 @@ class SiteSplitter:
         """The words of a page. Raises NoPage."""
         if key not in self._words:
             tree, size = self._tree(key)
-            self._words[key] = words_of(tree), size
+            words = words_of(tree)
+            if not words.words:
+                raise NoPage("no_text")
+            self._words[key] = words, size
             self._kept_bytes += size
             while self._kept_bytes > _KEPT_BYTES and len(self._words) > 1:
                 self._kept_bytes -= self._words.popitem(last=False)[1][1]

@@ -8,8 +8,8 @@
 - `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
-- `template_id`: the page's template (`filters.structure.tag_paths`), that of the most similar page or a new one, as 16
-  hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
+- `template_id`: the page's template (`filters.structure.tag_paths`), that whose oldest page is most similar or a new
+  one, as 16 hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
 
 State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
 the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count

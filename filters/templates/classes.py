@@ -98,13 +98,13 @@ def propagated(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]
     """Element -> class, of the elements whose nodes and elements with text are all of one class."""
     found: dict[Any, NodeClass | None] = {}
 
-    def add(element: Any, its: NodeClass | None) -> None:
-        found[element] = its if found.get(element, its) == its else None
+    def add(element: Any, kind: NodeClass | None) -> None:
+        found[element] = kind if found.get(element, kind) == kind else None
 
-    for node, its in zip(nodes, classes, strict=True):
-        add(words.runs[node.run].element, its)
+    for node, kind in zip(nodes, classes, strict=True):
+        add(words.runs[node.run].element, kind)
     body = words.tree.find("body")
     for _, element in etree.iterwalk(words.tree, events=("end",)):
         if element in found and element is not body:
             add(element.getparent(), found[element])
-    return {element: its for element, its in found.items() if its is not None}
+    return {element: kind for element, kind in found.items() if kind is not None}

@@ -18,7 +18,7 @@ _NEAREST = 8  # leaders of a band that are compared
 
 
 def alike(sites_of: Mapping[bytes, Collection[str]]) -> list[list[bytes]]:
-    """Group sketches, each with the sites that have it. The first of a group leads it, and is most like the others."""
+    """Group sketches, each with the sites that have it. The first of a group leads it: it has the most sites."""
     order = sorted(sites_of, key=lambda sketch: (-len(sites_of[sketch]), sketch))
     places = np.frombuffer(b"".join(order), np.uint8).reshape(len(order), PLACES)
     bands = places.view("<u4") + (np.arange(PLACES // _ROWS, dtype=np.uint64) << np.uint64(32))  # unlike for each place

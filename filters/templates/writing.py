@@ -29,9 +29,9 @@ _COLOURS = {NodeClass.CONTENT: "#cfc", NodeClass.BOILERPLATE: "#eee", NodeClass.
 _HEAD = (
     '<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
     " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{title}</title><style>"
-    + "".join(f"mark[data-class={its}],.farmwatch-{its}{{{{background:{colour}}}}}" for its, colour in _COLOURS.items())
+    + "".join(f"mark[data-class={kind}]{{{{background:{colour}}}}}" for kind, colour in _COLOURS.items())
     + "</style></head><body><p>{title}: "
-    + ", ".join(f"<span class=farmwatch-{its}>{its}</span>" for its in _COLOURS)
+    + ", ".join(f"<mark data-class={kind}>{kind}</mark>" for kind in _COLOURS)
     + "</p>"
 )
 
@@ -55,12 +55,12 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
         nonlocal at, number
         done = 0
         while done < len(pieces):
-            node, its = nodes[number], classes[number]
+            node, kind = nodes[number], classes[number]
             size = min(node.end - at, len(pieces) - done)
             text = "".join(pieces[done : done + size])
             marked = escape(text) if shown is None else shown
-            html.append(f'<mark data-class="{its}" data-bits="{node.bits:05b}">{marked}</mark>')
-            if its is NodeClass.CONTENT:
+            html.append(f'<mark data-class="{kind}" data-bits="{node.bits:05b}">{marked}</mark>')
+            if kind is NodeClass.CONTENT:
                 content.append(text)
             done, at = done + size, at + size
             number += at == node.end
@@ -88,10 +88,10 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     return Written("".join(html), "".join(f"{line}\n" for line in lines if line))
 
 
-def _attributes(element: Any, its: NodeClass | None) -> str:
+def _attributes(element: Any, kind: NodeClass | None) -> str:
     kept = [(name, element.get(name)) for name in _ATTRIBUTES]
     href = element.get("href", "")
     if element.tag == "a" and href.startswith(("http://", "https://")):
         kept.append(("href", href))
-    kept.append(("data-class", its))
+    kept.append(("data-class", kind))
     return "".join(f' {name}="{escape(value)}"' for name, value in kept if value)

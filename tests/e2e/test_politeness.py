@@ -43,7 +43,7 @@ from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
 TOLERANCE_S = 0.05  # plus this machine's largest delay, up to half of the least delay
 HOST_S, DOMAIN_S, ADDRESS_S = 1.2, 0.8, 0.5
-LOST_S = 0.7  # an answer shortly before a kill may not have been committed; plus ten times this machine's largest delay
+LOST_S = 0.7  # an answer shortly before a kill may not have been committed
 RETRY_S, CAP_S = 1.5, 5.0
 CRAWL_DELAY_S = 2.5
 LIMIT_S = 300.0
@@ -179,13 +179,9 @@ class Crawled:
     def was_killed(self, since: float, until: float) -> bool:
         return any(since <= at <= until for at in self.kills)
 
-    def committed_at(self, answer: Seen) -> float:
-        """When an answer was on the log at the latest."""
-        return answer.ended + LOST_S + 10 * self.late_s
-
     def is_known(self, earlier: Seen, later: Seen) -> bool:
         """Whether the earlier answer was on the log at the later request, and not lost by a kill."""
-        return not self.was_killed(earlier.earliest, min(self.committed_at(earlier), later.began))
+        return not self.was_killed(earlier.earliest, min(earlier.ended + LOST_S, later.began))
 
 
 def crawl(
@@ -313,7 +309,7 @@ def check_pages(crawled: Crawled) -> None:
             if crawled.both[1]:  # partitions move, and their new owner repeats requests in flight
                 continue
             # the target of a redirect may be answered much later
-            until = later.began if earlier.status == "301" else crawled.committed_at(earlier)
+            until = later.began if earlier.status == "301" else earlier.ended + LOST_S
             assert earlier.status in ("429", "503") or crawled.was_killed(earlier.earliest, until), requests[0]
     print(f"{again} pages asked for again")
     assert again <= MAX_IN_FLIGHT * (2 * len(crawled.kills) + 2)

@@ -50,7 +50,7 @@ process.roles=controller
 node.id=2
 listeners=CONTROLLER://127.0.0.1:{controller}
 log.dirs={home}/controller
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=2000
 """
 )
 _PROPERTIES = (

@@ -270,6 +270,24 @@ def test_a_page_at_two_addresses_keeps_its_content(split: Split) -> None:
     assert ran.code == 0 and len(rows) == 6 and all(row["nodes"]["content"] == 1 for row in rows)
 
 
+def test_pages_that_differ_in_images_are_compared(split: Split) -> None:
+    """An image is a word: galleries with one text are different pages."""
+    pages = [
+        record(f"http://a.example/{n}", DAYS[0], html("").replace(b"<p>", b"<p><img src='/%d.jpg'>" % n))
+        for n in (1, 2)
+    ]
+    ran, rows = split(pages)
+    assert ran.code == 0 and all("nodes" in row for row in rows)
+
+
+def test_of_two_records_the_readable_one_is_split(split: Split) -> None:
+    """If the first record of a URL and time cannot be used, the second one is, and each has its line."""
+    cut = record("http://a.example/red", DAYS[0], html("x " * 25_000_000))
+    _, rows = split([cut, *SITE])
+    assert [row["reason"] for row in rows if "reason" in row] == ["truncated"]
+    assert sum("nodes" in row for row in rows) == 9
+
+
 def test_pages_below_the_threshold_have_their_own_reason(split: Split) -> None:
     """There are other URLs of the host, but none is as similar as --positional wants."""
     others = [record(f"http://a.example/{n}", DAYS[0], f"<html><body>{'<p>' * n}x {n}".encode()) for n in (9, 40)]
