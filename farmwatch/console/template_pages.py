@@ -38,7 +38,7 @@ class TemplatePages:
             "sites": found.groups.sites,
             "is_whole": found.groups.is_whole,
             "groups": [group.fields(found.verdict_of) for group in groups],
-            "names": names[:_SITES_SHOWN],
+            "names": {name: found.verdict_of.get(name, "") for name in names[:_SITES_SHOWN]},
             "more": max(0, len(names) - _SITES_SHOWN),
         }
 

@@ -137,11 +137,12 @@ def _template_lines(found: PageExplanation, *, everything: bool) -> Iterator[str
     features = found.features
     share = features.measures.get("template_block_share", "")
     if share is None and found.source == "log" and features.text:
-        yield f"template: unknown, the site has fewer than {TEMPLATE_PAGES} earlier pages with text"
+        yield f"template lines: unknown, the site has fewer than {TEMPLATE_PAGES} earlier pages with text"
     if not isinstance(share, float | int):
         return  # also: of an older farmwatch
     numbers = marked_lines(features.template_lines)
-    yield f"template: {share:.1%}, {counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
+    seen = f"{counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
+    yield f"template lines: {share:.1%} of the characters, {seen}"
     if everything:
         lines = features.text.split("\n")
         yield from (f'  "{shortened(lines[number])}"' for number in numbers if number < len(lines))

@@ -24,7 +24,8 @@ def template_groups(
 ) -> int:
     """List the templates that most sites share: sites, registrable domains, sites by verdict, and a page with it.
 
-    A site that shares two templates counts in two groups. JSON: one object a line, with the names of the sites.
+    Mass-produced sites share one, and so do honest sites of one system or publisher: a shared template is no sign of a
+    language model. A site that shares two counts in two groups. JSON: one object a line, with the names of the sites.
     """
     config = common.load().config
     with opened(config) as log:
@@ -38,5 +39,7 @@ def template_groups(
     else:
         put_table(("sites", "domains", *VERDICTS, "template", "page"), [list(row.values())[:-1] for row in rows])
     part = "" if found.is_whole else ", a random part of the log's"
-    message(f"{counted(len(found.groups), 'template')} of several sites, among {counted(found.sites, 'site')}{part}")
+    count, among = counted(len(found.groups), "template"), counted(found.sites, "site")
+    names = "" if json or not rows else "; --json has their names"
+    message(f"{count} of several sites, among {among} with a template{part}{names}")
     return Exit.OK

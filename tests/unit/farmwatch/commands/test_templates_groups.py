@@ -31,7 +31,7 @@ def test_the_groups_are_listed(farmwatch: Runner, url: str) -> None:
     shown = farmwatch("templates", "groups", "--log", url)
     assert shown.code == Exit.OK, shown.err
     assert shown.out.splitlines()[1].split("\t") == ["4", "3", "2", "1", "0", "0", "1", "https://a.example/1"]
-    assert "2 templates of several sites, among 6 sites" in shown.err
+    assert "2 templates of several sites, among 6 sites with a template; --json has their names" in shown.err
     (line,) = farmwatch("templates", "groups", "--json", "--limit", "1", "--log", url).out.splitlines()
     assert json.loads(line)["names"] == ["a.example", "b.example", "x.c.example", "y.c.example"]
 
