@@ -40,6 +40,6 @@ def template_groups(
         put_table(("sites", "domains", *VERDICTS, "template", "page"), [list(row.values())[:-1] for row in rows])
     part = "" if found.is_whole else ", a random part of the log's"
     count, among = counted(len(found.groups), "template"), counted(found.sites, "site")
-    names = "" if json or not rows else "; --json has their names"
-    message(f"{count} of several sites, among {among} with a template{part}{names}")
+    hint = "" if json or not rows else "; --json has their names"
+    message(f"{count} of several sites, among {among} with a template{part}{hint}")
     return Exit.OK
