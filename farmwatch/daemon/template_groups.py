@@ -56,7 +56,7 @@ def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroup
     """Read and group up to `cap` templates. An unreadable row changes nothing. Raises as `Log.read`."""
     rows: dict[bytes, Template] = {}
     partitions = log.topics().get(topic, 0)
-    skipped = read = 0
+    read, is_cut = 0, False
     while read < partitions and len(rows) < cap:
         for message, row in rows_of(Template, log.read(topic, read)):
             if row is None:
@@ -65,7 +65,7 @@ def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroup
                 if message.key in rows or len(rows) < cap:
                     rows[message.key] = row
                 else:
-                    skipped += 1
+                    is_cut = True
         read += 1
     first: dict[bytes, Template] = {}
     sites_of: defaultdict[bytes, set[str]] = defaultdict(set)
@@ -80,7 +80,7 @@ def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroup
             leader = first[sketches[0]]
             groups.append(TemplateGroup(sites, leader.url, leader.id))
     groups.sort(key=lambda group: (-len(group.sites), group.template_id))
-    return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions and not skipped)
+    return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions and not is_cut)
 
 
 def read_verdicts(log: Log, topic: str, groups: TemplateGroups) -> dict[str, str]:

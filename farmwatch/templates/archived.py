@@ -100,12 +100,7 @@ class Archives:
             raise FarmwatchError(f"{self._files[key.archive]}: cannot be read: {error.strerror or error}") from error
         if isinstance(found, Skipped) and found.offset == key.offset and not found.is_fault:
             raise NoPage(found.reason)
-        there = isinstance(found, ArchivedPage) and (found.offset, found.page.url, found.page.fetched_at // 1000)
-        if not isinstance(found, ArchivedPage) or there != (
-            key.offset,
-            key.url,
-            key.at_ms // 1000,
-        ):  # an index has seconds
+        if not isinstance(found, ArchivedPage) or not _is_page(found, key):
             self.misplaced[self._indexes.get(key.archive, self._files[key.archive])] += 1
             raise NoPage("not_at_offset")
         if found.page.truncated:
@@ -157,6 +152,12 @@ class Archives:
                 stream.close()  # thousands of archives are more files than a process may open
             self._streams = {number: self._files[number].open("rb")}
         return self._streams[number]
+
+
+def _is_page(found: ArchivedPage, key: PageKey) -> bool:
+    """Whether a page is the listed one; an index has seconds."""
+    at_s = found.page.fetched_at // 1000
+    return (found.offset, found.page.url, at_s) == (key.offset, key.url, key.at_ms // 1000)
 
 
 def _usable_index(file: Path, on_warning: Callable[[str], None]) -> Path | None:
