@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -44,13 +45,13 @@ def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cas
         {"name": name, "rules": [rule for rule in used if kind in rule]}
         for name, kind in zip(_ORDER, ("record", "alert"), strict=True)
     ]
-    (folder / f"{name}.rules.yml").write_text(yaml.safe_dump({"groups": groups}))
+    (folder / f"{name}.rules.yml").write_text(json.dumps({"groups": groups}))  # JSON is YAML, and quicker
     tests = [_test(case, used) for case in cases if case.alert == alert]
     file = folder / f"{name}.test.yml"
     # promtool uses one interval per file and reports by file, so each alert has its own
     every = next(case.step for case in cases if case.alert == alert)
     given = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": every, "group_eval_order": _ORDER}
-    file.write_text(yaml.safe_dump({**given, "tests": tests}))
+    file.write_text(json.dumps({**given, "tests": tests}))
     return file
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from types import UnionType
@@ -287,6 +288,7 @@ def reasons_tables() -> str:
     )
 
 
+@cache
 def pages() -> dict[str, str]:
     """Path below docs/ -> content of each generated page."""
     return {
@@ -296,6 +298,7 @@ def pages() -> dict[str, str]:
     }
 
 
+@cache
 def sections() -> dict[str, str]:
     """Path below docs/ -> content of the generated section of a hand-written page."""
     return {
