@@ -37,7 +37,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def labelled(shared: Path) -> list[LabelledPage]:
-    """The labelled pages of a quarter of the sites (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
+    """The labelled pages of a twelfth of the sites (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
     from tests.tools.ruleset_tables import LONG, is_sampled
 
     damage: list[str] = []
@@ -49,6 +49,14 @@ def labelled(shared: Path) -> list[LabelledPage]:
         measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))
     assert not damage
     return measured
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _priority_is_kept() -> Iterator[None]:
+    """A command that lowers the priority of its process would slow all later tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0)
+        yield
 
 
 @pytest.fixture(autouse=True)

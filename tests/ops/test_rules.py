@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.slow
 
 Rules = dict[str, Any]
 _ORDER = ["farmwatch-records", "farmwatch-alerts"]
+STEP = 1 if os.environ.get("FARMWATCH_LONG") else 5  # of the wrong rules that are tested
 _FILES = 150  # per call of promtool
 
 
@@ -153,11 +156,11 @@ def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int,
 @pytest.mark.parametrize("changes", [flipped, moved, renamed])
 def test_a_wrong_rule_fails_its_cases(changes: Callable[[str], Iterator[str]], tmp_path: Path) -> None:
     """promtool detects reversed comparisons, halved and doubled thresholds, windows and `for`, and changed names."""
-    count, passed = unseen(tmp_path, mutants(changes, durations=changes is moved))
-    assert count > 20 and passed == []
+    count, passed = unseen(tmp_path, islice(mutants(changes, durations=changes is moved), 0, None, STEP))
+    assert count > 20 / STEP and passed == []
 
 
 def test_a_wrong_severity_fails_its_cases(tmp_path: Path) -> None:
     """The severity is in the cases, not taken from the rule."""
-    count, passed = unseen(tmp_path, other_severities())
-    assert count == 2 * len(ALERTS) and passed == []
+    count, passed = unseen(tmp_path, islice(other_severities(), 0, None, STEP))
+    assert count >= 2 * len(ALERTS) // STEP and passed == []

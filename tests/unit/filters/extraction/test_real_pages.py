@@ -16,13 +16,13 @@ from tests.support.extraction_peer import bare_text, f1, gold_pages
 
 PAGES_PER_SOURCE = 9
 SOURCES = {
-    "aeb": 8,
-    "cleaneval": 16,
+    "aeb": 14,
+    "cleaneval": 60,
     "cleanportaleval": 4,
-    "dragnet": 16,
-    "readability": 8,
-    "trafilatura_eval": 16,
-    "wcxb": 16,
+    "dragnet": 100,
+    "readability": 11,
+    "trafilatura_eval": 60,
+    "wcxb": 120,
 }
 """Sources, and the step between their pages that are compared with labels."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from tests.support.extraction_peer import html_of
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 BOUND = 0.01
+SITES_STEP = 1 if os.environ.get("FARMWATCH_LONG") else 3
 _WORD = re.compile(r"\w+")
 
 
@@ -31,7 +34,8 @@ def words(text: str) -> Counter[str]:
 def test_less_than_a_hundredth_of_the_labelled_words_is_template(shared: Path) -> None:
     """Of the words that people labelled as main text, less than 1 % are lost with the template lines.
 
-    The pages are those of sites with at least three in a source, in file order; words count where template is known.
+    The pages are those of sites with at least three in a source, of every third such site (FARMWATCH_LONG: of each), in
+    file order; words count where template is known.
     """
     labelled = lost = marked = pages = 0
     for source in sorted((shared / "data" / "pages").iterdir()):
@@ -39,7 +43,7 @@ def test_less_than_a_hundredth_of_the_labelled_words_is_template(shared: Path) -
         sites = Counter(map(_site, rows))
         measurer = Measurer(MeasureSettings())
         for row in rows:
-            if not _site(row) or sites[_site(row)] < 3:
+            if not _site(row) or sites[_site(row)] < 3 or zlib.crc32(_site(row).encode()) % SITES_STEP:
                 continue
             found = measurer.measure(row["url"], html_of(source, row["id"]), _site(row), encoding="utf-8")
             if found.measures["template_block_share"] is None:
@@ -51,7 +55,7 @@ def test_less_than_a_hundredth_of_the_labelled_words_is_template(shared: Path) -
                 lost += ((words(passage) & words(found.text)) - words(own)).total()
             marked += words(found.text).total() - words(own).total()
     print(f"\n{pages} pages, {labelled:,} labelled words, {lost} of them template, as {marked} words of the main texts")
-    assert pages > 80
+    assert pages > 80 / SITES_STEP
     assert marked > 2 * lost > 0
     assert lost < BOUND * labelled
 
