@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
 
 pytestmark = pytest.mark.slow
@@ -34,6 +35,11 @@ def add(folder: Path, source: str, html: str, **fields: str) -> None:
     (folder / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
     with (folder / source / "gold.jsonl").open("a") as gold:
         gold.write(json.dumps({"id": ident, **fields}) + "\n")
+
+
+@pytest.fixture(autouse=True)
+def _extraction_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract_here(monkeypatch)
 
 
 @pytest.fixture
