@@ -139,7 +139,7 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
     assert "no request left until 2025-12-01 00:00:00Z" in summary.ended
     assert summary.left == 0
     assert desk.metrics.registry.get_sample_value("farmwatch_search_quota_left", {"source": "brave"}) == 0
-    desk.stop_after = 5
+    desk.stop_after, desk.now = 5, 1_764_547_200 - 100.0
     desk.run(QUERIES)
     assert [moment >= 1_764_547_200 for moment in desk.asked] == [False] * 3 + [True] * 2  # 2025-12-01
 
