@@ -12,6 +12,7 @@ WORDLIKE = 2  # neither white space nor in PUNCTUATION; a token that contains on
 ALPHABETIC = 4  # `str.isalpha`: a letter of any script
 SYMBOL = 8  # # or an ellipsis character: DOLMa's symbols
 CODE_SHIFT = 8  # a number holds the code point above the eight bits of its kind
+_WRITTEN = 0x40000  # code points of the planes with letters and white space; the others have tags and private use
 
 
 def _characters(ranges: str) -> frozenset[str]:
@@ -40,14 +41,14 @@ PUNCTUATION = TERMINAL_PUNCTUATION | _characters(
 
 @lru_cache(maxsize=1)
 def table() -> npt.NDArray[np.uint32]:
-    """The table: code point -> code << CODE_SHIFT | kind; 0 for white space. Built once (.2 s)."""
-    everything = [chr(code) for code in range(0x110000)]
+    """The table: code point -> code << CODE_SHIFT | kind; 0 for white space. Built once (.05 s)."""
+    written = np.arange(_WRITTEN, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     numbers: npt.NDArray[np.uint32] = np.arange(0x110000, dtype=np.uint32) << np.uint32(CODE_SHIFT)
     numbers |= VISIBLE | WORDLIKE
-    numbers |= np.fromiter(map(str.isalpha, everything), bool, len(everything)) * np.uint32(ALPHABETIC)
+    numbers[:_WRITTEN] |= np.fromiter(map(str.isalpha, written), bool, _WRITTEN) * np.uint32(ALPHABETIC)
     numbers[[ord(character) for character in PUNCTUATION]] &= ~np.uint32(WORDLIKE)
     numbers[[ord(character) for character in "#…"]] |= SYMBOL
-    numbers[np.fromiter(map(str.isspace, everything), bool, len(everything))] = 0
+    numbers[:_WRITTEN][np.fromiter(map(str.isspace, written), bool, _WRITTEN)] = 0
     return numbers
 
 

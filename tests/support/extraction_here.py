@@ -33,9 +33,9 @@ class ExtractionHere:
         """Does nothing."""
 
 
-def extract_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every MEASURE stage of this test extract in this process."""
-    monkeypatch.setattr("filters.measure_stage.ExtractionPool", ExtractionHere)
+def extract_here(monkeypatch: pytest.MonkeyPatch, user: str = "filters.measure_stage") -> None:
+    """Let every MEASURE stage of this test, or another user of worker processes, extract in this process."""
+    monkeypatch.setattr(f"{user}.ExtractionPool", ExtractionHere)
 
 
 def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:

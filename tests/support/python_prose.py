@@ -30,10 +30,10 @@ def reference_pages() -> list[str]:
 
 
 def docstrings() -> list[str]:
-    """Docstrings of at least 150 words of the standard library, by module name."""
+    """Docstrings of at least 150 words of every second module of the standard library, by module name."""
     found: list[str] = []
     stdlib = Path(sysconfig.get_path("stdlib"))
-    for path in (module for folder in _FOLDERS for module in sorted((stdlib / folder).glob("*.py"))):
+    for path in (module for folder in _FOLDERS for module in sorted((stdlib / folder).glob("*.py"))[::2]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node) or ""

@@ -13,6 +13,7 @@ import pytest
 from tests.support.paths import ROOT
 
 PRODUCT = ("crawler", "farmwatch", "filters", "replay", "scoring", "stream")
+_LIKE_AN_IMPORT = re.compile(r"^ *(?:import|from) +(\w+)", re.MULTILINE)  # or a line of a text
 OPTIONAL = {"triton"}  # comes with torch where there is a build of it; farmwatch asks before it imports it
 
 
@@ -20,12 +21,17 @@ def distributions(folders: tuple[str, ...]) -> dict[str, str]:
     """Distribution of each module that files in these folders import, with one of the files."""
     owners, found = packages_distributions(), {}
     own = {*PRODUCT, "dashboards", "tests", *sys.stdlib_module_names}
+    known = set(own)
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if known.issuperset(_LIKE_AN_IMPORT.findall(text)):  # most files, and to parse is slow
+            continue
+        for node in ast.walk(ast.parse(text)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
             for module in {name.partition(".")[0] for name in names} - own:
+                known.add(module)
                 found[normal(owners.get(module, [module])[0])] = str(path.relative_to(ROOT))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from scoring.rates.error_counts import ErrorCounts
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
 from tests.bench.bench_sites import ACCURACY, read_sites
+from tests.support.sizes import LONG
+
+DRAWS = 40 if LONG else 6
 
 
 def test_tally_gives_a_line_per_site_with_evidence() -> None:
@@ -122,11 +126,14 @@ def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
 @pytest.mark.data
 @pytest.mark.slow
 def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:
-    """In 36 of 40 draws from real pages at a known share, with other sites as canaries, the interval covers it."""
+    """In each of 6 draws from real pages at a known share, with other sites as canaries, the interval covers it.
+
+    FARMWATCH_LONG: in 36 of 40.
+    """
     sites = read_sites(shared / "data/scores/page_scores.csv", 0)
     rng, method, covered = np.random.default_rng(13), SiteTest(SprtParams()), 0
     errors = []
-    for draw in range(40):
+    for draw in range(DRAWS):
         llm = int(rng.binomial(120, (0.05, 0.15, 0.3, 0.5)[draw % 4]))
         lines = []
         for truth, count in (("human", 120 - llm), ("llm", llm)):
@@ -146,5 +153,6 @@ def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Pa
         covered += found.low <= llm / 120 <= found.high
         if found.share is not None:
             errors.append(found.share - llm / 120)
-    assert covered >= 36
-    assert abs(np.mean(errors)) < 0.03 and len(errors) > 30
+    assert covered >= 0.9 * DRAWS
+    chance = 0.0 if LONG else 2 * np.std(errors) / math.sqrt(len(errors))  # two standard errors of the mean
+    assert abs(np.mean(errors)) < 0.03 + chance and len(errors) > 0.75 * DRAWS

@@ -28,6 +28,7 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.sizes import LONG
 from tests.support.tally_desk import DETECTOR, SPRT, hit, page, score
 
 pytestmark = pytest.mark.slow
@@ -147,7 +148,7 @@ def decided(log: Log) -> list[Decision]:
     return [decode(Decision, message.value) for message in log.read(DECISIONS, 0) if message.value]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if LONG else 12)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list[Record], rng: random.Random) -> None:
     """Any batching gives the same last rows, tallies and decided sites, and at most one decision per site."""
@@ -173,7 +174,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if LONG else 12)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: random.Random) -> None:
     """A replay with hits and verdicts before scores gives the same rows as live."""

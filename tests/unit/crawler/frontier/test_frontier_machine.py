@@ -27,6 +27,7 @@ from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
+from tests.support.sizes import LONG
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, fail, status
 from tests.support.web.inspecting import FakeInspector, no_page
@@ -188,7 +189,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if LONG else 35)
 @given(st.lists(EVENTS, min_size=30, max_size=80))
 def test_nothing_is_lost_and_all_sums_hold(events: list[tuple[str, int]]) -> None:
     """Totals equal a recount; each queued URL is claimed; each hit has one record.

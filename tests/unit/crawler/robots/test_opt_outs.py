@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.fetch.response_headers import kept_headers
@@ -121,6 +121,7 @@ def test_which_signals_forbid_mining() -> None:
         assert forbids_mining(["meta:nofollow", signal])
 
 
+@settings(max_examples=25)
 @given(st.binary(max_size=200), st.text(max_size=40))
 def test_no_page_raises(body: bytes, header: str) -> None:
     """Any bytes and any header give signals of the known kinds."""

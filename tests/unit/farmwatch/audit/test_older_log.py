@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from filters.rules.ruleset import load_ruleset
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner
 
 ARCHIVE = Path(__file__).parents[3] / "golden" / "log-0.1.0.tar.xz"
@@ -40,8 +41,11 @@ def test_an_older_log_has_a_clean_audit(farmwatch: Runner, old_log: str) -> None
     }
 
 
-def test_an_older_log_is_replayed_to_the_same_verdicts(farmwatch: Runner, old_log: str, tmp_path: Path) -> None:
+def test_an_older_log_is_replayed_to_the_same_verdicts(
+    farmwatch: Runner, old_log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A replay under the rules of that time measures an older log's pages again, and no page or site flips."""
+    extract_here(monkeypatch)
     rules = tmp_path / "then.toml"
     rules.write_text(re.sub(r"\[rules\.(?:no_page|article_probability)\][^\[]*", "", load_ruleset("default").source))
     replayed = farmwatch("replay", old_log, "--ruleset", rules, "--name", "again")

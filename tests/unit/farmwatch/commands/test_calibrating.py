@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from scoring.thresholds.published import load_thresholds
 from stream.text.user_errors import FarmwatchError
 from tests.support.front_door import Ran, Runner
 from tests.support.paths import ROOT
+from tests.support.sizes import LONG
 
 BASE = "binoculars/observer+performer@0a1b2c3d/float32/512"
 IDENTITY = f"{BASE}/uncalibrated"
@@ -375,9 +377,18 @@ def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) ->
 
 
 @pytest.mark.data
-def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path) -> None:
-    """2,840 texts of a compressed file through the built-in detector: its threshold at 1% finds most LLM texts."""
-    ran = farmwatch("calibrate", "--labels", shared / "data" / "texts" / "dev.jsonl.zst", "--no-plot", "--json")
+def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: Path) -> None:
+    """Texts of a compressed file through the built-in detector: its threshold at 1% finds most LLM texts.
+
+    Every third of 2,840 texts; FARMWATCH_LONG: all.
+    """
+    labels = shared / "data" / "texts" / "dev.jsonl.zst"
+    if not LONG:
+        packed = zstandard.ZstdDecompressor().decompressobj()
+        lines = packed.decompress(labels.read_bytes()).splitlines(keepends=True)
+        labels = tmp_path / "some.jsonl.zst"
+        labels.write_bytes(zstandard.compress(b"".join(lines[::3])))
+    ran = farmwatch("calibrate", "--labels", labels, "--no-plot", "--json")
     told = json.loads(ran.out)
     assert ran.code == 0, ran.err
     assert 0.5 < told["thresholds"]["threshold"] < 1

@@ -13,6 +13,7 @@ from filters.articles.model import ARTICLE, load_model
 from filters.rules.ruleset import load_ruleset
 from scoring.training import additive
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few and large steps: the pages here are easy."""
+    """Few and large steps: the pages here are easy. They are measured in this process, and once."""
+    extract_here(monkeypatch)
     monkeypatch.setattr(additive, "STUMPS", 40)
     monkeypatch.setattr(additive, "RATE", 0.3)
     monkeypatch.setattr(additive, "LEAST_PAGES", 2)

@@ -235,7 +235,7 @@ def test_a_single_import_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> None:
-    """Three concurrent imports of one file, in small batches, append and count every page and its hit once."""
+    """Two concurrent imports of one file, in small batches, append and count every page and its hit once."""
     (file,) = write(tmp_path / "warc", [capture(number) for number in range(40)])
     url = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(url)) as log:
@@ -253,14 +253,14 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
     )
     command = [sys.executable, "-c", code, "--set", f"log.partitions={PARTITIONS}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    imports = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    imports = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(2)]  # type: ignore[call-overload]
     for one in imports:
         assert one.stderr.readline() == "ready\n"
     for one in imports:
         one.stdin.write("\n")
         one.stdin.flush()
     told = [json.loads(one.communicate(timeout=60)[0]) for one in imports]
-    assert sum(one["pages"] for one in told) == 40 and sum(one["skipped"] for one in told) == 80
+    assert sum(one["pages"] for one in told) == 40 and sum(one["skipped"] for one in told) == 40
     with closing(open_log(url)) as log:
         hits, pages = on(log)
     assert len(pages) == len({page.id for page in pages}) == len(hits) == 40

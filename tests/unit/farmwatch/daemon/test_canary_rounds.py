@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -140,6 +140,7 @@ def test_two_processes_send_each_page_once() -> None:
     assert farm.sent() == expected(10, 11)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["work", "crash", "restart", "wait"]), max_size=12))
 def test_no_page_is_ever_sent_twice(steps: list[str]) -> None:
     """After any sequence of crashes and restarts, each started round is complete, and no page occurs twice."""

@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
+from farmwatch.daemon import rate_cache
 from farmwatch.daemon.maintenance import Maintenance
-from farmwatch.daemon.rate_cache import LARGE, read_cached_rate, store_rate
+from farmwatch.daemon.rate_cache import read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import read_rows
@@ -27,10 +28,12 @@ from stream.schema.records import SiteState, encode
 from stream.schema.runs import Run
 from stream.schema.topics import SITES, all_topics
 from tests.support.front_door import DETECTOR, Runner
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
 CONFIG = load(None, ["log.partitions=2"], {}).config
+LARGE = rate_cache.LARGE if LONG else 2_000  # sites of the large log, and from which on its rate is cached
 RULES = load_ruleset(CONFIG.judge.ruleset)
 METHOD = ("sprt", "0123abcd")
 LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detector=DETECTOR, epoch="e"), RULES.source)
@@ -55,7 +58,8 @@ def row(number: int) -> Output:
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A large log, with gauges updated once."""
     url = f"sqlite:{tmp_path_factory.mktemp('large') / 'log'}"
-    with closing(open_log(url)) as log:
+    with closing(open_log(url)) as log, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("farmwatch.daemon.maintenance.LARGE", LARGE)
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(LARGE)])
         maintenance = Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD)
@@ -79,7 +83,8 @@ def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runne
     assert json.loads(kept.out) == json.loads(read.out) and json.loads(kept.out)["scored_sites"] == LARGE
     assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
     printed = farmwatch("rate", "--log", large)
-    assert printed.out.startswith("LLM: 20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
+    assert printed.out.startswith("LLM: 20.0% (")
+    assert f"{LARGE:,} of {7 * LARGE:,} articles have no score yet" in printed.err
 
 
 @pytest.mark.usefixtures("no_weights")

@@ -33,6 +33,7 @@ from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.page_records import text_score
 
@@ -41,6 +42,12 @@ pytestmark = pytest.mark.usefixtures("no_weights")
 EPOCH = feature_epoch(MeasureSettings())
 FOOTER = "Sign up for the letter that we send on the first Monday of each month, and read what is new in it. " * 3
 HOSTILE = "\x7f\U000e0041\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egnp.exe\u2066\u200f\u2028\ufeff\x00 and more of it "
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are measured in this process. With a worker process: `test_explain_measures_a_file`."""
+    extract_here(monkeypatch, "farmwatch.explain.explanation")
 
 
 def _address(name: str) -> str:
@@ -136,8 +143,6 @@ def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     assert "article" in ran.out.splitlines()[0]
     assert "abstains: too_short" in ran.out
     assert "repeats: a file alone has no earlier pages" in ran.out
-    found = json.loads(farmwatch("explain", "page.html", "--json").out)
-    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
 
 
 def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -> None:
@@ -589,6 +594,7 @@ def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -
     assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
 
+@pytest.mark.usefixtures("here")
 def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> None:
     """--url gives a file the measures of a URL; it is refused for a page of the log, and if it is no URL.
 
@@ -602,12 +608,14 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
     assert "url_kind: forum, because the URL matches " in ran.out
     found = json.loads(farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").out)
     assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
+    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
     assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
     ran = farmwatch("explain", "host.example/path")
     assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
     assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
 
 
+@pytest.mark.usefixtures("here")
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
     """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")

@@ -14,6 +14,7 @@ import zstandard
 from farmwatch.labels.labelled_pages import LabelledPages
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,12 @@ class Folder:
 
 
 @pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are measured in this process. With a worker process: `test_every_page_is_measured_in_order`."""
+    extract_here(monkeypatch)
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path / "pages")
 
@@ -78,6 +85,7 @@ def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> Non
     assert (found[0].label.page_type, found[0].label.gold, found[0].label.url) == ("", None, "")
 
 
+@pytest.mark.usefixtures("here")
 def test_repeats_are_those_of_the_site_within_its_source(folder: Folder, told: list[str]) -> None:
     """The second page of a site repeats the first; pages of another site or source, or of no site, do not."""
     text = article_html()
@@ -92,6 +100,7 @@ def test_repeats_are_those_of_the_site_within_its_source(folder: Folder, told: l
     assert shares == [0, 1, 0, 0, 0, 0]
 
 
+@pytest.mark.usefixtures("here")
 def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: list[str]) -> None:
     """An unusable URL is not damage, because collections name pages in their own ways; rules on URLs are n/a."""
     for number, url in enumerate((None, "", "hard::some-page.html", "http://", "ftp://a.example/b")):
@@ -163,6 +172,7 @@ DAMAGE = (
 )
 
 
+@pytest.mark.usefixtures("here")
 def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: list[str]) -> None:
     """Damage is reported once with file, line and reason; other pages are measured, and the exit code is 1."""
     whole = [folder.page("a", article_html())]
@@ -189,6 +199,7 @@ def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> N
     assert told == [f"{folder.file('a', 'f' * 64)}: no line of gold.jsonl names it"] and pages.skipped == 1
 
 
+@pytest.mark.usefixtures("here")
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
     """A page that cannot be extracted has features with the error, as live: rulesets drop it, and it counts."""
     folder.page("a", "", url="http://s.example/empty", page_type="listing")

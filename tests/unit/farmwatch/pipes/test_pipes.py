@@ -15,12 +15,19 @@ from farmwatch.pipes.lines import FeaturesLine, features_of, structure_by_name
 from filters.quality.measures import MEASURES, TEXTS
 from filters.structure import names as structure_names
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
 _SHORT = "<html><body><article><h1>Title here</h1><p>One two three four five.</p></article></body></html>"
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are measured in this process. With worker processes: the test of the order."""
+    extract_here(monkeypatch, "farmwatch.pipes.lines")
 
 
 def _write(folder: Path, *lines: Any) -> Path:
@@ -37,6 +44,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
     return {"url": f"https://a.example{path}", "html": article_html() if html is None else html, **more}
 
 
+@pytest.mark.usefixtures("here")
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
     """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
@@ -65,6 +73,7 @@ def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp
     assert {line["measures"]["simhash"] for line in lines} == {lines[0]["measures"]["simhash"]}
 
 
+@pytest.mark.usefixtures("here")
 def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, tmp_path: Path) -> None:
     """--set applies to the [measure] table, a misspelt path is refused, and files are positional."""
     file = _write(tmp_path, _page("/x", "<p>Well-known words, isn't it?</p>"))
@@ -79,6 +88,7 @@ def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, 
     assert farmwatch("measure", "--files", file).code == Exit.USAGE
 
 
+@pytest.mark.usefixtures("here")
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
     """Broken JSON, a missing field, a wrong type and an unusable URL give four messages, two pages and exit 1."""
     no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}
@@ -90,6 +100,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
     assert places == ["line 2", "line 3", "line 4", "line 6"]
 
 
+@pytest.mark.usefixtures("here")
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
     """A page that all rules keep and one that is too short have every rule in their verdicts."""
     measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
@@ -106,6 +117,7 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
     assert article["text"].startswith("A garden")
 
 
+@pytest.mark.usefixtures("here")
 def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tmp_path: Path) -> None:
     """With scores = "c4" the line has C4's text, without the title, which has no end mark."""
     (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"))).out)
@@ -115,6 +127,7 @@ def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tm
     assert article["text"] == "\n".join(rest)
 
 
+@pytest.mark.usefixtures("here")
 def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: Runner, tmp_path: Path) -> None:
     """The third page of a site has template lines, by number; with scores = "own" they are not in its article text."""
     rules = tmp_path / "own.toml"

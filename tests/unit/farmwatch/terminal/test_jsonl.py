@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from farmwatch.terminal.jsonl import ALIKE_SHOWN, READS, JsonLines, batches, of_another_stage
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
 
 
@@ -101,8 +102,9 @@ _READERS = {form: command for command, form in READS.items()}
 
 
 @pytest.fixture
-def made(farmwatch: Runner, tmp_path: Path) -> dict[str, Path]:
+def made(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """A file of lines of each form, made by the stages in turn."""
+    extract_here(monkeypatch, "farmwatch.pipes.lines")
     files = {form: tmp_path / f"{form}.jsonl" for form in (*_READERS, "verdicts")}
     pages = [{"url": f"https://a.example/{n}", "html": article_html(), "site": "a.example"} for n in range(2)]
     files["pages"].write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")

@@ -1,8 +1,12 @@
-"""Labelled pages of the web are pages, but for those that were recorded as walls and errors."""
+"""Labelled pages of the web are pages, but for those that were recorded as walls and errors.
+
+Of a quarter of the pages and those that are known to be none (FARMWATCH_LONG: of all).
+"""
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
@@ -16,6 +20,7 @@ import zstandard
 
 from filters.no_page.inspector import Inspected, inspect
 from filters.no_page.outline import same
+from tests.support.sizes import LONG
 
 NO_PAGES = {
     "057675211e": "soft_404",  # "404 : Page Not Found"
@@ -33,6 +38,7 @@ NO_PAGES = {
 """Ids of the labelled pages that are no page, by looking at each."""
 
 
+PART = 1 if LONG else 0.2  # of the pages that are there, at least
 LONG_CHARS = 3_000  # of the main text of an article
 
 
@@ -52,27 +58,34 @@ class Labelled(NamedTuple):
     found: Inspected
 
 
+def host_of(label: Label) -> str:
+    """The host of the page's URL; without a URL, the id."""
+    return urlsplit(label.url or "").hostname or label.id
+
+
 def read(shared: Path) -> Iterator[tuple[Label, bytes]]:
-    """All labelled pages with their HTML."""
+    """Labelled pages with their HTML."""
     for source in sorted((shared / "data" / "pages").iterdir()):
         for line in (source / "gold.jsonl").read_bytes().splitlines():
             label = msgspec.json.decode(line, type=Label)
+            if not (LONG or zlib.crc32(host_of(label).encode()) % 4 == 0 or label.id[:10] in NO_PAGES):
+                continue
             body = (source / "html" / f"{label.id}.html.zst").read_bytes()
             yield label, zstandard.ZstdDecompressor().decompress(body, max_output_size=1 << 26)
 
 
 @pytest.fixture(scope="module")
 def inspected(shared: Path) -> list[Labelled]:
-    """All labelled pages."""
+    """The labelled pages."""
     return [Labelled(label, inspect(label.url, 200, {}, html, "")) for label, html in read(shared)]
 
 
 @pytest.mark.data
 @pytest.mark.slow
 def test_labelled_pages_are_pages(inspected: list[Labelled]) -> None:
-    """Of all labelled pages, at most one is taken for no page that is one."""
+    """Of the labelled pages, at most one is taken for no page that is one."""
     named = {page.label.id[:10]: page.found.reason for page in inspected if page.found.reason}
-    assert len(inspected) > 3_000
+    assert len(inspected) > 3_000 * PART
     assert len({key: reason for key, reason in named.items() if NO_PAGES.get(key) != reason}) <= 1, named
     assert len(NO_PAGES.keys() - named) <= 1
 
@@ -87,8 +100,8 @@ def test_articles_with_the_title_of_no_page_are_pages(shared: Path, sign: str) -
         for label, html in read(shared)
         if label.page_type == "article" and len(label.articleBody or "") >= LONG_CHARS
     )
-    assert found.total() > 300
-    assert found[""] >= 0.99 * found.total(), found
+    assert found.total() > 300 * PART
+    assert found.total() - found[""] <= max(1, 0.01 * found.total()), found
 
 
 def retitled(html: bytes, sign: bytes) -> bytes:
@@ -108,5 +121,5 @@ def test_labelled_pages_of_one_site_are_not_the_same(inspected: list[Labelled]) 
     pairs = [
         pair for pages in hosts.values() for pair in combinations(pages, 2) if pair[0].label.url != pair[1].label.url
     ]
-    assert len(pairs) > 500
+    assert len(pairs) > 500 * PART
     assert [(a.label.url, b.label.url) for a, b in pairs if same(a.found.outline, b.found.outline)] == []

@@ -112,11 +112,11 @@ def test_a_deep_page_below_the_limit_is_split() -> None:
     )
 
 
-def test_100_000_nodes_are_split() -> None:
-    """A page of 100,000 texts, all alike, is compared and written."""
-    words = page("<html><body>" + "<p>the same words</p>" * 100_000)
-    found = split(words, page("<html><body>" + "<p>the same words</p>" * 99_999))
-    assert found.html.count("data-bits") == 100_000
+def test_20_000_equal_nodes_are_split() -> None:
+    """A page of 20,000 texts, all alike, is compared and written (in quadratic time it would take hours)."""
+    words = page("<html><body>" + "<p>the same words</p>" * 20_000)
+    found = split(words, page("<html><body>" + "<p>the same words</p>" * 19_999))
+    assert found.html.count("data-bits") == 20_000
 
 
 def test_100_000_nodes_of_one_text_are_written() -> None:

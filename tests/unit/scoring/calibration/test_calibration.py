@@ -32,6 +32,7 @@ from scoring.statistics.shares import exact_interval
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import ThresholdSet
 from tests.support.paths import ROOT
+from tests.support.sizes import LONG
 
 BINOCULARS = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 HIGHER = "fast-detectgpt/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
@@ -132,12 +133,12 @@ def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_where_pages_of_a_site_agree() -> None:
-    """In 200 calibrations at 5% on 47 sites with page correlation .3, the interval by site covers.
+    """In calibrations at 5% on 47 sites with page correlation .3, the interval by site covers.
 
-    The interval by page does not.
+    The interval by page does not. Of 50 intervals at 95%, 44 or more cover with a probability of .99.
     """
     rng = np.random.default_rng(7)
-    rounds, covered, naive = 200, 0, 0
+    rounds, covered, naive = 200 if LONG else 50, 0, 0
     for _ in range(rounds):
         of = np.repeat(np.arange(47), rng.integers(15, 60, 47))
         value = rng.normal(0, math.sqrt(0.3), 47)[of] + rng.normal(0, math.sqrt(0.7), len(of))
@@ -149,7 +150,7 @@ def test_intervals_hold_where_pages_of_a_site_agree() -> None:
             holds = found.low <= 1 - NORMAL.cdf(threshold) <= found.high
             covered += holds and by_site
             naive += holds and not by_site
-    assert covered / rounds >= 0.93
+    assert covered / rounds >= (0.93 if LONG else 0.88)
     assert naive / rounds < 0.75
 
 

@@ -119,7 +119,7 @@ def test_documentation_prose_is_never_flagged() -> None:
 
 @pytest.mark.slow
 def test_docstrings_are_rarely_flagged() -> None:
-    """At most 3% of the standard library's docstrings, an unseen register, are flagged."""
+    """At most 3% of docstrings of the standard library, an unseen register, are flagged."""
     scores = DETECTOR.score(docstrings())
     judged = [found for found in scores if not found.abstain]
     assert len(judged) >= 50

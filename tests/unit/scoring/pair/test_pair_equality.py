@@ -28,6 +28,7 @@ from scoring.pair.engine import PairEngine
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
 from tests.support.pairs import ARCHITECTURES, Pair, settings_of
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +112,7 @@ def apart(read: Sequence[object], expected: Sequence[object]) -> float:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40 if LONG else 12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=documents, budget=st.sampled_from([64, 300, 5000]))
 def test_engine_equals_the_reference(loaded: Loaded, architecture: str, texts: list[list[int]], budget: int) -> None:
     """Any lengths and any batches give the reference's numbers."""

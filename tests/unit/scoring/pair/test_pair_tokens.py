@@ -129,6 +129,7 @@ def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budg
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(64, 512), min_size=100, max_size=400))
 def test_large_batches_have_little_padding(lengths: list[int]) -> None:
     """For texts of mixed lengths, padding is at most a ninth of the tokens plus a quarter of the budget per batch."""

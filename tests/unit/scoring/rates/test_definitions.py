@@ -12,6 +12,9 @@ from scoring.rates.direct_share import direct_share, share_of_rows
 from scoring.rates.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
+from tests.support.sizes import LONG
+
+WEBS = 20 if LONG else 4  # of each number of queries
 
 
 def web(rng: np.random.Generator, operators: int, subdomains: int, share: float, **more: int) -> list[SiteState]:
@@ -67,20 +70,17 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
 
 @pytest.mark.slow
 def test_clustered_intervals_cover_the_share_of_operators() -> None:
-    """For 40 operators with 20 sites each, the interval covers in 22 or more of 25 webs.
-
-    Unclustered, in fewer than 20.
-    """
+    """For 40 operators with 20 sites each, the interval covers in 9 of 10 webs; unclustered, in fewer than 8."""
     covered, alone = 0, 0
-    for seed in range(25):
+    for seed in range(10):
         rows = web(np.random.default_rng(seed), 40, 20, 0.3)
         low, high = ends(rows)
         plain, _ = direct_share(WeightedSites.of(rows, "sites").cells)
         assert plain.low is not None and plain.high is not None
         covered += low <= 0.3 <= high
         alone += plain.low <= 0.3 <= plain.high
-    assert covered >= 22
-    assert alone < 20
+    assert covered >= 9
+    assert alone < 8
 
 
 def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[SiteState]:
@@ -98,16 +98,19 @@ def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("queries", "least"), [(3, 17), (5, 17), (8, 18)])
-def test_few_queries_widen_the_interval(queries: int, least: int) -> None:
-    """For few, different queries, the interval covers in 17 or more of 20 webs; the text has the number of queries."""
+def test_few_queries_widen_the_interval() -> None:
+    """For 3, 5 and 8 different queries, the interval covers in 10 of 12 webs; the text has the number of queries.
+
+    At 95%, it does so with a probability of .98; at 50%, of .02.
+    """
     covered = 0
-    for seed in range(20):
-        found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
-        assert found.low is not None and found.high is not None
-        covered += found.low <= 0.3 <= found.high
-        assert f"{queries} queries" in found.text
-    assert covered >= least
+    for queries in (3, 5, 8):
+        for seed in range(WEBS):
+            found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
+            assert found.low is not None and found.high is not None
+            covered += found.low <= 0.3 <= found.high
+            assert f"{queries} queries" in found.text
+    assert covered / (3 * WEBS) >= 10 / 12
 
 
 def test_one_operator_with_nearly_all_sites_is_no_number() -> None:

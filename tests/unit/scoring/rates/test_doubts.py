@@ -73,7 +73,7 @@ def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None
     """Without known sites, a web without LLM sites gets no share; with known sites its share is small."""
     rng = np.random.default_rng(7)
     named = 0
-    for _ in range(8):
+    for _ in range(2):
         cells = drawn(rng, 300, HUMAN)
         found = share_of(cells, {}, {})
         named += found.share is not None and found.share > 0.05

@@ -16,6 +16,7 @@ from scoring.rates.intervals import Z95
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
@@ -88,9 +89,9 @@ def test_the_share_carries_both_intervals() -> None:
 
 
 def test_sites_that_come_in_leave_the_interval_of_every_look_alone() -> None:
-    """In 6 crawls with 6 looks each, the true share stays inside at every look."""
+    """In 2 crawls with 6 looks each, the true share stays inside at every look."""
     known = KnownSites(*(drawn(np.random.default_rng(8), 30, share) for share in (0.0, 1.0)))
-    for seed in range(6):
+    for seed in range(6 if LONG else 2):
         rng = np.random.default_rng(seed)
         cells: Cells = Counter()
         for _ in range(6):
@@ -111,8 +112,8 @@ def test_a_changed_share_is_found_with_its_day() -> None:
 
 
 def test_without_a_change_there_is_no_alarm() -> None:
-    """None of 10 webs of 60 days without a change, seen every 20 days, raises an alarm."""
-    for seed in range(10):
+    """None of 3 webs of 60 days without a change, seen every 20 days, raises an alarm."""
+    for seed in range(10 if LONG else 3):
         days = days_of(np.random.default_rng(seed), [0.15] * 60, per_day=20)
         seen = [{day: days[day] for day in sorted(days)[:until]} for until in range(20, 61, 20)]
         assert not any(find_change(one, fit_of(sum(one.values(), Counter()))) for one in seen)

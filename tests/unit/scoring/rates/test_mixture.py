@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -13,11 +14,13 @@ from scipy import optimize, stats
 from scoring.rates import mixture
 from scoring.rates.beta_binomial import log_beta_binomial
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
 NOTHING = KnownSites({}, {})
 HUMAN, LLM = (0.5, 10.0), (19.0, 5.0)  # beta of the flagged shares: means .048 and .79
+DRAWS = 30 if LONG else 8  # of each kind of web
 
 
 def drawn(rng: np.random.Generator, lengths: np.ndarray, beta: tuple[float, float]) -> np.ndarray:
@@ -97,24 +100,30 @@ def test_the_interval_is_that_of_the_profile_likelihood() -> None:
         assert 2 * (best.value + under.fun) == pytest.approx(1.96**2, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("sites", "share", "llm", "bias"),
-    [(300, 0.15, LLM, 0.02), (300, 0.5, LLM, 0.02), (600, 0.02, LLM, 0.01), (300, 0.3, (15.0, 9.0), 0.03)],
-    ids=["few", "half", "hardly any", "LLM pages flagged in 62%, not 80%"],
-)
-def test_the_share_is_unbiased_and_its_interval_covers(
-    sites: int, share: float, llm: tuple[float, float], bias: float
-) -> None:
-    """In 30 draws with 40 + 40 known sites, the mean error is small, and at least 28 intervals cover the truth."""
-    rng = np.random.default_rng(7)
-    errors, covered = [], 0
-    for _ in range(30):
-        counts, truth = web(rng, sites, share, llm=llm)
-        found = fitted(counts, canaries(rng))
-        errors.append(found.share - truth)
-        covered += found.low <= truth <= found.high
-    assert abs(float(np.mean(errors))) < bias
-    assert covered >= 28
+def test_the_share_is_unbiased_and_its_interval_covers() -> None:
+    """With 40 + 40 known sites, the mean error is small for each kind of web, and 31 of 32 intervals cover the truth.
+
+    The kinds: few LLM sites, half of all, hardly any, and LLM sites that are flagged in 62% of pages, not in 80%. The
+    intervals are wide for the share of these very sites: its errors are half of what they allow. Of intervals half as
+    wide, 29 of 32 would cover.
+    """
+    covered = 0
+    for sites, share, llm, bias in (
+        (300, 0.15, LLM, 0.02),
+        (300, 0.5, LLM, 0.02),
+        (600, 0.02, LLM, 0.01),
+        (300, 0.3, (15.0, 9.0), 0.03),
+    ):
+        rng = np.random.default_rng(7)
+        errors = []
+        for _ in range(DRAWS):
+            counts, truth = web(rng, sites, share, llm=llm)
+            found = fitted(counts, canaries(rng))
+            errors.append(found.share - truth)
+            covered += found.low <= truth <= found.high
+        chance = 0.0 if LONG else 2 * float(np.std(errors)) / math.sqrt(DRAWS)  # two standard errors of the mean
+        assert abs(float(np.mean(errors))) < bias + chance
+    assert covered >= 4 * DRAWS * 31 / 32
 
 
 def test_short_sites_count() -> None:
@@ -160,10 +169,10 @@ def test_more_sites_narrow_the_interval() -> None:
 
 
 def test_known_sites_narrow_the_interval() -> None:
-    """Over 10 draws of 300 sites, canaries of both kinds narrow the interval on average."""
+    """Over 4 draws of 300 sites, canaries of both kinds narrow the interval on average."""
     rng = np.random.default_rng(14)
     widths = []
-    for _ in range(10):
+    for _ in range(4):
         counts, _ = web(rng, 300, 0.3)
         found = fitted(counts), fitted(counts, canaries(rng))
         widths.append([fit.high - fit.low for fit in found])
@@ -214,8 +223,8 @@ def test_sites_unlike_the_known_ones_are_named() -> None:
     assert found is not None and found.kind == "LLM"
     assert abs(found.here - 0.62) < 0.05 and abs(found.known - 0.79) < 0.05
     assert fitted(web(rng, 2000, 0.3, (1.5, 6.0))[0], known).unlike() is not None
-    quiet = [(web(rng, 300, 0.2)[0], canaries(rng)) for _ in range(20)]
-    assert [fitted(counts, known).unlike() for counts, known in quiet] == [None] * 20
+    quiet = [(web(rng, 300, 0.2)[0], canaries(rng)) for _ in range(DRAWS)]
+    assert [fitted(counts, known).unlike() for counts, known in quiet] == [None] * DRAWS
     assert fitted(quiet[0][0]).unlike() is None
 
 
@@ -228,6 +237,6 @@ def test_no_scored_site_is_no_share() -> None:
 
 def test_a_site_of_many_thousand_pages_is_one_site() -> None:
     """A site of many thousand pages counts once, at the cost of a table of that length, without overflow."""
-    found = fitted({(100_000, 90_000): 1, (100_000, 10): 1, (3, 0): 20, (3, 3): 5})
+    found = fitted({(20_000, 18_000): 1, (20_000, 10): 1, (3, 0): 20, (3, 3): 5})
     assert 0 < found.low < found.share < found.high < 1
-    assert found.posterior[100_000, 90_000] > 0.99 > 0.01 > found.posterior[100_000, 10]
+    assert found.posterior[20_000, 18_000] > 0.99 > 0.01 > found.posterior[20_000, 10]

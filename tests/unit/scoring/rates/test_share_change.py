@@ -9,10 +9,12 @@ import pytest
 
 from scoring.rates.mixture import WIDE, Fit, KnownSites, estimate_share
 from scoring.rates.share_change import NO_CELL, Cell, share_change
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
 Pairs = Counter[tuple[Cell, Cell]]
+SAMPLES = 32 if LONG else 9
 
 
 def fit_of(pairs: Pairs, run: int, human: Pairs, llm: Pairs) -> Fit:
@@ -42,18 +44,20 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
     return pairs, found[1, 0] / found[1, 1] - found[0, 0] / found[0, 1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kept", [(0.9, 0.9), (0.8, 0.3)], ids=["evenly thinned", "LLM sites thinned"])
-def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
-    """In 14 of 16 samples of 150 sites, the interval covers the true change, with a change and without."""
+def test_the_interval_covers_the_true_change() -> None:
+    """In 8 of 9 samples of 150 sites, the interval covers the true change, with a change and without.
+
+    At 95%, it does so with a probability of .93; at 60%, of .07.
+    """
     rng = np.random.default_rng(7)
     covered = 0
-    for _ in range(16):
+    for number in range(SAMPLES):
+        kept = ((0.9, 0.9), (0.8, 0.3))[number % 2]  # evenly thinned; LLM sites thinned
         pairs, change = drawn(rng, 150, 0.25, kept)
         human, llm = drawn(rng, 40, 0.0, kept)[0], drawn(rng, 40, 1.0, kept)[0]
         found = share_change(fit_of(pairs, 0, human, llm), fit_of(pairs, 1, human, llm), pairs, human, llm)
         covered += found.low <= change <= found.high
-    assert covered >= 14
+    assert covered / SAMPLES > 7 / 8
 
 
 def test_what_runs_have_in_common_cancels() -> None:
@@ -76,7 +80,7 @@ def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
     fit = estimate_share(cells[0], WIDE, KnownSites(*cells[1:]))
     assert fit is not None
     for at, influence in enumerate((fit.influence, *fit.known_influence)):
-        for cell in list(cells[at])[:5]:
+        for cell in list(cells[at])[:2]:
             more = [dict(one) for one in cells]
             more[at][cell] += 0.1
             moved = estimate_share(more[0], WIDE, KnownSites(*more[1:]))

@@ -92,12 +92,13 @@ def test_weights_count_as_they_say() -> None:
 
 @pytest.mark.slow
 def test_clustered_intervals_cover() -> None:
-    """For 600 draws of 40 sites with rates from Beta(1, 9), the interval covers the true 10% in >= 93%.
+    """For 150 draws of 40 sites with rates from Beta(1, 9), the interval covers the true 10% in >= 91%.
 
-    Without the clusters it would cover far less often, so that these draws test the clustering.
+    Without the clusters it would cover far less often, so that these draws test the clustering. At 95%, 91% of 150 or
+    more cover with a probability of .98.
     """
     rng = np.random.default_rng(1)
-    rounds, sites, pages = 600, 40, 20
+    rounds, sites, pages = 150, 40, 20
     codes = np.repeat(np.arange(sites), pages)
     covered = naive = 0
     for _ in range(rounds):
@@ -107,7 +108,7 @@ def test_clustered_intervals_cover() -> None:
         covered += clustered.low <= 0.1 <= clustered.high
         low, high = exact_interval(int(hits.sum()), len(hits))
         naive += low <= 0.1 <= high
-    assert covered / rounds >= 0.93
+    assert covered / rounds >= 0.91
     assert naive / rounds < 0.85
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
@@ -102,6 +102,7 @@ NUMBERED = st.integers(0, 2500).map(lambda n: b"%d" % n)
 VALUES = st.one_of(st.none(), st.binary(max_size=8), st.just(bytes(2000)))
 
 
+@settings(max_examples=25)
 @given(st.lists(st.one_of(NUMBERED, st.lists(st.tuples(NUMBERED, VALUES), max_size=400)), max_size=30))
 def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[bytes, bytes | None]]]) -> None:
     """A look-up gives the committed value for any order of reads and commits, with large values and a full cache."""
