@@ -46,13 +46,13 @@ card:
 	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m tests.bench.pair_bench --tiny" >&2; exit 3; }
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
-	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py tests/unit/replay/engine/test_replay_equals_live.py
 	FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m data tests/unit/farmwatch/commands tests/unit/filters/quality
 
 chaos: $(STAMP) $(BROKER) prometheus ## the long form of the kill tests: 50 kills a log, 72 of replays; faults and their alerts
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/integration/test_kafka_faults.py
-	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py tests/faults/test_crawl_kills.py
 
 image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kustomize and compose: as root, with debootstrap and Go
 	$(RUN_TESTS) -m image tests/deploy

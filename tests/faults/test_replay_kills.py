@@ -50,9 +50,9 @@ from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
-KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 20
+KILLS = 60 if os.environ.get("FARMWATCH_LONG") else 8
 _PAGES = 1200
-_FROM_PAGES = 60  # measured again
+_FROM_PAGES = 40  # measured again
 _SMALL = 10  # records of a batch, so that kills fall into the middle of a run
 _SETTINGS = ("measure.workers=1", "measure.time_limit_s=60", "tally.sprt={p0=0.1, p1=0.6}")
 
