@@ -1,7 +1,11 @@
-"""Verdicts of live and of a replay under one ruleset: the labelled pages and half of the sample web, on each log."""
+"""Verdicts of live and of a replay under one ruleset: labelled pages and a part of the sample web, on each log.
+
+With FARMWATCH_LONG all labelled pages and half of the sample web.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +32,9 @@ from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
+LONG = bool(os.environ.get("FARMWATCH_LONG"))
+EVERY = 1 if LONG else 4  # of the labelled pages
+SITES = 30 if LONG else 8  # of the sample web
 LIVE, OTHER = "default", "notes"
 _CONFIG = config_of("sqlite:nowhere", "measure.time_limit_s=60")
 Outcome = tuple[list[Verdict], dict[str, SiteState]]
@@ -43,8 +50,8 @@ class Given(NamedTuple):
 @pytest.fixture(scope="module")
 def given(labelled: list[LabelledPage], shared: Path) -> Given:
     """The labelled pages with their features, and pages of the sample web, not yet measured."""
-    pages: list[Page] = []
-    for host, paths in sample_web(shared, 30).hosts.items():
+    labelled, pages = labelled[::EVERY], list[Page]()
+    for host, paths in sample_web(shared, SITES).hosts.items():
         for path, response in paths.items():
             if response.headers == HTML_HEADERS:
                 url, body = f"http://{host}{path}", zstandard.ZstdCompressor(level=1).compress(response.body)
