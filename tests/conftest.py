@@ -16,6 +16,7 @@ from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
 from tests.support.extraction_here import remember_extraction
 from tests.support.paths import DATA_ENV, data_root
+from tests.support.sizes import LONG
 
 # No test depends on the speed of the machine
 hypothesis.settings.register_profile(
@@ -38,7 +39,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def labelled(shared: Path) -> list[LabelledPage]:
     """The labelled pages of a twelfth of the sites (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
-    from tests.tools.ruleset_tables import LONG, is_sampled
+    from tests.tools.ruleset_tables import is_sampled
 
     damage: list[str] = []
     pages = LabelledPages(shared / "data" / "pages", on_bad=damage.append)

@@ -29,44 +29,40 @@ def _hits(folder: Path) -> Path:
     return file
 
 
-def _end(farm: Farm) -> Outcome:
-    """The result of a farm that has done its work, and ends without a complaint."""
-    farm.settle(_SETTLE_S)
-    assert farm.stop() == 0, farm.tail()
-    assert farm.audit().ok
-    return farm.outcome()
-
-
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The result of a run without console."""
     folder = tmp_path_factory.mktemp("alone")
     with LoopbackWeb(build_demo_web().hosts) as web, Farm(folder, f"sqlite:{folder / 'log'}", web, _SETTINGS) as farm:
-        farm.start(_hits(folder))
-        outcome = _end(farm)
+        farm.work_here(_hits(folder), _SETTLE_S)
+        assert farm.audit().ok
+        outcome = farm.outcome()
     assert set(outcome.sites) == set(_SITES) and outcome.scores
     return outcome
 
 
-def test_a_killed_console_is_started_again_and_changes_no_number(tmp_path: Path, alone: Outcome) -> None:
-    """After each kill -9 it is served again; `up` ends with 0, and the result is that of a run without console."""
-    url = f"sqlite:{tmp_path / 'log'}"
-    with LoopbackWeb(build_demo_web().hosts) as web, Farm(tmp_path, url, web, _SETTINGS) as farm:
-        farm.start(_hits(tmp_path), console=True)
-        for starts in (1, 2, 3):
-            wait_until(lambda: farm.output.read_text().count("\nconsole: http://") == starts, farm.tail, _SETTLE_S)  # noqa: B023 - called at once
-            if starts < 3:
-                os.kill(farm.roles()["console"], signal.SIGKILL)
-        assert _end(farm) == alone
+def test_a_console_that_dies_is_started_again_and_changes_no_number(tmp_path: Path, alone: Outcome) -> None:
+    """With a taken port it names the setting and is tried again until it is served; so it is after each kill -9.
 
-
-def test_a_taken_port_of_the_console_stops_nothing(tmp_path: Path, alone: Outcome) -> None:
-    """The console names the setting and is tried again; the stages measure as without it, and `up` ends with 0."""
+    The stages measure as without it, and `up` ends with 0.
+    """
     url = f"sqlite:{tmp_path / 'log'}"
     with socket.create_server(("127.0.0.1", 0)) as taken, LoopbackWeb(build_demo_web().hosts) as web:
         settings = {**_SETTINGS, "console.port": str(taken.getsockname()[1])}
         with Farm(tmp_path, url, web, settings) as farm:
+
+            def count(text: str) -> int:
+                return farm.output.read_text().count(text)
+
             farm.start(_hits(tmp_path), console=True)
-            wait_until(lambda: farm.output.read_text().count("role_died role=console") > 1, farm.tail, _SETTLE_S)
-            assert "console.port: cannot serve on 127.0.0.1:" in farm.output.read_text()
-            assert _end(farm) == alone
+            wait_until(lambda: count("role_died role=console") > 1, farm.tail, _SETTLE_S)
+            assert count("console.port: cannot serve on 127.0.0.1:") and not count("\nconsole: http://")
+            taken.close()
+            for starts in (1, 2):
+                wait_until(lambda: count("\nconsole: http://") == starts, farm.tail, _SETTLE_S)  # noqa: B023 - called at once
+                if starts < 2:
+                    os.kill(farm.roles()["console"], signal.SIGKILL)
+            farm.settle(_SETTLE_S)
+            assert farm.stop() == 0, farm.tail()
+            assert farm.audit().ok
+            assert farm.outcome() == alone

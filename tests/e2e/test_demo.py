@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
+from farmwatch.__main__ import run
 from farmwatch.demo.demo_web import build_demo_web
 from tests.support.paths import ROOT
 
@@ -40,14 +42,19 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def _farmwatch(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    process = _start(folder, *arguments)
-    out, err = process.communicate()
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+@pytest.fixture
+def on_kept(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command on the kept log, in this process."""
+    monkeypatch.chdir(folder)
 
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        code = run([*arguments, "--config", str(folder / "kept" / "farmwatch.toml")])
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
 
-def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return _farmwatch(folder, *arguments, "--config", str(folder / "kept" / "farmwatch.toml"))
+    return command
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +131,18 @@ def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
     assert abs(rate["share"] - truth) < 0.1
 
 
-def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str, Any]) -> None:
+def test_the_kept_log_has_the_result_of_the_demo(result: dict[str, Any], on_kept: Callable[..., Any]) -> None:
     """`rate` prints share, interval and denominators of the same sites, with the warning; `audit` is clean."""
     (rate,) = result["rates"]
-    found = json.loads(_on_kept(folder, "rate", "--json").stdout)
+    found = json.loads(on_kept("rate", "--json").stdout)
     assert found == {**rate, "warning": result["warning"], "not_judged": {"refused by robots.txt": 1}}
-    rows = map(json.loads, _on_kept(folder, "sites", "--json").stdout.splitlines())
+    rows = map(json.loads, on_kept("sites", "--json").stdout.splitlines())
     assert {row["site"]: row["no_page"] for row in rows if row["no_page"]} == {
         "members.closedshelf.example": "refused by robots.txt"
     }
     assert result["served"]["no_page"] == {"members.closedshelf.example": "refused by robots.txt"}
     assert "refused by robots.txt" in result["served"]["site"]
-    printed = _on_kept(folder, "rate")
+    printed = on_kept("rate")
     for part in (
         f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",
         f"{rate['judged_share']:.1%} ({rate['judged_low']:.1%} to {rate['judged_high']:.1%})",
@@ -144,13 +151,13 @@ def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str,
     ):
         assert part in printed.stdout
     assert "indicative only" in printed.stderr
-    audited = _on_kept(folder, "audit")
+    audited = on_kept("audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
     share = (
         f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites"
     )
     assert f"share recomputed from the log: {share}" in audited.stderr and "(as in the stored rows)" in audited.stderr
-    rows = json.loads(_on_kept(folder, "audit", "--json").stdout)["steps"]["sites -> rows"]
+    rows = json.loads(on_kept("audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]
 
 
@@ -162,9 +169,9 @@ def test_the_console_serves_the_log_of_the_demo(result: dict[str, Any]) -> None:
         assert line[name] == rate[name], name
 
 
-def test_a_replay_of_the_kept_log_shows_another_rate(folder: Path, result: dict[str, Any]) -> None:
+def test_a_replay_of_the_kept_log_shows_another_rate(result: dict[str, Any], on_kept: Callable[..., Any]) -> None:
     """Under a stricter ruleset, fewer of the same pages are articles."""
-    replayed = _on_kept(folder, "replay", "--ruleset", "notes", "--name", "notes", "--json")
+    replayed = on_kept("replay", "--ruleset", "notes", "--name", "notes", "--json")
     assert replayed.returncode == 0, replayed.stderr
     told = json.loads(replayed.stdout)
     assert (told["state"], told["pages"]) == ("done", sum(site["pages"] for site in result["sites"]))

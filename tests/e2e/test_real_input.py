@@ -2,13 +2,12 @@
 
 Every page with a URL is served on loopback under its own host name. The output has, per log: pages, time, CPU, the
 log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) all labelled pages are
-crawled, not every 24th, and the whole sample web, and the stored records are replayed under the same rules, from
+crawled, not every 72nd, and the whole sample web, and the stored records are replayed under the same rules, from
 `features` and from `pages`: both must equal live.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import subprocess
@@ -35,14 +34,15 @@ from stream.schema.records import SiteState, Verdict
 from tests.support.farm import Farm, Outcome, write_hits
 from tests.support.kafka_broker import broker
 from tests.support.runs.replay_world import rows_of, verdicts_of
+from tests.support.sizes import LONG
 from tests.support.web.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
-HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has exactly these pages
+SETTINGS = {"crawl.use_links": "false"}  # the served web has exactly the labelled pages
 TIMEOUT_S = 900.0
-LONG = bool(os.environ.get("FARMWATCH_LONG"))
-EVERY = 1 if LONG else 24  # of the labelled pages
-SITES = 60 if LONG else 30  # of the sample web
+EVERY = 1 if LONG else 72  # of the labelled pages
+SITES = 60 if LONG else 12  # of the sample web
+UNKNOWN = "?"  # the truth of a labelled page's site
 
 
 class Told(NamedTuple):
@@ -74,10 +74,10 @@ class Figures:
     agreement: Counter[tuple[str, str]] = field(default_factory=Counter)  # (truth, site verdict) -> sites
 
 
-def run(name: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
+def run(name: str, web: Web, folder: Path) -> Figures:
     """One run of `web` on one log, in processes, to the end."""
     hits = write_hits(folder, web)
-    url = f"sqlite:{folder / 'log'}"
+    url, settings = f"sqlite:{folder / 'log'}", SETTINGS
     if name == "kafka":
         url, settings = f"kafka:{broker()}", {**settings, "log.prefix": f"real-{uuid.uuid4().hex[:12]}."}
     with LoopbackWeb(web.hosts) as served, Farm(folder, url, served, settings) as farm:
@@ -93,7 +93,7 @@ def run(name: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
         replayed = replays(farm) if LONG else []
         figures = Figures(name, seconds, cpu_s, log_cpu_s, farm.audit(), farm.outcome(), rows, replayed)
     for row in rows:
-        figures.agreement[web.truth.get(row.site, "?"), row.verdict] += 1
+        figures.agreement[web.truth.get(row.site, UNKNOWN), row.verdict] += 1
     return figures
 
 
@@ -138,9 +138,9 @@ def differing(a: Told, b: Told) -> list[str]:
     return verdicts + sorted(site for site in a.rows.keys() | b.rows.keys() if a.rows.get(site) != b.rows.get(site))
 
 
-def show(title: str, web: Web, runs: Sequence[Figures]) -> None:
+def show(web: Web, runs: Sequence[Figures]) -> None:
     """Print the figures of the runs of one web."""
-    print(f"\n{title}: {web.pages} pages on {len(web.hosts)} hosts, {len(web.hits)} hits")
+    print(f"\n{web.pages} pages on {len(web.hosts)} hosts, {len(web.hits)} hits")
     for f in runs:
         pages = f.report.steps["pages -> features"].done
         print(
@@ -156,35 +156,37 @@ def show(title: str, web: Web, runs: Sequence[Figures]) -> None:
         print(
             f"    {articles} articles of {len(f.outcome.verdicts)} pages; {len(f.rows)} sites {dict(verdicts)}; {rate}"
         )
-        if web.truth:
-            print(f"    (truth, verdict) of sites: {dict(f.agreement)}")
+        print(f"    (truth, verdict) of sites: {dict(f.agreement)}")
         for one in f.replays:
             print(f"    replay from {one.source:8} {one.seconds:6.1f} s, {len(one.unlike_live)} records unlike live")
     print(f"  throughput kafka/embedded: {runs[0].seconds / runs[1].seconds:.2f}")
 
 
-def on_both_logs(title: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
-    """Run on both logs; the audits must be clean and the logs must agree. Returns the figures of one."""
-    runs = [run(name, web, folder / name, settings) for name in ("embedded", "kafka")]
-    show(title, web, runs)
-    for figures in runs:
+@pytest.fixture(scope="module")
+def both(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Figures]:
+    """The labelled pages and the sample web in one, run on both logs."""
+    folder = tmp_path_factory.mktemp("real")
+    web = labelled_pages(shared, every=EVERY)
+    web.add(sample_web(shared, SITES))
+    runs = [run(name, web, folder / name) for name in ("embedded", "kafka")]
+    show(web, runs)
+    return runs
+
+
+def test_every_page_is_accounted_for_and_both_logs_agree(both: list[Figures]) -> None:
+    """The pages pass all stages; the audit is clean; verdicts, scores and rows of both logs are equal."""
+    for figures in both:
         assert figures.report.ok and figures.report.settled, figures.report.broken[:10]
         for one in figures.replays:
             assert one.told.verdicts and one.told.rows and not one.unlike_live, one.unlike_live[:10]
-    assert runs[0].outcome == runs[1].outcome
-    return runs[0]
+    assert both[0].outcome == both[1].outcome
+    assert len(both[0].outcome.verdicts) > 2000 / EVERY + 10 * SITES
 
 
-def test_every_labelled_page_is_accounted_for_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
-    """Labelled pages pass all stages; the audit is clean; verdicts, scores and rows of both logs are equal."""
-    figures = on_both_logs("labelled pages", labelled_pages(shared, every=EVERY), tmp_path, HITS_ONLY)
-    assert len(figures.outcome.verdicts) > 2000 / EVERY
-
-
-def test_the_sample_web_is_judged_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
-    """Sites are crawled by hits, sitemaps and links; most verdicts equal the labels; the logs agree."""
-    agreement = on_both_logs("sample web", sample_web(shared, SITES), tmp_path, {}).agreement
-    judged = sum(n for (_, verdict), n in agreement.items() if verdict in ("llm", "human"))
+def test_the_sample_web_is_judged(both: list[Figures]) -> None:
+    """Sites are crawled by hits and sitemaps, and most verdicts equal the labels."""
+    agreement = both[0].agreement
+    judged = sum(n for (truth, verdict), n in agreement.items() if truth != UNKNOWN and verdict in ("llm", "human"))
     right = sum(n for (truth, verdict), n in agreement.items() if truth == verdict)
     assert judged >= SITES / 3
     assert right >= 0.8 * judged

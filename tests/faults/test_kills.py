@@ -5,36 +5,39 @@ from __future__ import annotations
 import os
 import random
 import time
-from contextlib import ExitStack, closing
+import uuid
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from crawler.frontier.report import frontier_left
 from farmwatch.demo.server import LoopbackWeb
+from stream.schema.topics import VERDICTS
 from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
-from tests.support.kafka_broker import Broker
+from tests.support.kafka_broker import Broker, killable_broker
+from tests.support.sizes import LONG
+from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
 SETTLE_S = 400.0
+SITES = 30 if LONG else 6
 PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to begin work
 REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
 
 @pytest.fixture(scope="module")
 def web(shared: Path) -> Web:
-    return sample_web(shared, 30)
+    return sample_web(shared, SITES)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     folder = tmp_path_factory.mktemp("undisturbed")
     with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served) as farm:
-        farm.start(write_hits(folder, web))
-        farm.settle(SETTLE_S)
-        farm.stop()
+        farm.work_here(write_hits(folder, web), SETTLE_S)
         report = farm.audit()
         assert report.ok, report.broken[:5]
         assert report.settled
@@ -42,16 +45,18 @@ def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def slowed(kills: int) -> dict[str, str]:
-    """A crawl slow enough to last through all kills."""
-    return {"crawl.delay_s": str(kills * PACE_S / REQUESTS)}
+    """A crawl slow enough to last through all kills and the starts before them."""
+    return {"crawl.delay_s": str((kills + 4) * PACE_S / REQUESTS)}
 
 
 def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
-    """Kill `kills` times during the run, every fifth time the broker; then compare with the undisturbed run."""
+    """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
     farm.start(hits)
+    with farm.log() as log:
+        wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), farm.tail, SETTLE_S, every_s=0.5)
     killed: dict[str, int] = {}
     while sum(killed.values()) < kills:
         time.sleep(chance.uniform(0.1, 2 * PACE_S))
@@ -78,7 +83,7 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
 
 
 KILLS = [
-    pytest.param(10, marks=pytest.mark.kill),
+    pytest.param(5, marks=pytest.mark.kill),
     pytest.param(50, marks=pytest.mark.chaos),
 ]
 
@@ -91,8 +96,9 @@ def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills:
     On Kafka the broker is killed and restarted too.
     """
     with ExitStack() as stack:
-        broker = stack.enter_context(closing(Broker().start())) if kind == "kafka" else None
+        broker = killable_broker() if kind == "kafka" else None
         url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"
         served = stack.enter_context(LoopbackWeb(web.hosts))
-        farm = stack.enter_context(Farm(tmp_path, url, served, slowed(kills)))
+        settings = slowed(kills) | {"log.prefix": f"kills-{uuid.uuid4().hex[:12]}."}
+        farm = stack.enter_context(Farm(tmp_path, url, served, settings))
         kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker)

@@ -36,10 +36,9 @@ def kafka_log(kafka_world: KafkaWorld) -> KafkaLog:
     return cast("KafkaLog", kafka_world.log)
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    """A broker for the tests of one file, which may kill and damage it."""
-    from tests.support.kafka_broker import Broker
+@pytest.fixture
+def one_broker() -> Broker:
+    """A running broker that a test may kill and damage; such tests are in the group "kills"."""
+    from tests.support.kafka_broker import killable_broker
 
-    with closing(Broker()) as broker:
-        yield broker.start()
+    return killable_broker()

@@ -1,4 +1,7 @@
-"""Groups that would reread a topic, on every log: they are detected before they start, with the right report."""
+"""Groups that would reread a topic: they are detected before they start, with the right report.
+
+On both logs where a log's own offsets, groups and topics matter.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from stream.schema import topics
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORE_REQUESTS, SCORES, TALLY_STORE, VERDICTS
 from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later
-from tests.support.worlds import World, settle
+from tests.support.worlds import World, on_embedded, settle
 
 SITES, PAGES = 3, 4
 
@@ -37,6 +40,7 @@ def records(live: LiveWorld, topic: str) -> int:
     return live.log.sizes([topic])[topic].records
 
 
+@on_embedded
 def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
     """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so that they begin without a report."""
     assert list(find_rereading_groups(live.log)) == []
@@ -55,6 +59,7 @@ def test_nothing_is_said_of_a_log_that_only_heartbeats_have_passed(world: World)
     assert (list(find_rereading_groups(world.log)), list(find_emptied_topics(world.log))) == ([], [])
 
 
+@on_embedded
 def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
     """Unread records without any output are a first start, which is not reported."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
@@ -81,6 +86,7 @@ def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
     assert list(find_rereading_groups(live.log)) == []
 
 
+@on_embedded
 def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
     """TALLY without offsets reads its three topics again, and its rows do not change."""
     _, rows = live.outcome()
@@ -110,6 +116,7 @@ class _Lacking:
         return {topic: TopicSize(0, 0) if topic == self._records else size for topic, size in found.items()}
 
 
+@on_embedded
 def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
     """TALLY has rows, so it has read its third topic: missing offsets of that topic are reported."""
     lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
@@ -118,6 +125,7 @@ def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
     assert "has no offsets of verdicts, though sites has its output" in found.text
 
 
+@on_embedded
 def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> None:
     """If the first record is newer than all of the group's output, the group begins with it."""
     live.log.remove(topics=[SCORES])
@@ -127,6 +135,7 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
     assert [found.group for found in find_rereading_groups(live.log, [Role.TALLY])] == []
 
 
+@on_embedded
 def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     """TALLY with offsets and rows but without state is reported."""
     lacking = cast(Log, _Lacking(live.log, records="state.tally"))
@@ -136,6 +145,7 @@ def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     assert "`farmwatch doctor --repair`, which lets it read the retained records" in remedy(found)
 
 
+@on_embedded
 def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     """A topic that was created again, or truncated, is read from its beginning by a group with a later offset."""
     member = live.log.join("judge", [FEATURES], member="m")
@@ -173,6 +183,7 @@ def test_a_repaired_group_reads_only_the_records_without_a_result(live: LiveWorl
     assert len({verdict.id for verdict in verdicts}) == len(verdicts) == SITES * (PAGES + 2)
 
 
+@on_embedded
 def test_score_is_repaired_by_the_fetches_of_its_scores(live: LiveWorld) -> None:
     """SCORE is repaired from its scores, each of which names the fetch that requested it."""
     assert records(live, SCORE_REQUESTS)
@@ -206,6 +217,7 @@ def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
     member.close()
 
 
+@on_embedded
 def test_tally_needs_no_repair(live: LiveWorld) -> None:
     """TALLY's state holds its reads, so that nothing is set, and the message says so."""
     live.log.remove(groups=["tally"])
@@ -214,7 +226,16 @@ def test_tally_needs_no_repair(live: LiveWorld) -> None:
     assert list(repair_groups(live.log)) == []
 
 
-@pytest.mark.parametrize("topic", [VERDICTS, SCORES, "sites"])
+@pytest.mark.parametrize(
+    ("world", "topic"),
+    [
+        ("embedded", VERDICTS),
+        ("embedded", SCORES),
+        ("embedded", "sites"),
+        pytest.param("kafka", "sites", marks=pytest.mark.kafka),
+    ],
+    indirect=["world"],
+)
 def test_a_topic_that_was_deleted_and_made_again_is_reported(live: LiveWorld, topic: str) -> None:
     """A recreated topic is reported with the replay that recreates its records from the features."""
     assert [name for name, _ in find_emptied_topics(live.log)] == ["pages"]

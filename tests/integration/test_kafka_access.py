@@ -130,8 +130,8 @@ def test_a_refused_client_is_told_the_setting(
 ) -> None:
     """A refused client gets an error with the setting, without retries and without the password."""
     address, certificate = guarded
-    make_certificate(tmp_path / "key.pem", tmp_path / "other.pem", "other")
     if "ssl_cafile" in changed:
+        make_certificate(tmp_path / "key.pem", tmp_path / "other.pem", "other")
         changed = {"ssl_cafile": str(tmp_path / changed["ssl_cafile"])}
     wrong = settings(certificate, **changed)
     with pytest.raises(StreamError) as caught:

@@ -16,7 +16,7 @@ from tests.support.kafka_broker import Broker
 from tests.support.waiting import PATIENCE_S
 from tests.support.worlds import drain, settle
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kills")]
 HEADER_BYTES = 61  # byte offset in a batch; its records follow
 DELTA_AT, ATTRIBUTES_AT = 23, 21  # bytes of the batch header: last offset minus first; attributes
 

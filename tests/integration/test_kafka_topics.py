@@ -29,6 +29,7 @@ from stream.schema.retention import RetentionSettings
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
+from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld, settle
 
@@ -143,9 +144,7 @@ def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
     assert (topic.name, topic.partitions[0].partition_index, topic.partitions[0].committed_offset) == ("in", 0, 7)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("FARMWATCH_LONG"), reason="a minute is the least time for which offsets are kept"
-)
+@pytest.mark.skipif(not LONG, reason="a minute is the least time for which offsets are kept")
 def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) -> None:
     """On a broker that forgets after a minute, a member's offsets are forgotten; set or renewed ones stay."""
     broker = Broker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=1000")

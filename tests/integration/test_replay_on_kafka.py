@@ -41,9 +41,9 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
-        world.feed(features_of_pages(6, 40, world.epoch))
+        world.feed(features_of_pages(6, 15, world.epoch))
         world.carry_on()
-        world.feed(features_of_pages(6, 10, world.epoch, seed=2))  # a second transaction, with markers between
+        world.feed(features_of_pages(6, 5, world.epoch, seed=2))  # a second transaction, with markers between
         world.carry_on()
         before = world.live_traces()
         run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")

@@ -1,4 +1,4 @@
-"""Dead letters that are retried, on every log: processed once by the stage that failed, in order, and by no other."""
+"""Dead letters that are retried: processed once by the stage that failed, in order, and by no other, on both logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stream.schema.topics import CONTROL, DEAD_LETTERS, FEATURES, HITS, RETRIES
 from tests.support.loops import Copying, decisions, loop_on, put_hits
 from tests.support.runs.replay_world import put_rows
 from tests.support.waiting import wait_until
-from tests.support.worlds import World
+from tests.support.worlds import World, on_embedded
 
 READERS = ("crawl", "tally")  # stages that read hits
 
@@ -98,6 +98,7 @@ def test_a_retried_record_is_processed_once_by_the_stage_that_failed(world: Worl
     assert states(world) == ["retried", "retried"]
 
 
+@on_embedded
 def test_a_record_that_keeps_failing_is_refused_after_three_retries(world: World) -> None:
     """Each failed retry is a new letter with the record's own origin and one more retry; `again` goes on."""
     loops = [begin(world, Reading("crawl", "b")), begin(world, Reading("tally"))]
@@ -113,6 +114,7 @@ def test_a_record_that_keeps_failing_is_refused_after_three_retries(world: World
     assert retry(world, again=True).count == 1
 
 
+@on_embedded
 def test_a_dropped_letter_is_settled_and_stays(world: World) -> None:
     """Dropping changes its state alone; no stage reads it, and `again` can still retry it."""
     loops = [begin(world, Reading("crawl", "b")), begin(world, Reading("tally"))]
@@ -125,6 +127,7 @@ def test_a_dropped_letter_is_settled_and_stays(world: World) -> None:
     assert settle(world.log, lambda _: True, retry=True, again=True).count == 1
 
 
+@on_embedded
 def test_a_letter_of_a_run_that_is_not_live_is_refused(world: World) -> None:
     """No stage would read its retry: the refusal names the run."""
     world.topics(FEATURES, partitions=1)

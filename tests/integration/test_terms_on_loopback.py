@@ -43,14 +43,15 @@ from tests.support.waiting import wait_until
 from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
-from tests.support.worlds import World
+from tests.support.worlds import World, on_embedded
 
 pytestmark = pytest.mark.slow
 
 SITE = "turns.test"
 PAGES = 8
 SERVED = 15  # to the roles
-TERM_S = 15.0
+TERM_S = 10.0
+PATIENCE_S = 180.0
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_S / 86_400)
 MEASURE = MeasureSettings(workers=1)
 
@@ -81,6 +82,7 @@ def replayed(log: Log, live: Stages) -> dict[int, SiteState]:
     return rows_of(log, "again")
 
 
+@on_embedded
 def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
     """The next term is llm, the one before stays human; a replay has the same terms, and the audit is clean.
 
@@ -109,7 +111,7 @@ def test_a_site_that_turns_is_llm_within_a_term(world: World) -> None:
         )
         hits = hits_of(*(f"http://{SITE}/{number}" for number in range(PAGES)))
         log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
-        until = time.monotonic() + 12 * TERM_S
+        until = time.monotonic() + PATIENCE_S
         verdicts: dict[int, str] = {}
         while "llm" not in verdicts.values():
             assert time.monotonic() < until, verdicts
@@ -171,11 +173,11 @@ def test_the_roles_measure_a_site_that_turns_again(tmp_path: Path) -> None:
                 return min((term for term, row in rows_of(log).items() if row.verdict == verdict), default=None)
 
         for verdict in ("human", "llm"):
-            wait_until(lambda v=verdict: term_of(v) is not None, farm.tail, 12 * TERM_S, every_s=0.5)
+            wait_until(lambda v=verdict: term_of(v) is not None, farm.tail, PATIENCE_S, every_s=0.5)
             if verdict == "human":
                 site.turn()
                 os.kill(farm.roles()["tally"], signal.SIGKILL)
-        farm.settle(12 * TERM_S)
+        farm.settle(PATIENCE_S)
         assert farm.stop() == 0
         human, llm = term_of("human"), term_of("llm")
         assert human is not None and llm is not None and human < llm

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -20,12 +19,13 @@ from dashboards.rule_file import rule_file
 from tests.ops.promql import flipped, moved, renamed, tokens
 from tests.ops.promtool import promtool
 from tests.ops.rule_cases import CASES, Case
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
 Rules = dict[str, Any]
 _ORDER = ["farmwatch-records", "farmwatch-alerts"]
-STEP = 1 if os.environ.get("FARMWATCH_LONG") else 5  # of the wrong rules that are tested
+STEP = 1 if LONG else 5  # of the wrong rules that are tested
 _FILES = 150  # per call of promtool
 
 

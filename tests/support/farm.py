@@ -19,12 +19,16 @@ from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import open_configured
+from farmwatch.crawl.append_hits import append_files
 from farmwatch.daemon.quiescence import NotQuiescent, wait_until_quiescent
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
+from stream.processing.metrics import Metrics
 from stream.schema.records import Score, SiteState, Verdict, decode
+from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
+from tests.support.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
@@ -77,6 +81,12 @@ class Farm:
             command += ["--hits", str(hits)]
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
+
+    def work_here(self, hits: Path, timeout_s: float) -> None:
+        """Run the roles as threads of this process until all is processed; the result is that of processes."""
+        assert [summary.skipped for _, summary in append_files(self.config, [hits])] == [0]
+        with roles_at_work(self.config, {Role(role): Metrics() for role in ROLES}):
+            self.settle(timeout_s)
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the crawl has ended and every stage has processed its input."""

@@ -223,11 +223,18 @@ def require_installed() -> None:
 
 def broker() -> str:
     """host:port of one broker for all tests of a run, started at the first call and closed at exit."""
-    return os.environ.get(OPERATORS_BROKER) or _session_broker().address
+    return os.environ.get(OPERATORS_BROKER) or _kept_broker("shared").address
+
+
+def killable_broker() -> Broker:
+    """A second broker of a run, running, for the tests that kill or damage it; these share the group "kills"."""
+    kept = _kept_broker("killable")
+    return kept if kept.running else kept.start()
 
 
 @functools.cache
-def _session_broker() -> Broker:
+def _kept_broker(_purpose: str) -> Broker:
+    """A broker per purpose, closed at exit."""
     started = Broker()
     atexit.register(started.close)
     return started.start()

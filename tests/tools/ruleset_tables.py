@@ -14,7 +14,6 @@ A page is of known human origin if its metadata dates it before November 2022, o
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import zlib
@@ -45,7 +44,6 @@ from tests.tools.generated import document, renewed, section
 COMMAND = "python -m tests.tools.ruleset_tables docs"
 GOLDEN = ROOT / "tests" / "golden" / "rulesets.md"
 SECTIONS = ("explanation", "reference")  # of the docs, each with a page rules.md
-LONG = bool(os.environ.get("FARMWATCH_LONG"))
 SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.1}
 """Sources whose pages count as articles, and their weights."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +20,6 @@ from crawler.web.urls import page_id
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.daemon.roles import run_role
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
@@ -45,6 +44,7 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
+from tests.support.roles_here import roles_at_work
 from tests.support.runs.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
@@ -153,32 +153,8 @@ class CutoverWorld:
     def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
         """The roles in threads of this process, drained at the end; returns their metrics."""
         metrics = {role: Metrics() for role in roles}
-        with roles_at_work(self.config, metrics):
+        with roles_at_work(self.config, metrics, cutover_check_s=_CUTOVER_CHECK_S):
             yield metrics
-
-
-@contextmanager
-def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[None]:
-    """Roles in threads of this process, drained at the end; each counts in its metrics."""
-    stop, failures = threading.Event(), list[BaseException]()
-
-    def run(role: Role) -> None:
-        try:
-            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role], cutover_check_s=_CUTOVER_CHECK_S)
-        except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(role,)) for role in metrics]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-    if failures:
-        raise failures[0]
 
 
 def config_of(url: str, *flags: str) -> Config:

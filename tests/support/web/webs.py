@@ -30,6 +30,15 @@ class Web:
     pages: int = 0
     bad_lines: int = 0  # hits without a page
 
+    def add(self, other: Web) -> None:
+        """Serve the other web too, whose hosts are others."""
+        assert not self.hosts.keys() & other.hosts.keys()
+        self.hosts.update(other.hosts)
+        self.hits += other.hits
+        self.truth |= other.truth
+        self.pages += other.pages
+        self.bad_lines += other.bad_lines
+
 
 def labelled_pages(shared: Path, *, every: int = 1) -> Web:
     """Every labelled page with a URL, served under its host."""

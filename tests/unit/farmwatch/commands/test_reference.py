@@ -15,6 +15,7 @@ from filters.rules.catalogue import RULES
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.processing.metrics import SPECS
 from tests.support.paths import DOCS
+from tests.support.sizes import LONG
 from tests.tools import ruleset_tables
 from tests.tools.generated import document, section
 from tests.tools.reference import COMMAND, commands, meaning_of, pages, sections
@@ -82,7 +83,7 @@ def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]
     """
     sample = [page for page in labelled if ruleset_tables.is_sampled(page.features.site)]
     assert ruleset_tables.GOLDEN.read_text(encoding="utf-8") == ruleset_tables.golden(DOCS, sample)
-    if ruleset_tables.LONG:
+    if LONG:
         found = ruleset_tables.out_of_fold_tables(labelled, shared / "data" / "pages"), ruleset_tables.shipped(labelled)
         for page, tables in zip((EXPLANATION, RULES_PAGE), found, strict=True):
             assert section(page, ruleset_tables.COMMAND) == document(tables)

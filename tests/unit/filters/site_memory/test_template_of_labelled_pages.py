@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import zlib
 from collections import Counter
@@ -18,11 +17,12 @@ from filters.duplicates.lines import own_text
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from tests.support.extraction_peer import html_of
+from tests.support.sizes import LONG
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 BOUND = 0.01
-SITES_STEP = 1 if os.environ.get("FARMWATCH_LONG") else 3
+SITES_STEP = 1 if LONG else 3
 _WORD = re.compile(r"\w+")
 
 

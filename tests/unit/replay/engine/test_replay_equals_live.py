@@ -1,4 +1,7 @@
-"""Verdicts of live and of a replay under one ruleset: the labelled pages and half of the sample web, on each log."""
+"""Verdicts of live and of a replay under one ruleset: labelled pages and a part of the sample web, on each log.
+
+With FARMWATCH_LONG all labelled pages and half of the sample web.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,13 @@ from stream.schema.records import Features, Hit, Page, SiteState, Verdict
 from stream.schema.topics import HITS, PAGES
 from tests.support.extraction_here import extract_here
 from tests.support.runs.replay_world import LiveWorld, config_of, measuring_otherwise, output
+from tests.support.sizes import LONG
 from tests.support.web.webs import HTML_HEADERS, sample_web
 from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
+SITES = 30 if LONG else 8  # of the sample web
 LIVE, OTHER = "default", "notes"
 _CONFIG = config_of("sqlite:nowhere", "measure.time_limit_s=60")
 Outcome = tuple[list[Verdict], dict[str, SiteState]]
@@ -44,7 +49,7 @@ class Given(NamedTuple):
 def given(labelled: list[LabelledPage], shared: Path) -> Given:
     """The labelled pages with their features, and pages of the sample web, not yet measured."""
     pages: list[Page] = []
-    for host, paths in sample_web(shared, 30).hosts.items():
+    for host, paths in sample_web(shared, SITES).hosts.items():
         for path, response in paths.items():
             if response.headers == HTML_HEADERS:
                 url, body = f"http://{host}{path}", zstandard.ZstdCompressor(level=1).compress(response.body)

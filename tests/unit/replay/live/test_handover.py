@@ -74,14 +74,14 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     def feed() -> None:
         while not ended.is_set():
             world.features(7)
-            ended.wait(0.03)
+            ended.wait(0.15)
 
     feeder = threading.Thread(target=feed)
     feeder.start()
     try:
         with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
             _goes_on_as(metrics, "live")
-            wait_until(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            wait_until(lambda: sum(world.judged(first.names()).values()) > 80, "live judges", every_s=0.1)
             wait_until(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
             cut_over(world.log, CutoverRequest("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
@@ -92,7 +92,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
             at_switch = world.judged(first.names()).total()
             before = world.judged(run.names()).total()
-            wait_until(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            wait_until(lambda: world.judged(run.names()).total() > before + 50, "r1 judges", every_s=0.1)
             assert f'page_verdicts_total{{ruleset="{OTHER}",run="r1"' in _page(metrics[Role.JUDGE])
             assert world.judged(first.names()).total() == at_switch
             wait_until(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
@@ -101,8 +101,8 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
             _goes_on_as(metrics, "live")
             ended.set()
             feeder.join()
-            wait_until(lambda: world.at_end("judge", ["features"]), "live catches up")
-            wait_until(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
+            wait_until(lambda: world.at_end("judge", ["features"]), "live catches up", every_s=0.1)
+            wait_until(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally", every_s=0.1)
     finally:
         ended.set()
         feeder.join()
@@ -133,12 +133,12 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
         endings.append(world.resume(run, ruleset, stop=ended, on_progress=lambda _: looked.set()))
 
     def feed() -> None:
-        while not ended.wait(0.03):
+        while not ended.wait(0.15):
             world.features(7)
 
     def judge_more(topics: RunNames) -> None:
         enough = world.judged(topics).total() + 50
-        wait_until(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
+        wait_until(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows", every_s=0.1)
 
     threads = [threading.Thread(target=work) for work in (replay, feed)]
     for thread in threads:
@@ -161,8 +161,10 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
             cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
             ended.set()
             threads[1].join()
-            wait_until(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
-            wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
+            wait_until(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all", every_s=0.1)
+            wait_until(
+                lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it", every_s=0.1
+            )
     finally:
         ended.set()
         for thread in threads:
@@ -177,7 +179,7 @@ def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
     put_rows(world.log, Alias(run="r1", number=1))
     world.features(9)
     with world.live(Role.JUDGE) as metrics:
-        wait_until(lambda: world.judged(run.names()).total() == 9, "it judges")
+        wait_until(lambda: world.judged(run.names()).total() == 9, "it judges", every_s=0.1)
         assert f'digest="{run.digest}"' in _page(metrics[Role.JUDGE])
     assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
 
@@ -212,7 +214,7 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
         put_rows(world.log, world.begin_broken("r2"), Alias(run="r2", number=1))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
-        wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on")
+        wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on", every_s=0.1)
         checks.await_more()
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
@@ -226,7 +228,7 @@ def test_measure_stays_with_its_run_if_the_new_one_is_of_another_epoch(world: Cu
         put_rows(world.log, world.begin("other", epoch="0" * 12), Alias(run="other", before="live", number=1))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.pages(5)
-        wait_until(lambda: world.at_end("measure", ["pages"]), "it goes on")
+        wait_until(lambda: world.at_end("measure", ["pages"]), "it goes on", every_s=0.1)
         _goes_on_as(metrics, "live")
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]
     assert "`farmwatch upgrade --check` shows what differs" in told["error"]
@@ -249,7 +251,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
         cut_over(world.log, CutoverRequest("r1", "me"))
         _goes_on_as(metrics, "r1")
         world.features(20)
-        wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
+        wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies", every_s=0.1)
         cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000, partial=True))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         checks.await_more()
