@@ -25,9 +25,13 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     memory_bytes: Annotated[int, Meta(ge=512 * 1024**2, le=MOST_BYTES)] = 1024**3
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
 
-    extractor: Literal["trafilatura", "resiliparse"] = "trafilatura"
-    """Extractor of the main text (epoch). `resiliparse` is faster, its text has no known links, lists and tables, and
-    `pip install 'farmwatch[resiliparse]'` installs it."""
+    extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
+    """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks that asks Trafilatura when in
+    doubt. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
+    'farmwatch[resiliparse]'` installs it."""
+
+    extractor_model: str = ""
+    """JSON file of `farmwatch train-extractor` for the extractor `blocks`; empty: the model that ships (epoch)."""
 
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
     """Share of characters in links or code above which a page is extracted again for precision (epoch)."""

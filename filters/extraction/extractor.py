@@ -51,8 +51,8 @@ _BINARIES = (b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF", b"\x28\xb5\x2f\xf
 
 
 def extractor(name: str) -> Extractor:
-    """The extractor with this name. Raises MissingExtractor if the package of that name is not installed."""
-    if find_spec(name) is None:
+    """The extractor with this name. Raises MissingExtractor if it needs a package that is not installed."""
+    if name in _OPTIONAL and find_spec(name) is None:
         raise MissingExtractor(
             f"extractor {name!r} needs a package that is not installed: pip install 'farmwatch[{name}]'"
         )
@@ -118,6 +118,12 @@ def _by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extracti
     return by_trafilatura(html, tree, settings)
 
 
+def _by_blocks(html: str, tree: Any, settings: MeasureSettings) -> Extraction:
+    from filters.extraction.learned.main_blocks import by_blocks  # takes as long
+
+    return by_blocks(html, tree, settings)
+
+
 def _by_resiliparse(html: str, tree: Any, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
     """One line per paragraph; links, code and lists are unknown (J. Bevendorff et al., "Elastic ChatNoir", ECIR 2018).
 
@@ -135,5 +141,10 @@ def _by_resiliparse(html: str, tree: Any, settings: MeasureSettings) -> Extracti
     return Extraction("\n".join(lines), pack(rows), "plain", "", None, ("plain",))
 
 
-EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura, "resiliparse": _by_resiliparse}
-"""Extractors by the name of their package and of the extra that installs it."""
+EXTRACTORS: dict[str, Extractor] = {
+    "trafilatura": _by_trafilatura,
+    "blocks": _by_blocks,
+    "resiliparse": _by_resiliparse,
+}
+"""Extractors by name."""
+_OPTIONAL = frozenset({"resiliparse"})  # the name is also that of a package, and of the extra that installs it

@@ -26,7 +26,11 @@ _SETTINGS = (
 )
 _LIBRARIES = ("py3langid", "rensa")
 installed_version = cache(version)
-_OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
+_OF_EXTRACTOR = {
+    "trafilatura": ("trafilatura", "justext", "lxml"),
+    "blocks": ("trafilatura", "justext", "lxml"),
+    "resiliparse": ("resiliparse",),
+}
 
 
 def feature_epoch(
@@ -48,6 +52,10 @@ def feature_epoch(
         "libraries": versions,
         **{name: getattr(settings, name) for name in _SETTINGS},
     }
+    if settings.extractor == "blocks":
+        from filters.extraction.learned.model import load_model  # numpy
+
+        meaning["model"] = load_model(settings.extractor_model).digest
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 

@@ -51,6 +51,11 @@ class ExtractionPool:
         """Start `settings.workers` processes (0: one per core) that run `command`."""
         if command is COMMAND:
             extractor(settings.extractor)
+            if settings.extractor == "blocks":
+                from filters.extraction.learned.model import pinned  # numpy
+
+                # a new worker refuses a file that has changed
+                settings = msgspec.structs.replace(settings, extractor_model=pinned(settings.extractor_model))
         self._settings = settings
         self._command = tuple(command)
         self._lock = threading.Lock()

@@ -342,7 +342,7 @@ def test_a_value_is_shown_with_the_digits_that_decide() -> None:
 
 def test_extraction_has_a_text() -> None:
     """Every path and every error has a text; an error also keeps its name."""
-    assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
+    assert {"recall", "precision", "blocks", "fallback", "plain", "none"} == set(PATHS)
     assert {str(error) for error in ExtractError} == set(ERRORS)
     assert extraction("none", "timeout", MeasureSettings()).endswith(
         "exceeded its time limit (timeout); here measure.time_limit_s is 10.0"

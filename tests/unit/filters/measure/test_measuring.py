@@ -97,13 +97,18 @@ def test_features_of_a_page_without_url(article: str) -> None:
 
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    others = {"extractor": "resiliparse", "tokenizer": "words", "chunk_mode": "block"}
+    others = {
+        "extractor": "blocks",
+        "extractor_model": "asked only by blocks.json",
+        "tokenizer": "words",
+        "chunk_mode": "block",
+    }
     kept = set()
     for field in MeasureSettings.__struct_fields__:
         value = others.get(field) or getattr(SETTINGS, field) + 1
         if feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == feature_epoch(SETTINGS):
             kept.add(field)
-    assert kept == {"workers", "time_limit_s", "recycle_pages", "memory_bytes", "site_cache_bytes"}
+    assert kept == {"extractor_model", "workers", "time_limit_s", "recycle_pages", "memory_bytes", "site_cache_bytes"}
 
 
 def test_epoch_has_the_libraries_in_use() -> None:

@@ -139,7 +139,7 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
     ("arguments", "code", "said"),
     [
         (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not installed"),
-        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura or resiliparse"),
+        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura, blocks or resiliparse"),
         (["--detector", "binoculars/a+b@2/bf16/512/none"], Exit.UNAVAILABLE, "cannot judge sites"),
         (["--detector", "nope"], Exit.USAGE, "nope"),
         (["--set", "tally.method=gaussian"], Exit.UNAVAILABLE, "the method gaussian has no numbers for fake/1"),

@@ -1,0 +1,309 @@
+"""The inputs of the block classifier: whole numbers 0..MOST for each block, its neighbours, its ancestors and its page.
+
+Sums are of whole numbers and shares are divided with the rest dropped, so the inputs are the same on every processor.
+Sizes are on a logarithmic scale, shares in 32nds, flags are FLAG.
+
+The kinds of inputs are those of C. Kohlschütter et al., "Boilerplate detection using shallow text features", WSDM 2010,
+M. Peters and D. Lecocq, "Content extraction using diverse feature sets", WWW 2013, and T. Vogels et al., "Web2Text",
+ECIR 2018.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from filters.extraction.blocks import BlockKind
+from filters.extraction.learned.page_blocks import PageBlocks
+
+if TYPE_CHECKING:
+    from numpy import int64, uint8
+    from numpy.typing import NDArray
+
+    Ints = NDArray[int64]
+    Inputs = NDArray[uint8]  # [inputs, blocks]
+
+MOST = 127
+FLAG = 16
+_SCALE_END = 1 << 16
+_LONG_WORDS = 15
+_LEVELS = 5
+_TAGS = ("p", "div", "h1", "h2", "h3", "li", "td", "pre", "dt", "dd", "blockquote", "figcaption", "article", "br")
+_AROUND = (
+    *(("nav",), ("header",), ("footer",), ("aside",), ("article",), ("main",), ("section",), ("form",), ("table",)),
+    *(("ul", "ol"), ("dl",), ("figure",), ("blockquote",), ("pre",), ("button", "label"), ("li",), ("address",)),
+    *(("h1", "h2", "h3", "h4", "h5", "h6"), ("p",), ("details", "summary")),
+)
+_ON_PAGE = ("article", "main", "nav", "p", "h1", "form", "li", "td", "pre")
+_WORD = re.compile(r"\w+")
+# Function words of seven languages
+_FUNCTION_WORDS = frozenset(
+    """
+    the of and to a in is that it was for on with as be at by this from or have are not but they which you we he his
+    an had were their has its will would can been if more when there who what so about into them than our my der die
+    und das den von zu mit sich des auf für ist im dem nicht ein eine als auch es an werden aus er hat dass sie nach
+    wird bei einer um am sind noch wie einem über einen so zum war haben nur oder aber vor zur bis le la les et des
+    en un une du que est pour qui dans par plus pas au sur ne se ce il sont avec son cette aux ou el los las del por
+    con para una su al lo como más pero sus ya este porque esta entre cuando muy sin sobre di che non della sono si
+    da alla ha come anche più nel dei ma gli delle de het van ik te dat op zijn voor met niet aan er om ook als bij
+    nog uit naar maar door over o os não uma com na no mais dos das foi ao ele tem à seu sua
+    """.split()  # noqa: SIM905  # a list is no easier to read
+)
+# Classes of characters; all others count as letters.
+_CLASSES: dict[str, str] = {
+    "period": ".!?。！？…",
+    "comma": ",;:，、；",
+    "digit": "0123456789",
+    "upper": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "bar": "|»«›‹•·→←>/\\–—-_+*#@",
+    "quote": "\"'“”„’‘()[]",
+    "sign": "©®™$€£%&",
+}
+_PERIOD, _DIGIT, _UPPER, _BAR = (list(_CLASSES).index(name) + 1 for name in ("period", "digit", "upper", "bar"))
+
+
+@cache
+def _scale() -> Ints:
+    """Size -> step of a logarithmic scale by a factor of about 1.25; built of whole numbers."""
+    edges, edge = [], 1
+    while edge < _SCALE_END:
+        edges.append(edge)
+        edge += max(1, edge // 4)
+    return np.searchsorted(np.array(edges), np.arange(_SCALE_END), side="right")
+
+
+@cache
+def _class_of() -> NDArray[np.uint8]:
+    table = np.zeros(_SCALE_END, np.uint8)
+    for number, characters in enumerate(_CLASSES.values(), start=1):
+        table[[ord(character) for character in characters]] = number
+    return table
+
+
+def size(numbers: Any) -> Ints:
+    """Sizes as inputs."""
+    return _scale()[np.minimum(numbers, _SCALE_END - 1)]
+
+
+def share(part: Ints, whole: Ints) -> Ints:
+    """Shares as inputs."""
+    return part * 32 // np.maximum(whole, 1)
+
+
+def flag(mask: Any) -> Ints:
+    """Flags as inputs."""
+    return np.asarray(mask).astype(np.int64) * FLAG
+
+
+def sums(values: Any, first: Ints) -> Ints:
+    """Sum of `values` for each block, whose values begin at `first`."""
+    total = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(total[first[1:]] - total[first[:-1]])
+
+
+def inside(last: Ints, places: Ints) -> Ints:
+    """For each element the number of elements at `places` that it is in, or is."""
+    edges = np.zeros(len(last) + 1, np.int64)
+    np.add.at(edges, places, 1)
+    np.subtract.at(edges, last[places] + 1, 1)
+    return np.cumsum(edges[:-1])
+
+
+def near(column: Ints, away: int) -> Ints:
+    """The column of the blocks `away` from each block; 0 beyond the page."""
+    found = np.zeros_like(column)
+    if away > 0:
+        found[:-away] = column[away:]
+    else:
+        found[-away:] = column[:away]
+    return found
+
+
+class Columns:
+    """Inputs by name. A number for all blocks is a column, too."""
+
+    def __init__(self, blocks: int) -> None:
+        self.names: list[str] = []
+        self._blocks = blocks
+        self._columns: list[Any] = []
+
+    def add(self, name: str, column: Any) -> Any:
+        self.names.append(name)
+        self._columns.append(column)
+        return column
+
+    def matrix(self) -> Inputs:
+        """All inputs [inputs, blocks]."""
+        matrix = np.empty((len(self._columns), self._blocks), np.int64)
+        for place, column in enumerate(self._columns):
+            matrix[place] = column
+        return np.clip(matrix, 0, MOST).astype(np.uint8)
+
+
+def block_inputs(page: PageBlocks) -> Columns:
+    """The inputs that need no learned words."""
+    found = Columns(len(page.lines))
+    own = _of_text(page, found)
+    _of_page(page, own, found)
+    _of_elements(page, own, found)
+    _of_ancestors(page, own, found)
+    _of_neighbours(own, found)
+    return found
+
+
+def _of_text(page: PageBlocks, found: Columns) -> dict[str, Ints]:
+    add, first, chars = found.add, page.first_word, page.chars
+    words = first[1:] - first[:-1]
+    lowered = [word.lower() for word in page.words]
+    function = sums(np.array([word in _FUNCTION_WORDS for word in lowered], np.int64), first)
+    title = set(_WORD.findall(page.title.lower()))
+    in_title = sums(np.array([word in title for word in lowered], np.int64), first)
+    own = {"words": words, "chars": chars, "link_chars": page.link_chars, "function": function}
+    own["size"] = add("words", size(words))
+    add("chars", size(chars))
+    add("word_chars", chars * 4 // words)
+    own["link_share"] = add("link_share", share(page.link_chars, chars))
+    add("links", size(page.links))
+    add("code_share", share(page.code_chars, chars))
+    own["function_share"] = add("function_share", share(function, words))
+    add("title_share", share(in_title, words))
+    add("title_words", size(in_title))
+    codes = np.frombuffer("".join(page.lines).encode("utf-32-le", "replace"), np.uint32)
+    classes = _class_of()[np.minimum(codes, _SCALE_END - 1)]
+    ends = np.cumsum(chars)
+    starts = ends - chars
+    edges = np.concatenate([[0], ends])
+    for number, name in enumerate(_CLASSES, start=1):
+        count = sums(classes == number, edges)
+        add(f"{name}_share", share(count * 4, chars))
+        if name in ("period", "comma"):
+            own[name] = count
+            add(f"{name}s", size(count))
+    closing = classes == _PERIOD
+    add("ends_sentence", flag(closing[ends - 1] | closing[np.maximum(ends - 2, starts)]))
+    add("ends_colon", flag(codes[ends - 1] == ord(":")))
+    add("starts_upper", flag(classes[starts] == _UPPER))
+    add("starts_digit", flag(classes[starts] == _DIGIT))
+    add("starts_bar", flag(classes[starts] == _BAR))
+    add("non_ascii_share", share(sums(codes > MOST, edges), chars))
+    numbers: dict[str, int] = {}
+    same = np.array([numbers.setdefault(line, len(numbers)) for line in page.lines])
+    add("same_text", size(np.bincount(same)[same]))
+    own["long"] = words * ((words >= _LONG_WORDS) & (own["link_share"] < 10))
+    return own
+
+
+def _of_page(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
+    add, first, long = found.add, page.first_word, own["long"]
+    blocks, total, all_long = len(long), first[-1], long.sum()
+    numbers = np.arange(blocks)
+    add("place", share(first[:-1], total))
+    add("words_so_far", size(first[:-1]))
+    add("words_to_come", size(total - first[1:]))
+    add("block_place", numbers * 32 // blocks)
+    add("page_words", size(total))
+    add("page_blocks", size(np.int64(blocks)))
+    add("page_link_share", share(page.link_chars.sum(), page.chars.sum()))
+    add("page_long_share", share(all_long, total))
+    add("page_largest", size(long.max()))
+    add("page_function_share", share(own["function"].sum(), total))
+    add("long_so_far", share(np.cumsum(long) - long, all_long))
+    longest = int(np.argmax(long))
+    add("after_longest", flag(numbers > longest))
+    add("to_longest", size(abs(numbers - longest)))
+    heads = page.kind == BlockKind.HEADING
+    before = np.maximum.accumulate(np.where(heads, numbers, -1))
+    own["heading"] = before
+    add("from_heading", size(np.where(before < 0, blocks, numbers - before)))
+
+
+def _of_elements(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
+    add, holder, last = found.add, page.holder, page.last
+    by_tag: dict[str, list[int]] = {}
+    for place, tag in enumerate(page.tags):
+        by_tag.setdefault(tag, []).append(place)
+    places = {tag: np.array(of, np.int64) for tag, of in by_tag.items()}
+    nowhere = np.empty(0, np.int64)
+    numbers = {tag: number for number, tag in enumerate(by_tag)}
+    held = np.array([numbers[tag] for tag in page.tags])[holder]
+    for tag in _TAGS:
+        own[f"is_{tag}"] = add(f"is_{tag}", flag(held == numbers.get(tag, -1)))
+    add("kind", page.kind * 4)
+    add("depth", page.depth[holder])
+    for group in _AROUND:
+        around = np.concatenate([places.get(tag, nowhere) for tag in group])
+        if len(around):
+            count = inside(last, around)[holder]
+            add(f"in_{group[0]}", flag(count > 0) + np.minimum(count, 8))
+        else:
+            add(f"in_{group[0]}", 0)
+    for tag in _ON_PAGE:
+        add(f"page_{tag}", size(np.int64(len(places.get(tag, nowhere)))))
+    add("hidden", flag(inside(last, page.hidden)[holder] > 0))
+    titles = np.flatnonzero(own["is_h1"])
+    order = np.arange(len(holder))
+    add("after_h1", flag(order > titles[0]) if len(titles) else 0)
+    add("from_h1", size(abs(order - titles[0])) if len(titles) else 0)
+
+
+def _of_ancestors(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
+    """Sums over the subtrees of the element that holds a block and of its ancestors, and over those like it."""
+    add, holder, last, parent, alike = found.add, page.holder, page.last, page.parent, page.alike
+    elements = len(page.tags)
+    counted = {name: own[name] for name in ("words", "chars", "link_chars", "long", "function")}
+    counted["blocks"] = np.ones(len(holder), np.int64)
+    counted["heads"] = (page.kind == BlockKind.HEADING).astype(np.int64)
+    totals = np.zeros((len(counted), elements + 1), np.int64)
+    for row, column in enumerate(counted.values()):
+        totals[row, 1:] = np.cumsum(np.bincount(holder, column, elements))
+    subtree = totals[:, last + 1] - totals[:, :-1]
+    everywhere = np.bincount(alike)
+    _, group, counts = np.unique(parent * len(everywhere) + alike, return_inverse=True, return_counts=True)
+    twins = counts[group]
+    all_long = own["long"].sum()
+    at = holder
+    for level in range(_LEVELS):
+        words, chars, link_chars, long, function, blocks, heads = subtree[:, at]
+        add(f"long_{level}", share(long, all_long))
+        add(f"words_{level}", size(words))
+        add(f"link_share_{level}", share(link_chars, chars))
+        add(f"twins_{level}", size(twins[at]))
+        if level:
+            add(f"part_{level}", share(own["words"], words))
+            add(f"blocks_{level}", size(blocks))
+            add(f"function_{level}", share(function, words))
+            add(f"mean_words_{level}", size(words // blocks))
+            add(f"heads_{level}", size(heads))
+            add(f"last_{level}", flag(last[at] == last[holder]))
+        at = parent[at]
+    own["alike"] = mine = alike[holder]
+    words, chars, link_chars = (
+        np.bincount(mine, own[name], len(everywhere)).astype(np.int64)[mine]
+        for name in ("words", "chars", "link_chars")
+    )
+    add("alike_words", share(words, page.first_word[-1]))
+    add("alike_links", share(link_chars, chars))
+    add("alike_elements", size(everywhere[mine]))
+
+
+def _of_neighbours(own: dict[str, Ints], found: Columns) -> None:
+    alike = own["alike"] + 1
+    for away in (-2, -1, 1, 2):
+        for name in ("size", "link_share", "function_share", "is_p", "is_li"):
+            found.add(f"{name}{away:+d}", near(own[name], away))
+        found.add(f"alike{away:+d}", flag(near(alike, away) == alike))
+    blocks = len(alike)
+    running = {
+        name: np.concatenate([np.zeros(9, np.int64), np.cumsum(own[name]), np.full(8, own[name].sum())])
+        for name in ("words", "link_chars", "chars", "long")
+    }
+    for side, start, end in (("before", 0, 8), ("around", 5, 12), ("after", 9, 17)):
+        words, link_chars, chars, long = (
+            numbers[end : end + blocks] - numbers[start : start + blocks] for numbers in running.values()
+        )
+        found.add(f"words_{side}", size(words))
+        found.add(f"links_{side}", share(link_chars, chars))
+        found.add(f"long_{side}", share(long, words))

@@ -1,0 +1,126 @@
+"""The inputs of the block classifier that come from learned words.
+
+A word of text, or of a class, id, role or itemprop, has a score: tenths of a logit by which it is more frequent in main
+texts than elsewhere. Readability has such words with the scores 1 and -1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from filters.extraction.learned.inputs import Columns, flag, inside, near, sums
+from filters.extraction.learned.page_blocks import PageBlocks
+
+if TYPE_CHECKING:
+    from numpy import int64
+    from numpy.typing import NDArray
+
+    Ints = NDArray[int64]
+
+MOST_SCORE = 35
+_MIDDLE = 40  # the input of the score 0
+_NAME_CHARS = 300
+_NAME_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+_EDGES = ".,:;!?()[]\"'“”’‘»«›…|-–"
+_LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """Scores of words of names and of texts; the names `marked` have an input each."""
+
+    names: Mapping[str, int]
+    texts: Mapping[str, int]
+    marked: Sequence[str]
+
+
+def words_of_names(page: PageBlocks) -> list[tuple[int, list[str]]]:
+    """Place of an element -> the words of its names: `postBody-text` has post, body and text."""
+    cached: dict[str, list[str]] = {}
+    found = []
+    for place, value in page.names:
+        words = cached.get(value)
+        if words is None:
+            words = cached[value] = [part.lower() for part in _NAME_PART.findall(value[:_NAME_CHARS])]
+        found.append((place, words))
+    return found
+
+
+def words_of_text(page: PageBlocks) -> list[str]:
+    """The words of all blocks in lower case, without punctuation at their edges."""
+    return [word.strip(_EDGES).lower() for word in page.words]
+
+
+def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
+    """The inputs of all blocks."""
+    found = Columns(len(page.lines))
+    mean = _of_texts(page, scores, found)
+    path = _of_names(page, scores, found)
+    for away in (-2, -1, 1, 2):
+        found.add(f"text_score{away:+d}", near(mean, away))
+        found.add(f"path_score{away:+d}", near(path, away))
+    return found
+
+
+def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
+    add, first, get = found.add, page.first_word, scores.texts.get
+    score = np.array([get(word, 0) for word in words_of_text(page)], np.int64)
+    known, summed = sums(score != 0, first), sums(score, first)
+    mean = add("text_score", _MIDDLE + summed // np.maximum(known, 1))
+    add("text_score_sum", _MIDDLE + summed // 4)
+    worst = add("text_score_worst", _MIDDLE + np.minimum.reduceat(score, first[:-1]))
+    add("text_score_best", _MIDDLE + np.maximum.reduceat(score, first[:-1]))
+    add("text_score_first", _MIDDLE + score[first[:-1]])
+    add("text_score_last", _MIDDLE + score[first[1:] - 1])
+    numbers = np.arange(len(mean))
+    before = np.maximum.accumulate(np.where(page.kind == 1, numbers, -1))
+    add("heading_score", np.where(before < 0, _MIDDLE, mean[before]))
+    add("heading_worst", np.where(before < 0, _MIDDLE, worst[before]))
+    return np.asarray(mean)
+
+
+def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
+    add, holder, last, parent, get = found.add, page.holder, page.last, page.parent, scores.names.get
+    mean, lowest, highest = (np.zeros(len(page.tags), np.int64) for _ in range(3))
+    marks: dict[str, list[int]] = {word: [] for word in scores.marked}
+    for place, words in words_of_names(page):
+        values = [value for word in words if (value := get(word))]
+        if values:
+            mean[place] = sum(values) // len(values)
+            lowest[place] = min(values)
+            highest[place] = max(values)
+        for word in words:
+            if word in marks:
+                marks[word].append(place)
+    nearest = mean.copy()
+    path = mean.copy()
+    for of_depth in _by_depth(page):
+        above = parent[of_depth]
+        nearest[of_depth] = np.where(mean[of_depth], mean[of_depth], nearest[above])
+        path[of_depth] += path[above]
+        lowest[of_depth] = np.minimum(lowest[of_depth], lowest[above])
+        highest[of_depth] = np.maximum(highest[of_depth], highest[above])
+    add("name_score", _MIDDLE + mean[holder])
+    score = add("path_score", _MIDDLE + path[holder] // 4)
+    add("path_worst", _MIDDLE + lowest[holder])
+    add("path_best", _MIDDLE + highest[holder])
+    at = holder
+    for level in range(_LEVELS):
+        add(f"name_score_{level}", _MIDDLE + nearest[at])
+        at = parent[at]
+    for word, places in marks.items():
+        add(f"named_{word}", flag(inside(last, np.array(places))[holder] > 0) if places else 0)
+    return np.asarray(score)
+
+
+def _by_depth(page: PageBlocks) -> list[Ints]:
+    """The elements of each depth below the root."""
+    order = np.argsort(page.depth, kind="stable")
+    edges = np.searchsorted(page.depth[order], np.arange(1, int(page.depth.max()) + 2))
+    return [order[start:end] for start, end in pairwise(edges.tolist())]

@@ -1,0 +1,104 @@
+"""The text blocks of a page: their order, their edges, their characters in links and code, and pages of any shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.extraction.blocks import BlockKind
+from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
+from filters.structure.page_lines import page_lines
+from tests.support.extraction_peer import gold_pages
+
+
+def blocks(body: str) -> PageBlocks:
+    """The blocks of a page with this body."""
+    found = page_blocks(parse(f"<html><head><title>t</title></head><body>{body}</body></html>"))
+    assert found is not None
+    return found
+
+
+def test_a_block_ends_where_a_block_element_begins_or_ends() -> None:
+    """Inline elements stay in the line; text after an element, and a line break, is a line of its own."""
+    found = blocks(
+        "one<p>two <b>three</b><i>four</i> five<br>six</p>seven <span><div>eight</div>nine</span> ten<hr>end"
+    )
+    assert found.lines == ["one", "two threefour five", "six", "seven", "eight", "nine ten", "end"]
+    assert [found.tags[place] for place in found.holder] == ["body", "p", "p", "body", "div", "body", "body"]
+    assert found.words == " ".join(found.lines).split() and found.first_word.tolist() == [0, 1, 4, 5, 6, 7, 9, 10]
+
+
+def test_kinds_and_characters_are_those_of_the_block_table() -> None:
+    """The nearest heading, item, cell, quote or preformatted text is the kind; links and code have their characters."""
+    found = blocks(
+        "<h2>a <a href=x>head</a></h2><ul><li>item<p>more</p></li></ul><table><tr><td>cell</td></tr></table>"
+        "<blockquote><p>said</p></blockquote><pre>for i:\n  go</pre>"
+        "<p>call <code>f( x )</code> or <a href=y>it </a>.</p>"
+    )
+    kinds = ["HEADING", "ITEM", "ITEM", "CELL", "QUOTE", "CODE", "PARAGRAPH"]
+    assert [BlockKind(kind).name for kind in found.kind] == kinds
+    assert found.link_chars.tolist() == [4, 0, 0, 0, 0, 0, 2]
+    assert found.code_chars.tolist() == [0, 0, 0, 0, 0, 9, 6]
+    assert found.links.tolist() == [1, 0, 0, 0, 0, 0, 1]
+
+
+def test_what_a_reader_does_not_see_is_no_text() -> None:
+    """Scripts, options and drawings are left out, and the text after them stays."""
+    unseen = "<script>s</script>a<style>s</style>b<select><option>s</option></select>c<svg><text>s</text></svg>d"
+    assert blocks(f"<p>{unseen}").lines == ["a", "b", "c", "d"]
+    assert page_blocks(parse("<html><head><title>t</title></head><body> <p> </p></body></html>")) is None
+
+
+def test_hidden_elements_and_names_are_known_by_place() -> None:
+    """Class, id, role and itemprop of an element are its names; style and the attribute `hidden` hide."""
+    found = blocks("<div class='a b' id=c role=main>x<p style='display: none'>y<p hidden>z<p style='color:red'>w</div>")
+    assert found.names == [(found.tags.index("div"), "a b c main")]
+    assert sorted(found.lines[i] for i, place in enumerate(found.holder) if place in found.hidden) == ["y", "z"]
+
+
+_INNER = st.recursive(
+    st.sampled_from(["", " ", "one", " two ", "three&amp;four"]),
+    lambda inner: st.builds(
+        lambda tag, parts: f"<{tag}>{''.join(parts)}</{tag}>",
+        st.sampled_from(["div", "b", "a", "section", "span", "em"]),
+        st.lists(inner, max_size=4),
+    ),
+    max_leaves=30,
+)
+
+
+@given(st.lists(_INNER, max_size=5))
+def test_the_lines_are_those_that_the_page_has(parts: list[str]) -> None:
+    """Another way to cut a page, by a stylesheet, gives the same lines; subtrees are ranges of places."""
+    tree = parse(f"<html><body><div>{''.join(parts)}</div></body></html>")
+    found = page_blocks(tree)
+    assert (set(found.lines) if found else set()) == page_lines(tree)
+    if found:
+        for place, last in enumerate(found.last):
+            inside = [place]
+            inside += [other for other in range(place + 1, len(found.tags)) if found.parent[other] in inside]
+            assert inside == list(range(place, last + 1))
+
+
+def test_a_deep_page_and_one_of_many_blocks_are_read() -> None:
+    """500 nested elements, and 100,000 blocks; text between them is in order."""
+    deep = blocks("".join(f"<div>{number}" for number in range(400)) + "</div>" * 400)
+    assert deep.words == [str(number) for number in range(400)]
+    many = blocks("".join(f"<p>{number}" for number in range(100_000)))
+    assert many.words == [str(number) for number in range(100_000)] and len(many.lines) == 100_000
+
+
+@pytest.mark.data
+def test_real_pages_keep_their_visible_text(shared: Path) -> None:
+    """Nearly all lines of real pages are lines of the stylesheet; they differ in unread elements only."""
+    for page in gold_pages(shared / "data" / "pages" / "readability", every=6):
+        try:
+            tree = parse(page.html)
+        except ParseFailed:
+            continue
+        found, lines = page_blocks(tree), page_lines(tree)
+        assert found is not None and set(found.lines) <= lines
