@@ -77,7 +77,7 @@ def _aligned(words: Sequence[str], gold: Sequence[str]) -> NDArray[np.bool_]:
         return np.asarray(places >= 0)
     step = np.diff(places)
     together = (places[1:] >= 0) & (places[:-1] >= 0) & (step <= _NEAR)
-    return np.concatenate([[False], together]) | np.concatenate([together, [False]])
+    return np.asarray(np.concatenate([[False], together]) | np.concatenate([together, [False]]))
 
 
 def _subsequence(words: Sequence[str], gold: Sequence[str]) -> list[int]:

@@ -46,7 +46,7 @@ FOLDS = 5
 _UNITS = Units(INPUT_UNITS, HIDDEN_UNITS, WEIGHT_UNITS, MOST)
 _BLOCKS_AN_EPOCH = 300  # of a page
 _MOST_WORDS = 100  # beyond which a longer block counts no more
-_SEGMENTS_WEIGHT = 0.3  # of a block of a page with segments only
+_USUAL_BLOCKS = 100  # of a page, whose blocks have the mean weight 1
 Floats = NDArray[np.float32]
 Advance = Callable[[int], None]
 
@@ -191,11 +191,11 @@ def encode_model(model: BlockModel) -> bytes:
 
 
 def _weights(page: GoldPage) -> Floats:
-    """The square root of a block's words, with mean 1 over the known blocks of a page."""
+    """The square root of a block's words; a page of more known blocks weighs more, but less than in proportion."""
     assert page.page is not None and page.shares is not None
+    known = ~np.isnan(page.shares)
     found = np.sqrt(np.minimum(np.diff(page.page.first_word), _MOST_WORDS))
-    factor = 1.0 if page.truth.text is not None else _SEGMENTS_WEIGHT
-    return np.asarray(found / found[~np.isnan(page.shares)].mean() * factor, np.float32)
+    return np.asarray(found / found[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
 
 
 def _network(layers: Sequence[WholeLayer]) -> Network:

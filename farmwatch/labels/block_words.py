@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from filters.extraction.learned.page_blocks import PageBlocks
-from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, words_of_names, words_of_text
+from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, words_of_name, words_of_text
 
 LEAST_DOMAINS = 8
 """Domains that a word must occur on: words of a single site tell nothing of others."""
@@ -34,7 +34,8 @@ class PageWords(NamedTuple):
 def page_words(domain: str, page: PageBlocks, shares: Floats) -> PageWords:
     """The words of a page whose blocks have these shares of main text, nan = unknown."""
     known = np.flatnonzero(~np.isnan(shares))
-    words, first = words_of_text(page), page.first_word.tolist()
+    vocabulary, first = words_of_text(page), page.first_word.tolist()
+    words = [vocabulary[place] for place in page.word.tolist()]
     blocks, inside = Counter[str](), defaultdict[str, float](float)
     for block in known.tolist():
         share = float(shares[block])
@@ -53,10 +54,10 @@ def _names(page: PageBlocks, shares: Floats) -> Parts:
         for column in (sizes, sizes * shares)
     )
     whole, inside = defaultdict[str, float](float), defaultdict[str, float](float)
-    for place, words in words_of_names(page):
+    for place, value in page.names:
         end = page.last[place] + 1
         if size := total[end] - total[place]:
-            for word in {word for word in words if len(word) >= _LEAST_NAME_CHARS}:
+            for word in {word for word in words_of_name(value) if len(word) >= _LEAST_NAME_CHARS}:
                 whole[word] += size
                 inside[word] += main[end] - main[place]
     return {word: float(inside[word] / size) for word, size in whole.items()}

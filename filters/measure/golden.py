@@ -25,7 +25,11 @@ VERIFIED: Mapping[str, str] = {
 }
 """Versions with the outputs of `OUTPUTS`. They stand in the feature epoch for all versions with the same outputs."""
 
-OUTPUTS: Mapping[str, str] = {"trafilatura": "ac7d5870ac9f5cde", "resiliparse": "cc34d47efd29c737"}
+OUTPUTS: Mapping[str, str] = {
+    "trafilatura": "ac7d5870ac9f5cde",
+    "blocks": "7edeb273529aee3c",
+    "resiliparse": "cc34d47efd29c737",
+}
 """Extractor -> digest of the measures of all golden pages."""
 
 _DIGITS = 6  # of a float: further digits depend on the processor

@@ -64,7 +64,9 @@ def main() -> None:
     if "workers" in chosen:
         bench_workers(pages)
     if "memory" in chosen:
-        bench_memory([RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in files])
+        every = [RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in files]
+        bench_memory(every, "trafilatura")
+        bench_memory(every, "blocks")
 
 
 def _record(root: Path, label: Label) -> Page:
@@ -88,8 +90,8 @@ class _Here(ExtractionPool):
 class _Measure:
     """MEASURE on one record after another: decoding, the stage, encoding of its outputs; without the log and pipes."""
 
-    def __init__(self) -> None:
-        settings = MeasureSettings()
+    def __init__(self, extractor: Any = "trafilatura") -> None:
+        settings = MeasureSettings(extractor=extractor)
         self._stage = MeasureStage(settings, pool=_Here(settings))
         self._committed = MemoryState()
         self._state, self._calls = KeyedState(self._committed), 0
@@ -106,7 +108,7 @@ class _Measure:
 
 
 def bench_measure(pages: list[Page]) -> None:
-    """MEASURE without the log, from page record to features record, and one bare Trafilatura call.
+    """MEASURE without the log, from page record to features record, by two extractors, and one bare Trafilatura call.
 
     Both have the same pages and options, in turn; on both sides the garbage collector ignores loaded objects, as in a
     worker process. The pages have their own sites: most are the only page of their site here.
@@ -114,21 +116,23 @@ def bench_measure(pages: list[Page]) -> None:
     records = [encode(page) for page in pages]
     inflate = zstandard.ZstdDecompressor()
     htmls = [inflate.decompress(page.body, max_output_size=1 << 26).decode("utf-8", "replace") for page in pages]
-    whole = _Measure()
+    whole, blocks = _Measure(), _Measure("blocks")
     results = [decode(Features, whole(record)) for record in records]  # warm
+    asked = sum(decode(Features, blocks(record)).extract_path != "blocks" for record in records)
     for html in htmls[:20]:
         bare(html)
     gc.collect()
     gc.freeze()
-    ours, theirs = [[9e9] * len(pages) for _ in range(2)]
+    ours, learned, theirs = [[9e9] * len(pages) for _ in range(3)]
     for _ in range(ROUNDS):
-        whole = _Measure()
+        whole, blocks = _Measure(), _Measure("blocks")
         for first in range(len(pages)):
             # In turn, so that a busy machine slows both; half a round apart, so that neither finds the other's cached
             # lines.
             second = (first + len(pages) // 2) % len(pages)
             record, html = records[first], htmls[second]
             ours[first] = min(ours[first], cpu_s(lambda: whole(record)))  # noqa: B023  # called at once
+            learned[second] = min(learned[second], cpu_s(lambda: blocks(records[second])))  # noqa: B023
             theirs[second] = min(theirs[second], cpu_s(lambda: bare(html)))  # noqa: B023
     again = [number for number, result in enumerate(results) if result.extract_path == "precision"]
     retries = sum(min(cpu_s(lambda: bare(htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)  # noqa: B023
@@ -138,6 +142,7 @@ def bench_measure(pages: list[Page]) -> None:
     print(f"  one bare call of Trafilatura {sum(theirs) / len(pages) * 1e3:7.2f} ms CPU a page")
     print(f"  MEASURE, but for the log     {sum(ours) / len(pages) * 1e3:7.2f} ms CPU a page")
     print(f"  ratio                        {sum(ours) / sum(theirs):7.3f}   (goal <= 1.25)")
+    print(f"  ratio with `blocks`          {sum(learned) / sum(theirs):7.3f}   (goal <= .7; {asked} asked Trafilatura)")
     print(f"  ratio to the same calls      {sum(ours) / (sum(theirs) + retries):7.3f}   ({len(again)} retries)")
     found = collections.Counter(result.extract_error or result.extract_path for result in results)
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
@@ -176,9 +181,13 @@ def bench_parts(pages: list[Page]) -> None:
 
 
 def bench_extractors(root: Path) -> None:
-    """Every labelled page by each extractor: F1 by the labels for each source, and CPU time."""
+    """Every labelled page by each extractor: F1 by the labels for each source, and CPU time.
+
+    The model of `blocks` learned from these pages: `farmwatch train-extractor` prints its F1 on others.
+    """
     peer = "same calls of Trafilatura"
-    names = ("trafilatura", peer, "its first call alone", "resiliparse")
+    ours = ("trafilatura", "blocks", "resiliparse")
+    names = (*ours, peer, "its first call alone")
     spent = dict.fromkeys(names, 0.0)
     print("\nmain texts, F1 by the labels, all pages (goal: trafilatura within .005 of the same calls)")
     print(f"  {'source':18s} {'pages':>5s} " + " ".join(f"{name:>{max(8, len(name))}s}" for name in names))
@@ -189,12 +198,12 @@ def bench_extractors(root: Path) -> None:
         texts: dict[str, list[str]] = {name: [] for name in names}
         for page in pages:
             again = False
-            for name in ("trafilatura", "resiliparse"):
+            for name in ours:
                 started = time.process_time()
                 found = extract(page.html, "", MeasureSettings(extractor=name))
                 spent[name] += time.process_time() - started
                 texts[name].append(found.text)
-                again = again or len(found.tried) > 1
+                again = again or (name == "trafilatura" and len(found.tried) > 1)
             started = time.process_time()
             once = bare_text(page.html, retried=False)
             spent["its first call alone"] += time.process_time() - started
@@ -238,9 +247,10 @@ def bench_workers(pages: list[RawPage]) -> None:
     print(f"  ratio 2 : 1  {times[0] / times[1]:.2f} on {os.cpu_count()} cores (goal >= 1.8)")
 
 
-def bench_memory(pages: list[RawPage]) -> None:
+def bench_memory(pages: list[RawPage], extractor: Any) -> None:
     """Resident memory of one worker without recycling, every 500 of 5,000 pages; the largest page comes first."""
-    pool = ExtractionPool(MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120))
+    settings = MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120, extractor=extractor)
+    pool = ExtractionPool(settings)
     ordered = sorted(pages, key=lambda page: -len(page.body))[:20] + pages
     series = []
     try:
@@ -249,7 +259,9 @@ def bench_memory(pages: list[RawPage]) -> None:
             series.append(memory_mib(pid=pool.pids[0]))
     finally:
         pool.close()
-    print("\nworker's resident memory, MiB, every 500 pages: " + " ".join(f"{size:.0f}" for size in series))
+    print(
+        f"\n{extractor}: worker's resident memory, MiB, every 500 pages: " + " ".join(f"{size:.0f}" for size in series)
+    )
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ def train_extractor(
     LABELS is a folder as for `rulesets evaluate`, with articleBody, or with and without: a page of neither is skipped.
     For the tables the registrable domains are split into 5 parts, and the pages of each are extracted by a model that
     was trained on the others. F1 counts the words of a text, or the segments of a source without main texts.
-    Trafilatura is called as for `measure.extractor = "trafilatura"`. Damaged entries are reported and skipped: exit code
-    1. Takes an hour for thousands of pages.
+    Trafilatura is called as for `measure.extractor = "trafilatura"`. Damaged entries are reported and skipped: exit
+    code 1. Takes an hour for thousands of pages.
     """
     for file in filter(None, (out, report)):
         if file.exists() and not force:

@@ -11,7 +11,9 @@ ECIR 2018.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +87,7 @@ def _class_of() -> NDArray[np.uint8]:
 
 def size(numbers: Any) -> Ints:
     """Sizes as inputs."""
-    return _scale()[np.minimum(numbers, _SCALE_END - 1)]
+    return np.asarray(_scale()[np.minimum(numbers, _SCALE_END - 1)])
 
 
 def share(part: Ints, whole: Ints) -> Ints:
@@ -104,12 +106,14 @@ def sums(values: Any, first: Ints) -> Ints:
     return np.asarray(total[first[1:]] - total[first[:-1]])
 
 
-def inside(last: Ints, places: Ints) -> Ints:
-    """For each element the number of elements at `places` that it is in, or is."""
-    edges = np.zeros(len(last) + 1, np.int64)
-    np.add.at(edges, places, 1)
-    np.subtract.at(edges, last[places] + 1, 1)
-    return np.cumsum(edges[:-1])
+def inside(last: Ints, groups: Sequence[Sequence[int]]) -> Ints:
+    """For each group of elements and each element, the number of those that it is in, or is [groups, elements]."""
+    edges = np.zeros((len(groups), len(last) + 1), np.int32)
+    rows = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    places = np.fromiter(chain.from_iterable(groups), np.int64, len(rows))
+    np.add.at(edges, (rows, places), 1)
+    np.subtract.at(edges, (rows, last[places] + 1), 1)
+    return np.asarray(np.cumsum(edges[:, :-1], axis=1, dtype=np.int32))
 
 
 def near(column: Ints, away: int) -> Ints:
@@ -157,10 +161,12 @@ def block_inputs(page: PageBlocks) -> Columns:
 def _of_text(page: PageBlocks, found: Columns) -> dict[str, Ints]:
     add, first, chars = found.add, page.first_word, page.chars
     words = first[1:] - first[:-1]
-    lowered = [word.lower() for word in page.words]
-    function = sums(np.array([word in _FUNCTION_WORDS for word in lowered], np.int64), first)
+    lowered = [word.lower() for word in page.vocabulary]
     title = set(_WORD.findall(page.title.lower()))
-    in_title = sums(np.array([word in title for word in lowered], np.int64), first)
+    function, in_title = (
+        sums(np.array([word in known for word in lowered], np.int64)[page.word], first)
+        for known in (_FUNCTION_WORDS, title)
+    )
     own = {"words": words, "chars": chars, "link_chars": page.link_chars, "function": function}
     own["size"] = add("words", size(words))
     add("chars", size(chars))
@@ -225,24 +231,19 @@ def _of_elements(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None
     by_tag: dict[str, list[int]] = {}
     for place, tag in enumerate(page.tags):
         by_tag.setdefault(tag, []).append(place)
-    places = {tag: np.array(of, np.int64) for tag, of in by_tag.items()}
-    nowhere = np.empty(0, np.int64)
     numbers = {tag: number for number, tag in enumerate(by_tag)}
     held = np.array([numbers[tag] for tag in page.tags])[holder]
     for tag in _TAGS:
         own[f"is_{tag}"] = add(f"is_{tag}", flag(held == numbers.get(tag, -1)))
     add("kind", page.kind * 4)
     add("depth", page.depth[holder])
-    for group in _AROUND:
-        around = np.concatenate([places.get(tag, nowhere) for tag in group])
-        if len(around):
-            count = inside(last, around)[holder]
-            add(f"in_{group[0]}", flag(count > 0) + np.minimum(count, 8))
-        else:
-            add(f"in_{group[0]}", 0)
+    groups = [[place for tag in group for place in by_tag.get(tag, ())] for group in _AROUND]
+    *around, hidden = inside(last, [*groups, page.hidden])[:, holder]
+    for group, count in zip(_AROUND, around, strict=True):
+        add(f"in_{group[0]}", flag(count > 0) + np.minimum(count, 8))
     for tag in _ON_PAGE:
-        add(f"page_{tag}", size(np.int64(len(places.get(tag, nowhere)))))
-    add("hidden", flag(inside(last, page.hidden)[holder] > 0))
+        add(f"page_{tag}", size(len(by_tag.get(tag, ()))))
+    add("hidden", flag(hidden > 0))
     titles = np.flatnonzero(own["is_h1"])
     order = np.arange(len(holder))
     add("after_h1", flag(order > titles[0]) if len(titles) else 0)

@@ -48,8 +48,8 @@ _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 class PageBlocks:
     """The blocks of a page in reading order, and the block elements in document order, by their places.
 
-    `words` has the words of all blocks one after the other; `first_word` is where each block begins, and the number of
-    words at its end.
+    `word` has the words of all blocks one after the other, by their places in `vocabulary`; `first_word` is where each
+    block begins, and the number of words at its end.
     """
 
     tags: list[str]
@@ -58,10 +58,11 @@ class PageBlocks:
     last: Ints  # place of the last element of each subtree
     alike: Ints  # the same number: the same tag and class
     names: list[tuple[int, str]]  # place of an element -> the values of its class, id, role and itemprop
-    hidden: Ints  # places of elements that an attribute hides
+    hidden: list[int]  # places of elements that an attribute hides
     title: str
     lines: list[str]
-    words: list[str]
+    vocabulary: list[str]  # different words
+    word: Ints
     first_word: Ints
     holder: Ints  # of each block: the element that has its text
     kind: Ints
@@ -77,47 +78,44 @@ def page_blocks(root: Any) -> PageBlocks | None:
     every_tag = [element.tag for element in elements]
     place_of = dict(zip(elements, range(len(elements)), strict=True))
     parents = [0, *[place_of[element.getparent()] for element in elements[1:]]]
-    inline = [tag in _INLINE for tag in every_tag]
-    inline[0] = False
-    depths, modes, outers = [0], [0], [0]  # of all elements; `outers`: the block element that has its text
-    kept, above, kinds = [elements[0]], [0], [0]  # block elements
+    modes, outers = [0], [0]  # of all elements; `outers`: the block element that has its text
+    inner, above, kinds = [0], [0], [0]  # block elements: their places among all, their parents, their kinds
     for place in range(1, len(elements)):
-        parent = parents[place]
-        tag = every_tag[place]
-        depths.append(depths[parent] + 1)
-        modes.append(modes[parent] | _MODES.get(tag, 0))
-        if inline[place]:
-            outers.append(outers[parent])
+        parent, tag = parents[place], every_tag[place]
+        modes.append(modes[parent] | _MODES[tag] if tag in _MODES else modes[parent])
+        outer = outers[parent]
+        if tag in _INLINE:
+            outers.append(outer)
         else:
-            outers.append(len(kept))
-            kept.append(elements[place])
-            above.append(outers[parent])
-            kinds.append(_KINDS.get(tag) or kinds[outers[parent]])
+            outers.append(len(inner))
+            inner.append(place)
+            above.append(outer)
+            kinds.append(_KINDS.get(tag) or kinds[outer])
     last = list(range(len(parents)))
     for place in range(len(parents) - 1, 0, -1):
         if last[place] > last[parents[place]]:
             last[parents[place]] = last[place]
-    text = _Text(elements, inline, np.array(parents), np.array(depths), np.array(last), np.array(modes))
-    outer = np.array(outers)
-    runs = text.runs(outer, np.cumsum(~np.array(inline)))
+    is_block = np.zeros(len(elements), np.int64)
+    is_block[inner] = 1
+    begun = np.cumsum(is_block)
+    ends = np.array(last)
+    runs = _Text(elements, is_block.tolist(), np.array(parents), ends, np.array(modes)).runs(np.array(outers), begun)
     if runs is None:
         return None
-    ends = np.cumsum(~np.array(inline))[np.array(last)] - 1  # in places of block elements
-    inner = np.flatnonzero(~np.array(inline))
-    tags = [element.tag for element in kept]
-    classes = [element.get("class") for element in kept]
+    kept, tags = [elements[place] for place in inner], [every_tag[place] for place in inner]
+    deep = [0]
+    for parent in above[1:]:
+        deep.append(deep[parent] + 1)
+    names, classes, hidden = _attributes(kept)
     signatures: dict[tuple[str, str | None], int] = {}
-    deep = np.zeros(len(kept), np.int64)
-    for place, parent in enumerate(above[1:], start=1):
-        deep[place] = deep[parent] + 1
     return PageBlocks(
         tags=tags,
         parent=np.array(above),
-        depth=deep,
-        last=ends[inner],
+        depth=np.array(deep),
+        last=begun[ends[inner]] - 1,
         alike=np.array([signatures.setdefault(pair, len(signatures)) for pair in zip(tags, classes, strict=True)]),
-        names=_names(kept, classes),
-        hidden=np.array(_hidden(kept), np.int64),
+        names=names,
+        hidden=hidden,
         title=next((element.text or "" for element in root.iter("title")), ""),
         kind=np.array(kinds)[runs["holder"]],
         **runs,
@@ -127,21 +125,19 @@ def page_blocks(root: Any) -> PageBlocks | None:
 class _Text:
     """The pieces of text in reading order."""
 
-    def __init__(
-        self, elements: list[Any], inline: list[bool], parents: Ints, depths: Ints, last: Ints, modes: Ints
-    ) -> None:
+    def __init__(self, elements: list[Any], is_block: list[int], parents: Ints, last: Ints, modes: Ints) -> None:
         texts, tails = (
             [
                 (place, text)
                 for place, text in enumerate(found)
-                if text and (inline[place] or not text.isspace())  # blanks part words in a line
+                if text and not (is_block[place] and text.isspace())  # in a line, blanks part words
             ]
             for found in ([element.text for element in elements], [element.tail for element in elements])
         )
         of_text, of_tail = (np.array([place for place, _ in found], np.int64) for found in (texts, tails))
-        deepest = int(depths.max()) + 2
+        count = len(elements)
         # The tails after an element come from the inside to the outside, after its text
-        keys = np.concatenate([of_text * deepest, last[of_tail] * deepest + deepest - 1 - depths[of_tail]])
+        keys = np.concatenate([of_text * count, last[of_tail] * count + count - of_tail])
         owner = np.concatenate([of_text, parents[of_tail]])
         order = np.argsort(keys)
         order = order[modes[owner[order]] < _UNREAD]
@@ -178,10 +174,13 @@ class _Text:
             counted = np.bincount(block_of[places], lengths, len(lines)).astype(np.int64)
             return np.asarray(np.minimum(counted, chars))
 
+        words = list(chain.from_iterable(split))
+        place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
         in_link = (self.mode & _LINK) > 0
         return {
             "lines": lines,
-            "words": [word for words in split for word in words],
+            "vocabulary": list(place_of),
+            "word": np.fromiter(map(place_of.__getitem__, words), np.int64, len(words)),
             "first_word": np.cumsum([0, *[len(words) for words in split]]),
             "holder": holder[starts][full],
             "chars": chars,
@@ -191,17 +190,22 @@ class _Text:
         }
 
 
-def _names(elements: list[Any], classes: list[str | None]) -> list[tuple[int, str]]:
-    found = {place: value for place, value in enumerate(classes) if value}
-    for attribute in _ATTRIBUTES:
-        for place, element in enumerate(elements):
-            if value := element.get(attribute):
-                found[place] = f"{found[place]} {value}" if place in found else value
-    return list(found.items())
-
-
-def _hidden(elements: list[Any]) -> list[int]:
-    styles = [(place, value) for place, element in enumerate(elements) if (value := element.get("style"))]
-    return [place for place, value in styles if _HIDING.search(value)] + [
-        place for place, element in enumerate(elements) if element.get("hidden") is not None
-    ]
+def _attributes(elements: list[Any]) -> tuple[list[tuple[int, str]], list[str | None], list[int]]:
+    """Place and names of elements that have some; the class of all; the places of those that an attribute hides."""
+    named: list[tuple[int, str]] = []
+    classes: list[str | None] = []
+    hidden: list[int] = []
+    for place, element in enumerate(elements):
+        of_element, names = None, ""
+        for name, value in element.items():
+            if name == "class":
+                of_element = value
+                names = f"{value} {names}" if names else value
+            elif name in _ATTRIBUTES:
+                names = f"{names} {value}" if names else value
+            elif name == "hidden" or (name == "style" and _HIDING.search(value)):
+                hidden.append(place)
+        classes.append(of_element)
+        if names:
+            named.append((place, names))
+    return named, classes, hidden

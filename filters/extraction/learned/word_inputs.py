@@ -40,21 +40,14 @@ class WordScores:
     marked: Sequence[str]
 
 
-def words_of_names(page: PageBlocks) -> list[tuple[int, list[str]]]:
-    """Place of an element -> the words of its names: `postBody-text` has post, body and text."""
-    cached: dict[str, list[str]] = {}
-    found = []
-    for place, value in page.names:
-        words = cached.get(value)
-        if words is None:
-            words = cached[value] = [part.lower() for part in _NAME_PART.findall(value[:_NAME_CHARS])]
-        found.append((place, words))
-    return found
+def words_of_name(value: str) -> list[str]:
+    """The words of a name: `postBody-text` has post, body and text."""
+    return [part.lower() for part in _NAME_PART.findall(value[:_NAME_CHARS])]
 
 
 def words_of_text(page: PageBlocks) -> list[str]:
-    """The words of all blocks in lower case, without punctuation at their edges."""
-    return [word.strip(_EDGES).lower() for word in page.words]
+    """The vocabulary of a page in lower case, without punctuation at the edges of words."""
+    return [word.strip(_EDGES).lower() for word in page.vocabulary]
 
 
 def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
@@ -70,7 +63,7 @@ def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
 
 def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
     add, first, get = found.add, page.first_word, scores.texts.get
-    score = np.array([get(word, 0) for word in words_of_text(page)], np.int64)
+    score = np.array([get(word, 0) for word in words_of_text(page)], np.int64)[page.word]
     known, summed = sums(score != 0, first), sums(score, first)
     mean = add("text_score", _MIDDLE + summed // np.maximum(known, 1))
     add("text_score_sum", _MIDDLE + summed // 4)
@@ -89,15 +82,16 @@ def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
     add, holder, last, parent, get = found.add, page.holder, page.last, page.parent, scores.names.get
     mean, lowest, highest = (np.zeros(len(page.tags), np.int64) for _ in range(3))
     marks: dict[str, list[int]] = {word: [] for word in scores.marked}
-    for place, words in words_of_names(page):
-        values = [value for word in words if (value := get(word))]
-        if values:
-            mean[place] = sum(values) // len(values)
-            lowest[place] = min(values)
-            highest[place] = max(values)
-        for word in words:
-            if word in marks:
-                marks[word].append(place)
+    cached: dict[str, tuple[int, int, int, list[list[int]]]] = {}
+    for place, value in page.names:
+        if (found_of := cached.get(value)) is None:
+            words = words_of_name(value)
+            values = [score for word in words if (score := get(word))] or [0]
+            marked = [marks[word] for word in set(words) if word in marks]
+            found_of = cached[value] = sum(values) // len(values), min(values), max(values), marked
+        mean[place], lowest[place], highest[place], marked = found_of
+        for places in marked:
+            places.append(place)
     nearest = mean.copy()
     path = mean.copy()
     for of_depth in _by_depth(page):
@@ -114,8 +108,8 @@ def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
     for level in range(_LEVELS):
         add(f"name_score_{level}", _MIDDLE + nearest[at])
         at = parent[at]
-    for word, places in marks.items():
-        add(f"named_{word}", flag(inside(last, np.array(places))[holder] > 0) if places else 0)
+    for word, around in zip(marks, inside(last, list(marks.values()))[:, holder] > 0, strict=True):
+        add(f"named_{word}", flag(around))
     return np.asarray(score)
 
 

@@ -103,7 +103,8 @@ def test_it_runs_in_the_workers_and_a_bad_model_does_not(article: str, tmp_path:
 @pytest.mark.slow
 def test_main_texts_are_better_than_those_of_trafilatura(shared: Path) -> None:
     """On a sample of the pages that the shipped model learned from: a check that the model fits the code."""
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for source in ("cleaneval", "dragnet", "wcxb"):
         pages = list(gold_pages(shared / "data" / "pages" / source, every=24))
         for settings, scores in ((SETTINGS, ours), (MeasureSettings(), theirs)):
