@@ -153,7 +153,8 @@ def test_a_version_with_the_same_outputs_is_no_other_epoch() -> None:
 @pytest.mark.parametrize("extractor", OUTPUTS)
 def test_the_installed_versions_measure_the_golden_pages_as_stored(extractor: str) -> None:
     """If this fails: for a change of the code raise MEASURES_VERSION; for a library renew VERIFIED and OUTPUTS."""
-    pytest.importorskip(extractor)
+    if extractor == "resiliparse":
+        pytest.importorskip(extractor)
     assert golden_outputs(extractor) == OUTPUTS[extractor]
 
 
