@@ -186,7 +186,7 @@ def bench_extractors(root: Path) -> None:
     The model of `blocks` learned from these pages: `farmwatch train-extractor` prints its F1 on others.
     """
     peer = "same calls of Trafilatura"
-    ours = ("trafilatura", "blocks", "resiliparse")
+    ours: tuple[Any, ...] = ("trafilatura", "blocks", "resiliparse")
     names = (*ours, peer, "its first call alone")
     spent = dict.fromkeys(names, 0.0)
     print("\nmain texts, F1 by the labels, all pages (goal: trafilatura within .005 of the same calls)")
