@@ -82,6 +82,10 @@ _ANSWER = (
           "percentunit", _by(f"definition, bound, {_VERSIONS}", 'farmwatch_share{source="all",@run} @live', "max")),
     Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit",
           _by(f"source, bound, {_VERSIONS}", 'farmwatch_share{source!="all",@run,definition="sites"} @live', "max")),
+    Panel("How many sites share a template?",
+          "By rank, 1: the template of most sites; all: sites with any, of at most 50,000 templates."
+          " `farmwatch templates groups` lists them.",
+          "short", _by("rank", "farmwatch_template_sites", "max")),
     Panel("Which errors do the canaries show?",
           "site_fpr: human canary sites called llm; site_tpr: LLM ones found; kept: pages that are articles.",
           "percentunit", _by("kind", "farmwatch_canary_share", "max"), "CanariesDegraded", overview=True),
@@ -165,6 +169,8 @@ _RULES = (
           _quantiles("farmwatch_page_duplicate_ratio")),
     Panel("How much do pages share with a template?", "Share of a page's five-word runs that earlier pages have.",
           "percentunit", _quantiles("farmwatch_page_template_ratio")),
+    Panel("How much of a page is lines of its site's template?", "Share of the characters of the main text, from a"
+          " site's third page on.", "percentunit", _quantiles("farmwatch_page_template_block_ratio")),
     Panel("How much is remembered of sites?", "In MEASURE's memory.", "bytes", _one("sum(farmwatch_site_memory_bytes)",
           "bytes")),
     Panel("Which ruleset judges?", "Of JUDGE.", "short", _by("ruleset, digest", 'farmwatch_ruleset_info{role="judge"}',

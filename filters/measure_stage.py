@@ -15,7 +15,7 @@ from stream.processing.canary_expiry import expire_canary, expired_canaries
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
-from stream.schema.records import Page, Record
+from stream.schema.records import Page, Record, Template
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
@@ -24,7 +24,10 @@ _CANARY_KEPT_MS = 7 * 86_400_000
 
 
 class MeasureStage(Stage):
-    """Emits one features record per fetched page. Deletes the memory of a canary site a week after its last page."""
+    """Emits one features record per fetched page. Keeps a row for each template of a site's pages in memory.
+
+    Deletes the memory of a canary site a week after its last page.
+    """
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
@@ -48,7 +51,8 @@ class MeasureStage(Stage):
         """
         self.epoch = feature_epoch(settings)
         self.run = run
-        self._features = (names or names_of(run)).features
+        names = names or names_of(run)
+        self._features, self._templates = names.features, names.templates
         self.store = memory_store(self._features, self.epoch)
         self.forward = None if replays else self._features
         self.heartbeat_input = "" if replays else None
@@ -73,15 +77,26 @@ class MeasureStage(Stage):
             return
         if record.found_by == _CANARY:
             expire_canary(ctx, record.site, _CANARY_KEPT_MS)
-        likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
+        place, is_canary = (ctx.state, ctx.partition, record.site), record.found_by == _CANARY
+        known = set[str]() if is_canary else self._memory.templates(*place)
+        likeness = self._memory.of(*place, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
+        if not is_canary:
+            left = self._memory.templates(*place)
+            for name in left - known:  # that of this page
+                row = Template(id=name, site=record.site, url=record.url, sketch=prepared.template)
+                ctx.emit(self._templates, row, key=f"{record.site} {name}")
+            for name in sorted(known - left):
+                ctx.tombstone(self._templates, f"{record.site} {name}")
         self._count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
             ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")
         if likeness.duplicate_share is not None and likeness.template_share is not None:
             ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
             ctx.meter.observe("page_template_ratio", likeness.template_share)
+        if likeness.template_block_share is not None:
+            ctx.meter.observe("page_template_block_ratio", likeness.template_block_share)
 
     def _count(self, ctx: Context, result: str) -> None:
         ctx.meter.count("stage_records", run=self.run, ruleset="", stage=self.name, result=result)

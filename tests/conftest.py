@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,3 +69,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name long values by their argument: texts of megabytes cost time, and a gzip file differs between processes."""
     return argname if isinstance(val, bytes | str) and len(val) > (40 if isinstance(val, bytes) else 200) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The cost of a run side by side, and the speed of this machine: a slow suite is not a slow machine."""
+    if not config.getoption("numprocesses", None):
+        return
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.thread_time()
+    for _ in range(5_000_000):
+        pass
+    loop_s = time.thread_time() - started
+    terminalreporter.write_line(
+        f"{used.ru_utime + used.ru_stime:,.0f} CPU seconds; this machine takes {loop_s:.2f} s for 5 million empty loops"
+    )

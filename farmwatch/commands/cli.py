@@ -70,7 +70,10 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "copy": ("archive.copy:copy", "Copy a log into an empty one, between the embedded log and Kafka."),
         "export": ("archive.export:export", "Write pages, verdicts, scores, sites or rates into a file."),
         "release": ("archive.release:release", "Write a citable bundle: data, versions, and the numbers."),
-        "templates": ("templates.templates:templates", "What the pages of a site share, in web archives."),
+        "templates": (
+            "templates.templates:templates",
+            "Split archived pages; list sites that share a template.",
+        ),
     },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),

@@ -60,6 +60,7 @@ def application(console: Console, access: Access) -> web.Application:
         View("/sites", "sites.html", console.sites),
         View("/site", "site.html", console.site),
         View("/page", "page.html", console.page),
+        View("/templates", "templates.html", console.templates.groups),
         View("/crawl", "crawl.html", console.crawl),
         View("/frontier", "frontier.html", console.frontier),
         View("/runs", "runs.html", console.runs.runs),

@@ -27,6 +27,7 @@ from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.console.site_walk import site_walk
 from farmwatch.console.state_pages import StatePages
+from farmwatch.console.template_pages import TemplatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon.canary_lines import SAID, read_canary_lines
 from farmwatch.daemon.change_since import change_since, in_points
@@ -82,6 +83,7 @@ class Console:
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
         self.letters = LetterPages(log, model, self._forgotten)
+        self.templates = TemplatePages(log, self._jobs)
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
@@ -199,6 +201,7 @@ class Console:
             "no_page": self._no_page([row]).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
+            "template": self.templates.of_site(row.site),
         }
 
     def _no_page(self, rows: Sequence[SiteState]) -> dict[str, str]:

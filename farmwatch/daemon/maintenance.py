@@ -21,6 +21,7 @@ from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.daemon.rate_series import SeriesWriter
 from farmwatch.daemon.review_labels import read_review
+from farmwatch.daemon.template_groups import read_template_groups
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_columns import SiteColumns
@@ -48,6 +49,7 @@ _OVERVIEW_S = 15.0  # between two updates of the gauges
 _BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
+_RANKS = 5  # shared templates with a gauge
 _AT_ONCE = ("heartbeat", "sizes")  # jobs that run at the start, before their first interval
 _UNCONFIRMED_SHARE = 0.5  # share of a topic that retention may remove before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -110,11 +112,13 @@ class Maintenance:
         self._table = SiteColumns(self.log, self.live.names.sites)
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
+        self._template_ends: list[int] = []
         self._renew_at = self.monotonic()
         self._series = SeriesWriter(self.log, self.rate, self.live.run.name, self.live.run.epoch)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", self.settings.heartbeat_s, self.send_heartbeat),
             ("overview", _OVERVIEW_S, self.update_gauges),
+            ("templates", _OVERVIEW_S, self.update_template_gauges),
             ("status", self.settings.status_s, self.log_status),
             ("retention", self.settings.retention_s, self.apply_retention),
             ("sizes", self.settings.retention_s, self.update_size_gauges),
@@ -297,6 +301,19 @@ class Maintenance:
         for kind, share in found.shares().items():
             self.metrics.set("canary_share", share.point, kind=kind)
         self.metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+
+    def update_template_gauges(self) -> None:
+        """Set the gauges of the templates that most sites share, if there are new ones."""
+        topic = self.live.names.templates
+        ends = self.log.end(topic)
+        if ends == self._template_ends:
+            return
+        found = read_template_groups(self.log, topic)
+        sizes = [len(group.sites) for group in found.groups] + [0] * _RANKS
+        for rank, sites in enumerate(sizes[:_RANKS], 1):
+            self.metrics.set("template_sites", sites, rank=str(rank))
+        self.metrics.set("template_sites", found.sites, rank="all")
+        self._template_ends = ends
 
     def _review(self) -> Review | None:
         try:

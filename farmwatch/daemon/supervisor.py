@@ -169,17 +169,19 @@ def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None)
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # so many have come then that one more says nothing
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # a full pipe holds enough signals
 
     def follow() -> None:
         while came := os.read(reading, 1):
             if came[0] not in (signal.SIGTERM, signal.SIGINT):  # every signal with a handler comes here
                 continue
-            if stop.is_set() and hurry is not None:
+            was_set = stop.is_set()
+            stop.set()
+            if hurry is not None and was_set:
                 hurry.set()
             elif hurry is not None and came[0] == signal.SIGINT:
-                os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be at work elsewhere
-            stop.set()
+                with suppress(OSError):  # nobody reads it any more
+                    os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be at work elsewhere
 
     threading.Thread(target=follow, name="signals", daemon=True).start()
     signal.signal(signal.SIGTERM, operator.is_)  # does nothing: the bytes in the pipe tell

@@ -14,7 +14,7 @@ from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
 from filters.settings import MeasureSettings
 from filters.structure.names import MEANINGS
-from stream.schema.records import Features, Score
+from stream.schema.records import Score
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, moment, one_line
 
@@ -73,7 +73,7 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     _print(text_line(found))
     for line in _repeats_lines(found, everything=everything):
         _print(line)
-    for line in _template_lines(features, everything=everything):
+    for line in _template_lines(found, everything=everything):
         _print(line)
     for line in score_lines(found):
         _print(line)
@@ -134,12 +134,16 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
         yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --verbose shows them"
 
 
-def _template_lines(features: Features, *, everything: bool) -> Iterator[str]:
-    share = features.measures.get("template_block_share")
+def _template_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]:
+    features = found.features
+    share = features.measures.get("template_block_share", "")
+    if share is None and found.source == "log" and features.text:
+        yield f"template lines: unknown, the site has fewer than {TEMPLATE_PAGES} earlier pages with text"
     if not isinstance(share, float | int):
-        return  # a page before the third of a site, or of an older farmwatch
+        return  # also: of an older farmwatch
     numbers = marked_lines(features.template_lines)
-    yield f"template: {share:.1%}, {counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
+    seen = f"{counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
+    yield f"template lines: {share:.1%} of the characters, {seen}"
     if everything:
         lines = features.text.split("\n")
         yield from (f'  "{shortened(lines[number])}"' for number in numbers if number < len(lines))

@@ -213,6 +213,6 @@ def _label(source: str, gold: _GoldLine, place: str) -> Label:
 
 
 def _features(context: Context) -> Features:
-    (output,) = context.outputs
+    output, *_ = context.outputs  # a row of its template may follow
     assert output.value is not None
     return decode(Features, output.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -44,13 +44,19 @@ class NoPage(Exception):
 
 
 class Archives:
-    """Web archives. Sites are many, so their pages are listed in a database that SQLite keeps in a temporary file."""
+    """Web archives. Sites are many, so their pages are listed in a database that SQLite keeps in a temporary file.
+
+    `indexed`: pages that an index lists. `misplaced`: index or archive -> pages that are not where it says.
+    """
 
     def __init__(self, files: Sequence[Path], settings: CrawlSettings, now_ms: int) -> None:
         self._files = files
         self._settings = settings
         self._now_ms = now_ms
         self._streams: dict[int, BinaryIO] = {}
+        self._indexes: dict[int, Path] = {}
+        self.indexed = 0
+        self.misplaced: Counter[Path] = Counter()
         self._database = sqlite3.connect("")
         self._database.execute("CREATE TABLE pages (site, url, at_ms, archive, offset)")
 
@@ -69,6 +75,7 @@ class Archives:
             if (index := _usable_index(file, on_warning)) is None:
                 yield from self._by_reading(number, file)
             else:
+                self._indexes[number] = index
                 yield from self._by_index(number, file, index)
         self._database.execute("CREATE INDEX by_site ON pages (site, url, at_ms)")
 
@@ -77,11 +84,9 @@ class Archives:
         return [site for (site,) in self._database.execute("SELECT DISTINCT site FROM pages ORDER BY site")]
 
     def pages(self, site: str) -> list[PageKey]:
-        """The pages of a host by URL and time; a page that is there twice counts once."""
-        rows = self._database.execute(  # `offset` is that of the row with the smallest archive
-            "SELECT site, url, at_ms, min(archive), offset FROM pages WHERE site = ?"
-            " GROUP BY url, at_ms ORDER BY url, at_ms",
-            (site,),
+        """The pages of a host by URL and time; in two archives some may have the same."""
+        rows = self._database.execute(
+            "SELECT * FROM pages WHERE site = ? ORDER BY url, at_ms, archive, offset", (site,)
         )
         return [PageKey(*row) for row in rows]
 
@@ -93,11 +98,10 @@ class Archives:
             found = next(pages_of(stream, self._settings, now_ms=self._now_ms, offset=key.offset), None)
         except OSError as error:
             raise FarmwatchError(f"{self._files[key.archive]}: cannot be read: {error.strerror or error}") from error
-        if found is None or found.offset != key.offset:
-            raise NoPage("not_at_offset")
-        if isinstance(found, Skipped):
+        if isinstance(found, Skipped) and found.offset == key.offset and not found.is_fault:
             raise NoPage(found.reason)
-        if (found.page.url, found.page.fetched_at // 1000) != (key.url, key.at_ms // 1000):  # an index has seconds
+        if not isinstance(found, ArchivedPage) or not _is_page(found, key):
+            self.misplaced[self._indexes.get(key.archive, self._files[key.archive])] += 1
             raise NoPage("not_at_offset")
         if found.page.truncated:
             raise NoPage("truncated")
@@ -108,11 +112,17 @@ class Archives:
         try:
             stream = self._stream(number)
             stream.seek(0)
+            last = -1
             for found in pages_of(stream, self._settings, now_ms=self._now_ms):
-                if isinstance(found, ArchivedPage):
-                    self._add(PageKey(found.hit.site, found.page.url, found.page.fetched_at, number, found.offset))
-                else:
+                if isinstance(found, Skipped):
                     yield Unread(file, found.offset, found.url, found.reason, found.is_fault)
+                elif found.offset == last:  # it cannot be read alone
+                    yield Unread(file, found.offset, found.page.url, "packed_together")
+                else:
+                    self._add(PageKey(found.hit.site, found.page.url, found.page.fetched_at, number, found.offset))
+                last = found.offset
+            if last < 0:
+                yield Unread(file, 0, "", "empty_archive")
         except OSError as error:
             raise FarmwatchError(f"{file}: cannot be read: {error.strerror or error}") from error
 
@@ -127,6 +137,7 @@ class Archives:
                 try:
                     url = normalise(record.url)
                     self._add(PageKey(host_of(url), url, record.at_ms, number, record.offset))
+                    self.indexed += 1
                 except UnusableUrl:
                     reason = "unusable_url"
             if reason:
@@ -141,6 +152,12 @@ class Archives:
                 stream.close()  # thousands of archives are more files than a process may open
             self._streams = {number: self._files[number].open("rb")}
         return self._streams[number]
+
+
+def _is_page(found: ArchivedPage, key: PageKey) -> bool:
+    """Whether a page is the listed one; an index has seconds."""
+    at_s = found.page.fetched_at // 1000
+    return (found.offset, found.page.url, at_s) == (key.offset, key.url, key.at_ms // 1000)
 
 
 def _usable_index(file: Path, on_warning: Callable[[str], None]) -> Path | None:

@@ -6,7 +6,7 @@ the WARC files, and the files of labels (`filters.templates.truth`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +15,11 @@ import msgspec
 from crawler.errors import UnusableUrl
 from crawler.web.urls import normalise
 from farmwatch.templates.archived import Archives, NoPage, PageKey
+from farmwatch.templates.splitting import Neighbours, SiteSplitter, SplitOptions
 from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from filters.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
-from filters.templates.crosses import Snapshot, crosses_of, without_scheme
 from filters.templates.learning import Learner, Method, classes_of
-from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.truth import TruthMismatch, read_truth, run_labels
 from filters.templates.words import Words, page_tree, words_of
 from stream.text.times import read_time
@@ -76,7 +75,7 @@ class Judged(NamedTuple):
     """A node: its label, its class, and its characters."""
 
     label: NodeClass
-    of: NodeClass
+    result: NodeClass
     chars: int
 
 
@@ -104,8 +103,8 @@ class LabelledArchives:
         for line in self._lines:
             cur = self._key(line.cur)
             given = {role: page for role in ROLES if (page := getattr(line, role)) is not None}
-            others = chosen[cur] if found else {role: self._key(page) for role, page in given.items()}
-            if "up" not in others:
+            others = chosen.get(cur, {}) if found else {role: self._key(page) for role, page in given.items()}
+            if not others:
                 continue  # `templates split` does not split it
             words = {role: self.page(key) for role, key in {"cur": cur, **others}.items()}
             file = self._folder / line.truth
@@ -117,17 +116,11 @@ class LabelledArchives:
             crosses.append(LabelledCross(line.cross, words, labels))
         return crosses
 
-    def _found(self, positional: float | None) -> dict[PageKey, dict[str, PageKey]]:
-        """The pages beside each page, by role."""
-        tokens_of = tag_paths if positional is None else positional_tokens
-        chosen = {}
-        for site in self._archives.sites():
-            keys = self._archives.pages(site)
-            pages = [Snapshot(without_scheme(key.url), key.at_ms, tokens_of(self.page(key).tree)) for key in keys]
-            for cross in crosses_of(pages, positional):
-                numbers = {role: getattr(cross, role) for role in ROLES}
-                chosen[keys[cross.cur]] = {role: keys[at] for role, at in numbers.items() if at is not None}
-        return chosen
+    def _found(self, positional: float | None) -> dict[PageKey, Mapping[str, PageKey]]:
+        """The pages beside each page that has some, by role."""
+        splitter = SiteSplitter(self._archives, self._settings, SplitOptions(positional=positional))
+        crosses = (cross for site in self._archives.sites() for cross in splitter.neighbours(site))
+        return {cross.key: cross.others for cross in crosses if isinstance(cross, Neighbours)}
 
     def _key(self, page: _Page) -> PageKey:
         try:
@@ -161,22 +154,22 @@ def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Lea
     words = cross.pages["cur"]
     classes = classes_of(words, nodes, cross.mask, method, learner)
     return [
-        Judged(cross.labels[node.run], of, text_chars(words, node)) for node, of in zip(nodes, classes, strict=True)
+        Judged(cross.labels[node.run], kind, text_chars(words, node)) for node, kind in zip(nodes, classes, strict=True)
     ]
 
 
 def scores(found: Sequence[Judged], *, by_node: bool) -> Scores:
     """Accuracy, precision and recall, by node or by character. An invalid node is wrong."""
 
-    def weight(label: NodeClass | None = None, of: NodeClass | None = None) -> int:
-        chosen = [one for one in found if label in (None, one.label) and of in (None, one.of)]
+    def weight(label: NodeClass | None = None, result: NodeClass | None = None) -> int:
+        chosen = [one for one in found if label in (None, one.label) and result in (None, one.result)]
         return len(chosen) if by_node else sum(one.chars for one in chosen)
 
-    rights = {of: weight(of, of) for of in (NodeClass.CONTENT, NodeClass.BOILERPLATE)}
+    rights = {one: weight(one, one) for one in (NodeClass.CONTENT, NodeClass.BOILERPLATE)}
     total = weight()
     shares = [
         right / whole if whole else None
-        for of, right in rights.items()
-        for whole in (weight(None, of), weight(of, None))
+        for one, right in rights.items()
+        for whole in (weight(None, one), weight(one, None))
     ]
     return Scores(total, sum(rights.values()) / total if total else None, *shares)

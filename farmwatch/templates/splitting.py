@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import xxhash
@@ -23,7 +24,6 @@ from filters.templates.similarity import positional_tokens, tag_paths
 from filters.templates.words import Words, page_tree, words_of
 from filters.templates.writing import Written, written
 
-NO_UP = "no_other_url"
 _HOST_CHARS = 100  # of a folder's name; the file's has a hash of the whole
 _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
 
@@ -45,6 +45,14 @@ class Refused(NamedTuple):
     reason: str
 
 
+class Neighbours(NamedTuple):
+    """A page, and the pages of its cross by role."""
+
+    key: PageKey
+    others: Mapping[str, PageKey]
+    similarity: float
+
+
 class Split(NamedTuple):
     """A page with the classes of its nodes, and the pages of its cross by role."""
 
@@ -59,18 +67,20 @@ class Split(NamedTuple):
     def name(self) -> str:
         """The name of its files without ending: its host, and a hash."""
         host = re.sub(r"[^a-z0-9.-]|^\.+", "_", self.key.site)[:_HOST_CHARS]
-        return f"pages/{host}/{xxhash.xxh3_64_hexdigest(repr(self.key[1:]).encode())}"
+        key = self.key._replace(at_ms=self.key.at_ms // 1000)  # an index has seconds
+        return f"pages/{host}/{xxhash.xxh3_64_hexdigest(repr(key[1:]).encode())}"
 
     def written(self) -> Written:
         """Its files."""
-        return written(self.words, self.nodes, self.classes, self.key.url)
+        at = datetime.fromtimestamp(self.key.at_ms // 1000, UTC)
+        return written(self.words, self.nodes, self.classes, f"{self.key.url} {at:%Y-%m-%d %H:%M:%S} UTC")
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Nodes and characters of each class."""
-        nodes = {of.value: self.classes.count(of) for of in NodeClass}
+        nodes = {one.value: self.classes.count(one) for one in NodeClass}
         chars = dict.fromkeys(nodes, 0)
-        for node, of in zip(self.nodes, self.classes, strict=True):
-            chars[of] += text_chars(self.words, node)
+        for node, kind in zip(self.nodes, self.classes, strict=True):
+            chars[kind] += text_chars(self.words, node)
         return {"nodes": nodes, "characters": chars}
 
 
@@ -86,29 +96,43 @@ class SiteSplitter:
 
     def split(self, site: str) -> Iterator[Split | Refused]:
         """Each page of a site. Raises FarmwatchError."""
+        for found in self.neighbours(site):
+            if isinstance(found, Refused):
+                yield found
+                continue
+            try:
+                yield self.split_cross(*found)
+            except NoPage as why:  # the archive changed meanwhile
+                yield Refused(found.key, str(why))
+
+    def neighbours(self, site: str) -> Iterator[Neighbours | Refused]:
+        """The cross of each page of a site. Raises FarmwatchError."""
         tokens_of = tag_paths if self.options.positional is None else positional_tokens
         keys: list[PageKey] = []
         pages: list[Snapshot] = []
         known: dict[int, int] = {}
         for key in self.archives.pages(site):
+            if keys and keys[-1][:3] == key[:3]:
+                yield Refused(key, "same_time")
+                continue
             try:
-                tokens = tokens_of(self._tree(key)[0])
+                page = self._words_of(key)
             except NoPage as why:
                 yield Refused(key, str(why))
                 continue
-            shared = frozenset([known.setdefault(token, token) for token in tokens])  # each number in memory once
-            pages.append(Snapshot(without_scheme(key.url), key.at_ms, shared))
+            # each number in memory once
+            tokens = frozenset([known.setdefault(token, token) for token in tokens_of(page.tree)])
+            text = xxhash.xxh3_64_intdigest("\0".join(page.words).encode())
+            pages.append(Snapshot(without_scheme(key.url), key.at_ms, tokens, text))
             keys.append(key)
+        alone = 1 in (len({page.url for page in pages}), len({page.text for page in pages}))
         for cross in crosses_of(pages, self.options.positional):
             key = keys[cross.cur]
-            if cross.up is None:
-                yield Refused(key, NO_UP)
-                continue
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
-            try:
-                yield self.split_cross(key, others, cross.similarity)
-            except NoPage as why:  # the archive changed meanwhile
-                yield Refused(key, str(why))
+            if cross.up is None:
+                yield Refused(key, "no_other_url" if alone or self.options.positional is None else "no_similar_url")
+            else:
+                yield Neighbours(key, others, cross.similarity)
 
     def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
         """A page, compared with these pages. Raises NoPage and FarmwatchError."""
@@ -127,7 +151,10 @@ class SiteSplitter:
         """The words of a page. Raises NoPage."""
         if key not in self._words:
             tree, size = self._tree(key)
-            self._words[key] = words_of(tree), size
+            words = words_of(tree)
+            if not words.words:
+                raise NoPage("no_text")
+            self._words[key] = words, size
             self._kept_bytes += size
             while self._kept_bytes > _KEPT_BYTES and len(self._words) > 1:
                 self._kept_bytes -= self._words.popitem(last=False)[1][1]

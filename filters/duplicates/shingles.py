@@ -9,8 +9,7 @@ combination of their hashes with odd factors (the primes of xxHash), mixed by Mu
 *Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each; a
 foreign shingle matches one of 20,000 by chance once in 200,000 times. A text of fewer than five words is one shingle.
 
-*Sketch* (Broder, same): the smallest value of each of 64 seeded permutations of the shingles, by `rensa`. The share of
-equal places in two sketches estimates the Jaccard similarity J of the sets with standard error sqrt(J(1 - J) / 64).
+*Sketch*: 64 places, see `filters.duplicates.sketch`.
 
 *Simhash* (M. S. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; for web pages G. S.
 Manku, A. Jain, A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007): bit k is 1 if the features whose
@@ -26,15 +25,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import rensa
 import xxhash
+
+from filters.duplicates.sketch import sketch
 
 WORDS = 5  # of a shingle
 PERMUTATIONS = 64  # places of a sketch
 SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, if there is one
-_SEED = 5
 _FACTORS = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
-_PIECE = 16 * 1024  # shingles sketched at a time
 _ROWS = 4096  # features at a time: their 64 bits take 2 MiB while weights are summed
 
 Hashes = npt.NDArray[np.uint64]
@@ -63,7 +61,7 @@ def outline(text: str, cap: int) -> Outline:
     return Outline(
         simhash=_simhash(hashes, lengths),
         shingle_count=len(shingles),
-        sketch=_sketch(shingles),
+        sketch=sketch(shingles.astype(np.uint64), PERMUTATIONS).astype("<u4").tobytes(),  # without hashing them again
         shingles=shingles[:cap].astype("<u4").tobytes(),
     )
 
@@ -93,18 +91,6 @@ def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     firsts = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=firsts[1:])
     return firsts
-
-
-def _sketch(shingles: npt.NDArray[np.uint32]) -> bytes:
-    """Sketch in pieces, because rensa starts threads for more; the smallest value in each place is the whole sketch."""
-    hashes = shingles.astype(np.uint64)  # used as they are, without rensa's own hashing of tokens
-    pieces = []
-    for start in range(0, len(hashes), _PIECE):
-        piece = hashes[start : start + _PIECE]
-        sketch = rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], PERMUTATIONS, _SEED)
-        pieces.append(sketch.to_rows()[0])
-    smallest: npt.NDArray[np.uint32] = np.min(np.array(pieces, "<u4"), axis=0)
-    return smallest.tobytes()
 
 
 def _simhash(hashes: Hashes, lengths: npt.NDArray[np.int64]) -> int:

@@ -66,7 +66,8 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     """
     from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import page_lines
+    from filters.structure.page_lines import page_lines, visible_text
+    from filters.structure.tag_paths import template_sketch
 
     run = extractor(settings.extractor)
     # libxml2 silently stops at a lone surrogate
@@ -77,11 +78,14 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     html = html.replace("\0", "")
     structure: Measures = {}
     lines: set[str] = set()
+    template = b""
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
-        structure = structure_measures(tree, elements, html, url)
-        lines = page_lines(tree)
+        visible = visible_text(tree)
+        structure = structure_measures(elements, visible, html, url)
+        lines = page_lines(visible)
+        template = template_sketch(elements)
         found = run(html, tree, settings)
     except ParseFailed as unparsed:
         found = Extraction(error=unparsed.error)
@@ -91,7 +95,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         found = Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
-    return replace(found, structure=structure, lines=lines)
+    return replace(found, structure=structure, lines=lines, template=template)
 
 
 def refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:

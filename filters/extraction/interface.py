@@ -39,7 +39,8 @@ class Extraction:
     embedded data), plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text
     are unknown.
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
-    empty for a page that was not parsed. `lines`: the different lines of the whole page.
+    empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
+    `filters.structure.tag_paths`.
     """
 
     text: str = ""
@@ -50,6 +51,7 @@ class Extraction:
     tried: tuple[str, ...] = ()
     structure: Mapping[str, float | None] = field(default_factory=dict)
     lines: Collection[str] = ()
+    template: bytes = b""
 
 
 Extractor = Callable[[str, Any, MeasureSettings], Extraction]

@@ -17,7 +17,7 @@ from filters.errors import FiltersError
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
-MEASURES_VERSION = 4
+MEASURES_VERSION = 5
 """Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
 
 _SETTINGS = (

@@ -63,6 +63,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
     lines: Lines = Lines()
+    template: bytes = b""  # sketch, see `filters.structure.tag_paths`
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -134,6 +135,7 @@ def measure(
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
         lines=lines_of(found.text, found.lines, settings.lines_per_site),
+        template=found.template,
     )
 
 

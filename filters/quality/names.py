@@ -7,7 +7,7 @@ TEXTS = ("main", "c4")
 
 PAGE_MEASURES = frozenset(
     ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash", "no_page"]
-) | {"duplicate_share", "template_share", "simhash_distance", "template_block_share"}
+) | {"duplicate_share", "template_share", "simhash_distance", "template_block_share", "template_id"}
 """Names in `features.measures`. A new one raises `MEASURES_VERSION`, as a new one of `MEANINGS` does."""
 
 MEANINGS: dict[str, str] = {

@@ -8,6 +8,8 @@
 - `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
+- `template_id`: the page's template (`filters.structure.tag_paths`), that whose oldest page is most similar or a new
+  one, as 16 hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
 
 State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
 the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count
@@ -47,8 +49,9 @@ class Likeness(NamedTuple):
     simhash_distance: float | None = None
     template_block_share: float | None = None
     template_lines: bytes = b""
+    template_id: str | None = None
 
-    def measures(self) -> dict[str, float | None]:
+    def measures(self) -> dict[str, float | str | None]:
         """The measures by name."""
         return {name: value for name, value in self._asdict().items() if name != "template_lines"}
 
@@ -84,6 +87,7 @@ class SiteMemory:
         chunks: Chunks,
         outline: Outline,
         lines: Lines = Lines(),  # noqa: B008  # it never changes
+        template: bytes = b"",
     ) -> Likeness:
         """Compare a page with its site and store it. If the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
@@ -93,12 +97,15 @@ class SiteMemory:
         size_before = memory.size_bytes
         known = page_id in memory.pages
         row_before = row_value(memory.row(page_id)) if known else b""
+        template_id = memory.template(template)
         while not known and len(memory.pages) >= self._pages_cap:
             oldest = next(iter(memory.pages))
             memory.remove(oldest)
             state.delete(row_key(site, oldest))
         index = memory.index(page_id)
         row = self._row(memory.order_of(page_id), chunks, outline, lines)
+        if template_id:
+            row.head["template"], row.head["template_sketch"] = template_id, np.frombuffer(template, np.uint8)
         changed: set[int] = set()
         for kind, cap in self._caps.items():
             row, lost = memory.make_room(index, row, kind, cap)
@@ -112,6 +119,7 @@ class SiteMemory:
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
             memory.simhash_distance(index, row),
             *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
+            _name(template_id) if template_id else None,
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)
@@ -124,7 +132,12 @@ class SiteMemory:
         """Compare a measured page. If its extraction was given up, leave the site unchanged."""
         if measured.error in UNFINISHED:
             return Likeness()
-        return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline, measured.lines)
+        outline, lines, template = measured.outline, measured.lines, measured.template
+        return self.compare(state, partition, site, page_id, measured.chunks(), outline, lines, template)
+
+    def templates(self, state: SiteKeyedState, partition: int, site: str) -> set[str]:
+        """The templates of a site's pages."""
+        return {_name(number) for number in np.unique(self._site(state, partition, site).heads["template"]) if number}
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
         """Remove the content of a page and keep its place.
@@ -159,7 +172,8 @@ class SiteMemory:
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         held = np.frombuffer(lines.page, "<u4")[: self._caps["lines"]]
         counts = len(ids), len(shingles), len(held), outline.shingle_count
-        head = np.array([(order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"))], HEAD)
+        head = np.zeros(1, HEAD)
+        head[0] = (order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"), 0, 0)
         return StoredPage(head, {"chunks": ids, "shingles": shingles, "lines": held})
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
@@ -168,12 +182,17 @@ class SiteMemory:
             memory = self._sites[partition, site] = SitePages(read_rows(state, site))
             self._cached += memory.size_bytes
         self._sites.move_to_end((partition, site))
+        self._shrink((partition, site))
         return memory
 
     def _shrink(self, kept: tuple[int, str]) -> None:
         while self._cached > self._cached_cap and next(iter(self._sites)) != kept:
             _, memory = self._sites.popitem(last=False)
             self._cached -= memory.size_bytes
+
+
+def _name(template: int) -> str:
+    return f"{template:016x}"
 
 
 def _template(lines: Lines, marks: npt.NDArray[np.bool_] | None) -> tuple[float | None, bytes]:

@@ -7,13 +7,16 @@ from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
 from filters.duplicates.lines import TEMPLATE_PAGES
 from filters.duplicates.shingles import PERMUTATIONS
 from filters.site_memory.rows import HEAD, KINDS, Heads, Ids, Kind, StoredPage
+from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 
 _PAGE_BYTES = 300  # of a page id and its entry in a dict
 _SITE_BYTES = 1_500  # of the objects of a site
+_TEMPLATES = 50  # of a site; pages of further ones have none, so that a site of random pages does not fill the log
 
 
 class IdentityIndex:
@@ -108,6 +111,20 @@ class SitePages:
         if not len(earlier):
             return None
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
+
+    def template(self, sketch: bytes) -> int:
+        """The template of a page with this sketch; 0 = none. Each known template is represented by its oldest page."""
+        if not sketch:
+            return 0
+        known, oldest = np.unique(self.heads["template"], return_index=True)
+        known, oldest = known[known > 0], oldest[known > 0]
+        if len(known):
+            equal = self.heads["template_sketch"][oldest] == np.frombuffer(sketch, np.uint8)
+            equal_places = np.count_nonzero(equal, axis=1)
+            nearest = int(np.argmax(equal_places))
+            if equal_places[nearest] >= SAME_TEMPLATE * PLACES:
+                return int(known[nearest])
+        return xxhash.xxh3_64_intdigest(sketch) or 1 if len(known) < _TEMPLATES else 0
 
     def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
         """Cut the oldest pages until `row` fits `cap`; returns the row to store, and the indexes of the cut pages."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from filters.duplicates.shingles import PERMUTATIONS
+from filters.structure.tag_paths import PLACES
 
 HEAD = np.dtype(
     [
@@ -22,6 +23,8 @@ HEAD = np.dtype(
         ("shingle_count", "<u4"),  # shingles of the page; 0 = taken out
         ("simhash", "<u8"),
         ("sketch", "<u4", (PERMUTATIONS,)),
+        ("template", "<u8"),  # its id; 0 = none
+        ("template_sketch", "u1", (PLACES,)),
     ]
 )
 _SCAN_ROWS = 1_000

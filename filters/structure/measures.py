@@ -7,23 +7,19 @@ Text is read a bounded number of times, however elements are nested.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from lxml import etree
 
 from filters.structure.metadata import metadata_measures
-from filters.structure.names import BLANKS, TAG_RATIOS, UNSEEN, Measures
+from filters.structure.names import BLANKS, TAG_RATIOS, Measures
+from filters.structure.page_lines import size_of
 from filters.structure.page_url import url_measures
 
 _BLOCKS = ("article", "div", "li", "section", "tr")
-_GROUPS = {
-    **dict.fromkeys(_BLOCKS, "block"),
-    **dict.fromkeys(UNSEEN, "unseen"),
-    **{tag: tag for tag in ("a", "h1", "input", "meta", "p")},
-}
 _LEAST_RECORDS = 3
 _SCRIPT_ONLY_BYTES = 200
 _HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
@@ -34,57 +30,46 @@ _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=Fal
 _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
 
 
-def structure_measures(root: Any, elements: Sequence[Any], html: str, url: str) -> Measures:
+def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: str) -> Measures:
     """Name -> value of the measures of a page, except `main_share`; a measure that is left out is unknown.
 
-    `elements` are those of the tree of `html` in document order, from its `html` element `root`. It is not changed.
+    `elements` of the tree of `html`, in document order; `visible`: its visible text. The tree is not changed.
     """
-    tags = [element.tag for element in elements]
-    counts = Counter(tags)
-    of: dict[str, list[Any]] = {group: [] for group in _GROUPS.values()}
-    for tag, element in zip(tags, elements, strict=True):
-        if tag in _GROUPS:
-            of[_GROUPS[tag]].append(element)
-    unseen: dict[str, list[Any]] = {tag: [] for tag in UNSEEN}
-    unseen_bytes, needs_script = 0, False
-    for element in _outermost(of["unseen"], UNSEEN):
-        data = _data(element) if len(element) else (element.text or "").encode()
-        unseen_bytes += _bytes(data)
-        unseen[element.tag].append(element)
-        needs_script = needs_script or (element.tag == "noscript" and b"javascript" in data.lower())
-    data = _data(root)
-    size = _bytes(data) - unseen_bytes
-    bytes_of = partial(_bytes_of, most=size, most_read=len(data))
-    records, hidden = _records_and_hidden(of["block"])
+    of: defaultdict[str, list[Any]] = defaultdict(list)
+    for element in elements:
+        of[element.tag].append(element)
+    size = size_of(visible)
+    bytes_of = partial(_bytes_of, most=size, most_read=len(html))
+    records, hidden = _records_and_hidden(elements, of)
+    noscripts = _outermost(of["noscript"], ("noscript",))
     found: dict[str, float | None] = (
-        metadata_measures(of["meta"], unseen["script"])
-        | url_measures(url)
-        | _heading_measures(unseen["title"], of["h1"])
+        metadata_measures(of["meta"], of["script"]) | url_measures(url) | _heading_measures(of["title"], of["h1"])
     )
     found.update(
         page_bytes=float(size),
-        script_only=float(size < _SCRIPT_ONLY_BYTES and counts["script"] > 0),
-        needs_script=float(needs_script),
-        forms=float(counts["form"]),
+        script_only=float(size < _SCRIPT_ONLY_BYTES and bool(of["script"])),
+        needs_script=float(any("javascript" in _text(element).lower() for element in noscripts)),
+        forms=float(len(of["form"])),
         password_fields=float(sum(element.get("type", "").lower() == "password" for element in of["input"])),
-        links=float(counts["a"]),
+        links=float(len(of["a"])),
         record_count=float(len(records)),
-        time_elements=float(counts["time"]),
+        time_elements=float(len(of["time"])),
         byline=float(_names(html, "author") or _names(html, "byline")),
     )
     if not size:
         return found
+    hidden_blocks = [element for element in elements if element in hidden] if hidden else []
     in_paragraphs = bytes_of(of["p"])
     in_records = bytes_of(records)
     found.update(
         anchor_share=bytes_of(of["a"]) / size,
         paragraph_share=in_paragraphs / size,
-        hidden_share=bytes_of(_outermost(hidden, _BLOCKS)) / size,
+        hidden_share=bytes_of(_outermost(hidden_blocks, _BLOCKS)) / size,
         record_share=in_records / size,
-        **{f"{name}_ratio": sum([counts[tag] for tag in of]) * 1000 / size for name, of in TAG_RATIOS.items()},
+        **{f"{name}_ratio": sum([len(of[tag]) for tag in tags]) * 1000 / size for name, tags in TAG_RATIOS.items()},
     )
-    if counts["p"]:
-        found["paragraph_bytes"] = in_paragraphs / counts["p"]
+    if of["p"]:
+        found["paragraph_bytes"] = in_paragraphs / len(of["p"])
     if records:
         found["record_bytes"] = in_records / len(records)
     return found
@@ -119,21 +104,29 @@ def _bytes_of(elements: Iterable[Any], *, most: int, most_read: int) -> int:
     return min(size + _bytes("".join(leaves).encode()), most)
 
 
-def _records_and_hidden(blocks: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The siblings of the most frequent tag and class, if they are enough; the blocks that an attribute hides."""
-    alike: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
-    hidden: dict[Any, None] = {}
-    for element in blocks:
-        for name, value in element.items():
-            if name == "class" and value:
-                alike[element.tag, value].append(element)
-            elif name == "hidden" or (name == "style" and _HIDING.search(value)):
-                hidden[element] = None
+def _records_and_hidden(elements: Sequence[Any], of: Mapping[str, Sequence[Any]]) -> tuple[list[Any], set[Any]]:
+    """The siblings of the most frequent tag and class, if they are enough; the blocks that an attribute hides.
+
+    `of`: tag -> its elements. Of tags and classes as frequent, that of the first element.
+    """
+    alike: list[list[Any]] = []
+    hidden: set[Any] = set()
+    for tag in _BLOCKS:
+        of_class: defaultdict[str, list[Any]] = defaultdict(list)
+        for element in of[tag]:
+            for name, value in element.items():
+                if name == "class" and value:
+                    of_class[value].append(element)
+                elif name == "hidden" or (name == "style" and _HIDING.search(value)):
+                    hidden.add(element)
+        alike.extend(of_class.values())
+    most = max(map(len, alike), default=0)
+    frequent = {group[0]: group for group in alike if len(group) == most}
     siblings: defaultdict[Any, list[Any]] = defaultdict(list)
-    for element in max(alike.values(), key=len, default=()):
+    for element in next((frequent[element] for element in elements if element in frequent), ()):
         siblings[element.getparent()].append(element)
     records = max(siblings.values(), key=len, default=[])
-    return records if len(records) >= _LEAST_RECORDS else [], list(hidden)
+    return records if len(records) >= _LEAST_RECORDS else [], hidden
 
 
 def _names(html: str, word: str) -> bool:

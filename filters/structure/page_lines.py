@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from filters.structure.names import UNSEEN
+from filters.structure.names import BLANKS, UNSEEN
 
 INLINE = (
     *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img"),
@@ -27,6 +27,19 @@ _CUT = etree.XSLT(
 )
 
 
-def page_lines(root: Any) -> set[str]:
-    """The different lines of the tree, with single spaces. The tree is not changed."""
-    return {line for piece in set(str(_CUT(root)).split(_EDGE)) if (line := " ".join(piece.split()))}
+def visible_text(root: Any) -> bytes:
+    """The text of the tree, in UTF-8, without what a reader does not see, and with `_EDGE` around blocks and at `br`.
+
+    The tree is not changed.
+    """
+    return bytes(_CUT(root))
+
+
+def size_of(visible: bytes) -> int:
+    """Bytes of a visible text without white space."""
+    return len(visible.translate(None, BLANKS)) - len(_EDGE.encode()) * visible.count(_EDGE.encode())
+
+
+def page_lines(visible: bytes) -> set[str]:
+    """The different lines of a visible text, with single spaces."""
+    return {line for piece in set(visible.decode().split(_EDGE)) if (line := " ".join(piece.split()))}

@@ -25,7 +25,7 @@ ROLES = {"up": UP, "down": DOWN, "prev": PREV, "next": NEXT}
 
 
 class NodeClass(StrEnum):
-    """What a node is. `invalid`: the pages do not say."""
+    """The class of a node; `invalid`: the pages do not decide it."""
 
     CONTENT = "content"
     BOILERPLATE = "boilerplate"
@@ -98,13 +98,13 @@ def propagated(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]
     """Element -> class, of the elements whose nodes and elements with text are all of one class."""
     found: dict[Any, NodeClass | None] = {}
 
-    def add(element: Any, of: NodeClass | None) -> None:
-        found[element] = of if found.get(element, of) == of else None
+    def add(element: Any, kind: NodeClass | None) -> None:
+        found[element] = kind if found.get(element, kind) == kind else None
 
-    for node, of in zip(nodes, classes, strict=True):
-        add(words.runs[node.run].element, of)
+    for node, kind in zip(nodes, classes, strict=True):
+        add(words.runs[node.run].element, kind)
     body = words.tree.find("body")
     for _, element in etree.iterwalk(words.tree, events=("end",)):
         if element in found and element is not body:
             add(element.getparent(), found[element])
-    return {element: of for element, of in found.items() if of is not None}
+    return {element: kind for element, kind in found.items() if kind is not None}

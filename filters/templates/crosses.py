@@ -10,17 +10,19 @@ from filters.templates.similarity import Candidates, Tokens, jaccard
 
 
 class Snapshot(NamedTuple):
-    """A page of a site: its URL without the scheme, its time, and the tokens of its tree."""
+    """A page of a site: its URL without the scheme, its time, the tokens of its tree, and a hash of its text."""
 
     url: str
     at_ms: int
     tokens: Tokens
+    text: int
 
 
 class Cross(NamedTuple):
     """The pages that page `cur` is compared with, by their numbers.
 
-    `up` and `down` are the most similar pages at two other URLs; of equally similar ones, the nearest in time. `prev`
+    `up` and `down` are the most similar pages at two other URLs; of equally similar ones, the nearest in time. A page
+    with the same text is not one of them: it is this page at another address, which would make all boilerplate. `prev`
     and `next` are the snapshots of the same URL before and after. None: there is none.
     """
 
@@ -53,8 +55,8 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> lis
         page = pages[number]
         best: dict[str, tuple[float, int, int]] = {}  # URL -> similarity, minus the time between, page
         for other in map(order.__getitem__, candidates.of(place)):
-            url, at_ms, tokens = pages[other]
-            if url != page.url:
+            url, at_ms, tokens, text = pages[other]
+            if url != page.url and text != page.text:
                 rank = (jaccard(page.tokens, tokens), -abs(at_ms - page.at_ms), other)
                 if url not in best or rank > best[url]:
                     best[url] = rank

@@ -43,19 +43,19 @@ def classes_of(
         return classes
     if method in LEARNED and len(nodes) <= MOST_LEARNED:
         assert learner is not None, method
-        valid = [place for place, of in enumerate(classes) if of is not NodeClass.INVALID]
+        valid = [place for place, kind in enumerate(classes) if kind is not NodeClass.INVALID]
         labels = [classes[place].value for place in valid]
         if len(set(labels)) > 1:
             rows = features_of(words, nodes, _LAYERS[method])
             return [NodeClass(label) for label in learner([rows[place] for place in valid], labels, rows)]
-    decided: list[NodeClass] = [NodeClass.BOILERPLATE if of is NodeClass.INVALID else of for of in classes]
+    decided: list[NodeClass] = [NodeClass.BOILERPLATE if kind is NodeClass.INVALID else kind for kind in classes]
     return _by_run(words, nodes, decided) if method is Method.RUNS else decided
 
 
 def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:
     """A few words that a paragraph shares by chance with another page do not make a hole in it."""
     content_chars = Counter[int]()  # run -> characters of content minus others
-    for node, of in zip(nodes, classes, strict=True):
+    for node, kind in zip(nodes, classes, strict=True):
         chars = text_chars(words, node) or 1
-        content_chars[node.run] += chars if of is NodeClass.CONTENT else -chars
+        content_chars[node.run] += chars if kind is NodeClass.CONTENT else -chars
     return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]

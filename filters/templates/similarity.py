@@ -13,10 +13,11 @@ from heapq import nsmallest
 from typing import Any
 
 import numpy as np
-import rensa
 import xxhash
 from lxml import etree
-from numpy.typing import NDArray
+
+from filters.duplicates.sketch import sketch
+from filters.structure import tag_paths as structure
 
 Tokens = frozenset[int]
 
@@ -27,22 +28,12 @@ PERMUTATIONS = 128  # of a MinHash
 _MOST_TOKENS = 4096  # of a page; the smallest are a sample of both pages (bottom-k sketch)
 _LEAST = 0.3  # similarity that the bands of large sites look for
 _NEAREST = 8  # pages before and after a page in a band's bucket: bounds the time of sites whose pages are all alike
-_SEED = 1
-_PIECE = 5_000
 _STEPS = 1000
 
 
 def tag_paths(tree: Any) -> Tokens:
     """The paths of tags of a page, as hashes."""
-    found, above = set[int](), [b""]
-    for event, element in etree.iterwalk(tree, events=("start", "end")):
-        if event == "end":
-            above.pop()
-            continue
-        path = xxhash.xxh3_64(above[-1] + b"/" + element.tag.encode())
-        above.append(path.digest())
-        found.add(path.intdigest())
-    return frozenset(nsmallest(_MOST_TOKENS, found))
+    return frozenset(nsmallest(_MOST_TOKENS, structure.tag_paths(tree.iter(etree.Element), unseen=())))
 
 
 def positional_tokens(tree: Any) -> Tokens:
@@ -90,7 +81,7 @@ class Candidates:
         bands, rows = bands_for(threshold or _LEAST)
         self._buckets: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
         for number, tokens in enumerate(pages):
-            values = _minhash(tokens)
+            values = sketch(np.fromiter(tokens, np.uint64, len(tokens)), PERMUTATIONS)
             self._bands.append([values[band * rows : (band + 1) * rows].tobytes() for band in range(bands)])
             for band in enumerate(self._bands[-1]):
                 self._buckets[band].append(number)
@@ -105,15 +96,6 @@ class Candidates:
             place = bisect_left(bucket, page)
             found.update(bucket[max(0, place - _NEAREST) : place + _NEAREST + 1])
         return sorted(found)
-
-
-def _minhash(tokens: Tokens) -> NDArray[np.uint32]:
-    hashes = np.fromiter(tokens, np.uint64, len(tokens))
-    pieces = [  # rensa starts threads for more
-        rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], PERMUTATIONS, _SEED).to_rows()[0]
-        for piece in np.split(hashes, range(_PIECE, len(hashes), _PIECE))
-    ]
-    return np.asarray(np.min(np.array(pieces, np.uint32), axis=0))
 
 
 def bands_for(threshold: float) -> tuple[int, int]:

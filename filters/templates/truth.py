@@ -11,10 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lxml import etree
-
 from filters.templates.classes import NodeClass
-from filters.templates.words import Words
+from filters.templates.words import Words, steps
 
 _STEP = re.compile(r"([^\s:>]+)(?::nth-child\((\d{1,9})\))?")
 _NODE = "dbce"
@@ -65,23 +63,18 @@ def run_labels(words: Words, truth: dict[Path, NodeClass]) -> list[NodeClass]:
         found.append(labels.pop())
 
     body = words.tree.find("body")
-    for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
-        is_image = element.tag == "img"
-        if event == "start":
-            if is_image:
+    for begins, element, text in steps(words.tree):
+        if element.tag == "img":
+            if begins:
                 begin_run()
-                continue
+        else:
             in_run = False
-            if element is not body:
+            if not begins:
+                around.pop()
+            elif element is not body:
                 path, place = around[-1]
                 around[-1] = (path, place + 2)
                 around.append(((*path, (element.tag, place)), 1))
-            text = element.text
-        else:
-            if not is_image:
-                in_run = False
-                around.pop()
-            text = element.tail if element is not body else None
         if text and not text.isspace():
             begin_run()
     if used != len(truth):

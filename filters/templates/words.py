@@ -6,6 +6,7 @@ An image is a word, too: its address. Words with no element between them form a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -52,31 +53,29 @@ def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
     return root
 
 
+def steps(tree: Any) -> Iterator[tuple[bool, Any, str | None]]:
+    """Begin (True) and end of each element of the body of `page_tree`, with the text that follows in the body."""
+    body = tree.find("body")
+    if body is None:
+        return
+    for event, element in etree.iterwalk(body, events=("start", "end")):
+        if event == "start":
+            yield True, element, element.text
+        else:
+            yield False, element, None if element is body else element.tail
+
+
 def words_of(tree: Any) -> Words:
     """The words of the body of `page_tree`."""
     found = Words(tree)
-    body = tree.find("body")
-    if body is None:
-        return found
     words, runs = found.words, found.runs
     began = 0
-    for event, element in etree.iterwalk(body, events=("start", "end")):
-        is_image = element.tag == "img"
-        if event == "start":
-            if is_image:
-                words.append(IMAGE + element.get("src", ""))
-                continue
-            if len(words) > began:
-                runs.append(TextRun(element.getparent(), began, len(words)))
-                began = len(words)
-            text = element.text
-        else:
-            if not is_image and len(words) > began:
-                runs.append(TextRun(element, began, len(words)))
-                began = len(words)
-            if element is body:
-                break
-            text = element.tail
+    for begins, element, text in steps(tree):
+        if begins and element.tag == "img":
+            words.append(IMAGE + element.get("src", ""))
+        elif len(words) > began and element.tag != "img":
+            runs.append(TextRun(element.getparent() if begins else element, began, len(words)))
+            began = len(words)
         if text:
             words += text.split()
     return found

@@ -1,4 +1,4 @@
-"""What is written of a classified page: its annotated HTML, and the text of its content.
+"""Writes a classified page: its annotated HTML, and the text of its content.
 
 A page is hostile. Its HTML is written anew: known elements, few attributes, a policy that forbids scripts and loads
 before anything of the page. Elements that browsers read in their own way (`svg`, `textarea`, `xmp`, …) become `span`.
@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from lxml import etree
-
 from filters.templates.classes import Node, NodeClass, propagated
-from filters.templates.words import Words, split_text
+from filters.templates.words import Words, split_text, steps
 
 _INLINE = frozenset(
     """a abbr b bdi bdo cite code del dfn em i ins kbd mark q s samp small span strong sub sup time u var
@@ -27,11 +25,14 @@ _BLOCKS = frozenset(
 _BREAK = "\0"  # no page has it
 _VOID = frozenset(("br", "col", "hr"))
 _ATTRIBUTES = ("class", "colspan", "dir", "lang", "rowspan", "title")
+_COLOURS = {NodeClass.CONTENT: "#cfc", NodeClass.BOILERPLATE: "#eee", NodeClass.INVALID: "#fcc"}
 _HEAD = (
     '<!doctype html><html><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
-    " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{}</title><style>"
-    "mark[data-class=content]{{background:#cfc}}mark[data-class=boilerplate]{{background:#eee}}"
-    "mark[data-class=invalid]{{background:#fcc}}</style></head><body>"
+    " content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{title}</title><style>"
+    + "".join(f"mark[data-class={kind}]{{{{background:{colour}}}}}" for kind, colour in _COLOURS.items())
+    + "</style></head><body><p>{title}: "
+    + ", ".join(f"<mark data-class={kind}>{kind}</mark>" for kind in _COLOURS)
+    + "</p>"
 )
 
 
@@ -46,7 +47,7 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     """The page with a `mark` around each node, with its class and bits; elements of one class have it, too."""
     of_element = propagated(words, nodes, classes)
     body = words.tree.find("body")
-    html, content = [_HEAD.format(escape(title))], list[str]()
+    html, content = [_HEAD.format(title=escape(title))], list[str]()
     at = number = 0  # word, node
 
     def add(pieces: list[str], shown: str | None = None) -> None:
@@ -54,32 +55,28 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
         nonlocal at, number
         done = 0
         while done < len(pieces):
-            node, of = nodes[number], classes[number]
+            node, kind = nodes[number], classes[number]
             size = min(node.end - at, len(pieces) - done)
             text = "".join(pieces[done : done + size])
             marked = escape(text) if shown is None else shown
-            html.append(f'<mark data-class="{of}" data-bits="{node.bits:05b}">{marked}</mark>')
-            if of is NodeClass.CONTENT:
+            html.append(f'<mark data-class="{kind}" data-bits="{node.bits:05b}">{marked}</mark>')
+            if kind is NodeClass.CONTENT:
                 content.append(text)
             done, at = done + size, at + size
             number += at == node.end
 
-    for event, element in etree.iterwalk(words.tree if body is None else body, events=("start", "end")):
+    for begins, element, text in steps(words.tree):
         tag = element.tag
-        if body is None:
-            continue
         name = tag if tag in _INLINE or tag in _BLOCKS else "span"
         if tag in _BLOCKS:
             content.append(_BREAK)
-        if event == "start":
-            text = element.text
-            if tag == "img":
+        if tag == "img":
+            if begins:
                 add([""], f'<img alt="{escape(element.get("alt", ""))}">')
-            elif element is not body:
+        elif element is not body:
+            if begins:
                 html.append(f"<{name}{_attributes(element, of_element.get(element))}>")
-        else:
-            text = element.tail if element is not body else None
-            if tag != "img" and element is not body and name not in _VOID:
+            elif name not in _VOID:
                 html.append(f"</{name}>")
         if text:
             blanks, pieces = split_text(text)
@@ -91,10 +88,10 @@ def written(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass], t
     return Written("".join(html), "".join(f"{line}\n" for line in lines if line))
 
 
-def _attributes(element: Any, of: NodeClass | None) -> str:
+def _attributes(element: Any, kind: NodeClass | None) -> str:
     kept = [(name, element.get(name)) for name in _ATTRIBUTES]
     href = element.get("href", "")
     if element.tag == "a" and href.startswith(("http://", "https://")):
         kept.append(("href", href))
-    kept.append(("data-class", of))
+    kept.append(("data-class", kind))
     return "".join(f' {name}="{escape(value)}"' for name, value in kept if value)

@@ -47,7 +47,9 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
     names = control.runs[run].names(is_live=True)
     begin = log.beginning(PAGES)
     log.reset(names.measure_group, PAGES, begin)
-    log.create([Topic(f"state.{memory_store(names.features, after)}", len(begin), CleanupPolicy.COMPACT)])
+    log.remove([names.templates])  # the memory that would take its rows back is left behind
+    made = f"state.{memory_store(names.features, after)}", names.templates
+    log.create([Topic(name, len(begin), CleanupPolicy.COMPACT) for name in made])
     log.remove(stores=[memory_store(names.features, control.runs[run].epoch)])
 
     def moved(_: Control, row: Run) -> Run:

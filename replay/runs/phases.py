@@ -15,7 +15,7 @@ from replay.runs.offsets import between, is_at_stops, processed_by
 from replay.runs.topology import reads_of_run
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.runs import Run, memory_store
-from stream.schema.topics import FEATURES, SITE_TERMS, SITES, VERDICTS, all_topics
+from stream.schema.topics import FEATURES, SITE_TERMS, SITES, TEMPLATES, VERDICTS, all_topics
 
 MEASURE, JUDGE, TALLY, REQUESTS = "measure", "judge", "tally", "ask"
 # Relative cost of a record: one core processes about 45 (MEASURE), 5,000 (JUDGE) or 18,000 (TALLY) per second.
@@ -116,7 +116,7 @@ def topics_of(run: Run, partitions: int, existing: Mapping[str, Topic] = Mapping
     like = {topic.name: topic for topic in all_topics(partitions, run.epoch)} | dict(existing)
     made = [(VERDICTS, names.verdicts), (SITES, names.sites), (SITE_TERMS, names.terms)]
     if run.remeasures:
-        made.append((FEATURES, names.features))
+        made += [(FEATURES, names.features), (TEMPLATES, names.templates)]
     topics = [replace(like[kind], name=name) for kind, name in made]
     return [*topics, *(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT) for store in stores_of(run))]
 

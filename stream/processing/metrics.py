@@ -89,6 +89,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("counter", "extract_attempts", "Extractions of a main text.", ("mode", "outcome")),
     Spec("histogram", "page_duplicate_ratio", "Share of a page's bytes that repeat earlier pages.", (), _SHARE),
     Spec("histogram", "page_template_ratio", "Share of a page's five-word runs that earlier pages have.", (), _SHARE),
+    Spec("histogram", "page_template_block_ratio", "Share of a page's characters in template lines.", (), _SHARE),
+    Spec(
+        "gauge",
+        "template_sites",
+        "Sites with the template of this rank, 1 = most sites; all: with any. Of at most 50,000 templates.",
+        ("rank",),
+    ),
     Spec("gauge", "site_memory_sites", "Sites whose earlier pages this process has in memory."),
     Spec("gauge", "site_memory_bytes", "Bytes of what is remembered of them."),
     Spec("histogram", "score_batch_duration_seconds", "Time that a batch kept the detectors busy.", (), _SECONDS),

@@ -182,6 +182,13 @@ class SiteState(Record, frozen=True, kw_only=True):
     former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
 
 
+class Template(Record, frozen=True, kw_only=True):
+    """A template that a page of the site was the first to have. `id` is the page's measure `template_id`."""
+
+    url: str  # of that page
+    sketch: bytes  # see filters.structure.tag_paths
+
+
 class RatePoint(Record, frozen=True, kw_only=True):
     """One point of a series: the rate of a group of sites at the time `at`. `id` names series and time; no site."""
 
@@ -263,6 +270,7 @@ _KINDS: dict[str, type[Record]] = {
     topics.SITES: SiteState,
     topics.RATES: RatePoint,
     topics.DECISIONS: Decision,
+    topics.TEMPLATES: Template,
 }
 
 

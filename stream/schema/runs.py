@@ -19,6 +19,7 @@ from stream.schema.topics import (
     SITE_TERMS,
     SITES,
     TALLY_STORE,
+    TEMPLATES,
     VERDICTS,
     site_memory,
 )
@@ -40,6 +41,7 @@ class RunNames(NamedTuple):
     """The topics, stores and groups of a run."""
 
     features: str  # topic of the judged features
+    templates: str  # topic of the templates of their pages
     verdicts: str
     sites: str
     terms: str  # rows of earlier terms
@@ -56,6 +58,7 @@ def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> Ru
     end = "" if of_first else f".{run}"
     return RunNames(
         features=features,
+        templates=TEMPLATES + features.removeprefix(FEATURES),
         verdicts=VERDICTS + end,
         sites=SITES + end,
         terms=SITE_TERMS + end,

@@ -14,6 +14,7 @@ HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
 SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
 REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
 SITE_TERMS = "sites.terms"
+TEMPLATES = "templates"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # exists while `farmwatch copy` fills the log
@@ -59,6 +60,7 @@ def all_topics(
         compacted(SITES),
         compacted(SITE_TERMS),
         compacted(DECISIONS),
+        compacted(TEMPLATES),
         Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),

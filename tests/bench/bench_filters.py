@@ -32,7 +32,7 @@ from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
-from filters.structure import page_lines
+from filters.structure import page_lines, tag_paths
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -151,22 +151,24 @@ def bench_measure(pages: list[Page]) -> None:
 def bench_parts(pages: list[Page]) -> None:
     """The share of MEASURE that its cheaper parts take: each page with all, and in turn without each."""
     records = [encode(page) for page in pages]
+    no_structure = (structure, "structure_measures", lambda *_: {"page_bytes": 0.0})
+    no_lines = [(page_lines, "page_lines", lambda _: set()), (page_measures, "lines_of", lambda *_: Lines())]
     parts: dict[str, list[tuple[Any, str, Any]]] = {
         "all": [],
-        "structure measures": [(structure, "structure_measures", lambda *_: {"page_bytes": 0.0})],
+        "structure measures": [no_structure],
+        "lines and their memory": no_lines,
+        "both and the visible text": [no_structure, *no_lines, (page_lines, "visible_text", lambda _: b"")],
         "no_page": [(page_measures, "reason_of", lambda *_: "")],
-        "lines and their memory": [
-            (page_lines, "page_lines", lambda _: set()),
-            (page_measures, "lines_of", lambda *_: Lines()),
-        ],
+        "template": [(tag_paths, "template_sketch", lambda _: b"")],
     }
     gc.collect()
     gc.freeze()
     spent: dict[str, list[list[float]]] = {part: [[] for _ in pages] for part in parts}
+    names = list(parts)
     for number in range(2 * ROUNDS):
         stages = {part: _Measure() for part in parts}
         for place, record in enumerate(records):
-            for part in parts if number % 2 else reversed(parts):
+            for part in names[(turn := (number + place) % len(names)) :] + names[:turn]:  # the first finds cold caches
                 with ExitStack() as patches:
                     for module, name, nothing in parts[part]:
                         patches.enter_context(patch.object(module, name, nothing))

@@ -25,7 +25,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.forgotten import Forgotten
 from stream.schema.panel import read_panels
 from stream.schema.records import Hit, encode
-from stream.schema.topics import HITS, PAGES, all_topics
+from stream.schema.topics import HITS, PAGES, TEMPLATES, all_topics
 from tests.support.forgettable import HOST, OTHERS, PARTITIONS, config_of, make_log, serve, settings, traces
 from tests.support.torn_writes import tear_writes
 from tests.support.waiting import wait_until
@@ -96,6 +96,7 @@ def test_nothing_of_a_forgotten_host_is_found(place: Place) -> None:
     """All records, state, segments, database, WAL and archives are searched, compressed parts inflated."""
     assert {trace.rpartition("/")[2].partition(" ")[0] for trace in place.traces()} >= {"log.sqlite"}
     others, archived = other_records(place), warc_records(place)
+    assert TEMPLATES in {topic for topic, *_ in others}
     report = place.forget()
     assert place.traces() == []
     assert other_records(place) == others and report.records > 20 and report.warc_records > 5

@@ -36,7 +36,7 @@ def test_sites_pages_and_tests_are_found(world: CutoverWorld, tmp_path: Path) ->
     """Each site is there with its pages, and its test ends where its row is; no page of the console fails."""
     tallied(world)
     rows = {row.site: row for row in read_sites(world.log)}
-    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/health")
+    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/templates", "/health")
 
     async def visit(browser: Browser) -> tuple[list[Answer], list[Answer], Answer]:
         sites = (await browser.get("/sites.json")).json["sites"]

@@ -7,13 +7,15 @@ import threading
 import pytest
 
 from farmwatch.daemon.forgetting import Forgetting, known_hosts
+from farmwatch.daemon.template_groups import read_template_groups
+from filters.structure.tag_paths import PLACES
 from stream.log.contract import Commit, StateChange, partition_of, wall_ms
 from stream.masked import masked
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
-from stream.schema.records import Hit, Record, SiteState, encode
-from stream.schema.topics import HITS, SITES, TALLY_STORE, all_topics
+from stream.schema.records import Hit, Record, SiteState, Template, encode
+from stream.schema.topics import HITS, SITES, TALLY_STORE, TEMPLATES, all_topics
 from tests.support.loops import FAST
 from tests.support.waiting import wait_until
 from tests.support.worlds import World, record
@@ -83,6 +85,21 @@ def test_state_goes_with_and_without_an_owner(filled: World) -> None:
     assert {key for key, value in rows.items() if value} == {OTHER.encode()}
     kept_ms = 0 if filled.embedded else 89 * 86_400_000
     assert report.records >= 4 and (report.gone_at_ms > wall_ms() + kept_ms) is not filled.embedded
+
+
+def test_a_forgotten_host_shares_no_template(world: World) -> None:
+    """Its rows are removed as its other records are; the sites that are left keep their group."""
+    log, others = world.log, ("a.example", OTHER)
+    log.create(all_topics(2, "e"))
+    for host in (*others, HOST):
+        row = encode(Template(id="1", site=host, url=f"https://{host}/", sketch=bytes(range(PLACES))))
+        log.append([record(TEMPLATES, partition_of(host, 2), f"{host} 1", row)])
+    seen = masked(world.again(), look_s=0)
+    assert [sorted(group.sites) for group in read_template_groups(seen, TEMPLATES).groups] == [sorted((*others, HOST))]
+    Forgetting(log, seen, None, sleep=lambda _: None).run([HOST])
+    assert [sorted(group.sites) for group in read_template_groups(seen, TEMPLATES).groups] == [sorted(others)]
+    newest = {message.key: message.value for message in log.read(TEMPLATES, partition_of(HOST, 2))}
+    assert not newest.get(f"{HOST} 1".encode())
 
 
 def test_a_host_of_which_only_compacted_records_are_left(world: World) -> None:

@@ -47,7 +47,8 @@ def article(host: str, number: int) -> Reply:
         for day in range(1, 15)
     )
     link = f'<a href="/p/{number + 1}">next</a>'
-    article = f"<article><h1>Page {number}</h1><p>{text}</p>{link}</article>"
+    frame = "<nav><ul><li><a>Home</a></li></ul></nav>"
+    article = f"{frame}<main><article><h1>Page {number}</h1><p>{text}</p>{link}</article></main>"
     html = f"<!doctype html><html>{ARTICLE_HEAD}<body>{article}</body></html>"
     return Reply(html.encode())
 

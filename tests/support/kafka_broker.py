@@ -50,7 +50,7 @@ process.roles=controller
 node.id=2
 listeners=CONTROLLER://127.0.0.1:{controller}
 log.dirs={home}/controller
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=2000
 """
 )
 _PROPERTIES = (
@@ -134,7 +134,7 @@ class Broker:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self, timeout_s: float = 60, *, classes: str = _CLASSES) -> Broker:
+    def start(self, timeout_s: float = 180, *, classes: str = _CLASSES) -> Broker:
         """Start, and wait until it answers. Raises RuntimeError with its output."""
         if self._controller is None:
             self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")

@@ -63,6 +63,7 @@ _TOPICS = {  # name -> key, writers
     "sites": ("site", "TALLY"),
     "sites.terms": ("site + space + term", "TALLY"),
     "decisions": ("site", "TALLY"),
+    "templates": ("site + space + template id", "MEASURE"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
     "state.frontier": ("row of the frontier", "CRAWL"),

@@ -62,7 +62,8 @@ def split_archives(
 
     OUT gets, for each page, pages/HOST/ID.html, in which each text is marked and no script runs, pages/HOST/ID.txt with
     the content, and a line in report.jsonl: the pages compared, and counts; or the reason why it was not split. A
-    broken record is reported and skipped: exit code 1, as if no page could be split.
+    broken record is reported and skipped: exit code 1, as if no page could be split. Pages with another reason change
+    no exit code.
     """
     for file in archives:
         if not file.is_file():
@@ -84,6 +85,11 @@ def split_archives(
                     folder.add(found)
                 advance(1)
     reasons = dict(sorted(folder.reasons.items(), key=lambda item: (-item[1], item[0])))
+    for file, count in read.misplaced.items():
+        message(
+            f"{file}: {counted(count, 'page')} not where it says: the archive is damaged, or another. Make the index"
+            " again, or delete it: then the archive is read as a whole"
+        )
     if json:
         counts = {"nodes": folder.nodes, "characters": folder.characters}
         put_json({"pages": folder.pages, "sites": len(sites), **counts, "not_split": reasons})
@@ -92,6 +98,8 @@ def split_archives(
         put_table(
             ("class", "nodes", "characters"), [(of.value, folder.nodes[of], folder.characters[of]) for of in NodeClass]
         )
+        if read.indexed:
+            put(f"{counted(read.indexed, 'page')} by an index: what it does not list was not read")
         if reasons:
             put("not split: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
-    return Exit.OK if folder.pages and not folder.broken else Exit.PROBLEM
+    return Exit.OK if folder.pages and not folder.broken and not read.misplaced else Exit.PROBLEM

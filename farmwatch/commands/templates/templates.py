@@ -15,3 +15,8 @@ templates.command(
     name="evaluate",
     help="Evaluate the methods on archived pages that people have labelled.",
 )
+templates.command(
+    "farmwatch.commands.templates.groups:template_groups",
+    name="groups",
+    help="List the templates that most sites share.",
+)

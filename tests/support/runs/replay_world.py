@@ -200,7 +200,8 @@ class LiveWorld:
 
     def live_traces(self) -> dict[str, Any]:
         """State that a replay must not change: ends of the live topics, offsets of the live groups."""
-        ends = {topic: self.log.end(topic) for topic in (HITS, FEATURES, VERDICTS, SITES, SCORE_REQUESTS, "decisions")}
+        of_live = (HITS, FEATURES, VERDICTS, SITES, SCORE_REQUESTS, "decisions", "templates")
+        ends = {topic: self.log.end(topic) for topic in of_live}
         offsets = {
             (group, topic): self.log.committed(group, topic)
             for group, topic in (("judge", FEATURES), ("tally", HITS), ("tally", VERDICTS), ("tally", SCORES))

@@ -15,10 +15,13 @@ from filters.quality.measures import TEXTS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
+from filters.structure.tag_paths import PLACES
+from stream.log.contract import Output
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Features, Page, decode
+from stream.schema.records import Features, Page, Template, decode
+from stream.schema.runs import features_of, names_of
 from tests.support.loops import count
 
 NewState = Callable[[], KeyedState]
@@ -47,14 +50,15 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
         stage.process(record, prepared, context)
     metrics = Metrics()
     context.meter.apply(metrics)
-    assert all(output.topic == "features" and output.partition == 3 for output in context.outputs)
-    return [decode(Features, output.value or b"") for output in context.outputs], metrics
+    features = [output for output in context.outputs if output.topic != "templates"]
+    assert all(output.topic == "features" and output.partition == 3 for output in features)
+    return [decode(Features, output.value or b"") for output in features], metrics
 
 
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
     """The stage's features equal the Measurer's for the same pages in the same order, repeats included."""
     htmls = [article, article.replace("boats", "cattle"), "", article, article]
-    found, _ = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
+    found, metrics = run(stage, [page(n, html) for n, html in enumerate(htmls)], new_state())
     measurer = Measurer(SETTINGS)
     for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
         pure = measurer.measure(f"https://{SITE}/page-{number}", html, SITE)
@@ -63,7 +67,42 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
     assert [marked_lines(features.template_lines) for features in found] == [[], [], [], [0], [0, 1, 2, 3, 4]]
     assert [features.measures["template_block_share"] for features in found[:3]] == [None, None, None]
+    assert count(metrics, "page_template_block_ratio_count") == 2
     assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
+
+
+def test_the_templates_of_a_site_have_rows(pool: ExtractionPool, article: str, new_state: NewState) -> None:
+    """The first page of a template appends its row, and the last page to leave the memory removes it.
+
+    All pages have the template in their features. A run of its own has rows of its own, a canary site none.
+    """
+    tags = "".join(f"<{tag}>" for tag in ("main", "article", "section", "header", "nav", "ul", "li", "a", "em", "b"))
+    other = article.replace("<body>", f"<body>{tags}")
+    pages = [page(1, other), page(2, article), page(3, other.replace("boats", "cattle")), page(4, other)]
+    pages += [page(number, article.replace("boats", str(number))) for number in (5, 6)]
+
+    def work(run: str = "live", **fields: object) -> tuple[list[Output], list[Features]]:
+        names = names_of(run, "features" if run == "live" else features_of(run))
+        stage = MeasureStage(msgspec.structs.replace(SETTINGS, pages_per_site=2), names=names, pool=pool)
+        context = Context(3, new_state(), Meter(), now_ms=1234)
+        records = [msgspec.structs.replace(record, **fields) for record in pages]
+        for record, prepared in zip(records, stage.prepare(records), strict=True):
+            stage.process(record, prepared, context)
+        features = [decode(Features, one.value or b"") for one in context.outputs if one.topic == names.features]
+        return [output for output in context.outputs if output.topic != names.features], features
+
+    rows, features = work()
+    name = features[0].measures["template_id"]
+    assert [found.measures["template_id"] for found in features] == [name, None, name, name, None, None]
+    assert {(row.topic, row.key, row.partition) for row in rows} == {("templates", f"{SITE} {name}".encode(), 3)}
+    added, removed = rows
+    found = decode(Template, added.value or b"")
+    assert (found.id, found.site, found.url, len(found.sketch)) == (name, SITE, pages[0].url, PLACES)
+    assert removed.value is None
+    of_run, same = work("r1")
+    assert of_run == [msgspec.structs.replace(row, topic="templates.r1") for row in rows]
+    assert same == features
+    assert work(found_by="canary")[0] == []
 
 
 def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, article: str, new_state: NewState) -> None:

@@ -37,6 +37,8 @@ def test_the_labelled_crosses_have_these_scores(farmwatch: Runner, shared: Path)
         assert got == pytest.approx(expected, abs=0.003 if method < "t003" or method == "runs" else 0.02), method
     for pages, expected_share in CHARACTERS.items():
         assert by["character", pages, "in pairs", "runs"]["accuracy"] == pytest.approx(expected_share, abs=0.002)
+    published = by["node", "published", "chained", "t001"]
+    assert (published["content_precision"], published["content_recall"]) == (0.590, 0.918)
     assert by["node", "given", "in pairs", "t001"]["total"] == pytest.approx(2013, rel=0.01)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -211,18 +212,19 @@ def test_a_faulty_index_is_not_used(split: Split, tmp_path: Path, fault: str) ->
 
 
 def test_an_index_of_another_archive_gives_reasons(split: Split) -> None:
-    """An offset without a record is the page's reason; the others are split."""
+    """An offset without a record is the page's reason, the index is named, exit code 1; the rest is split."""
     index = index_of(SITE, NAMES) + 'example,a)/x 20240501100000 {"url": "http://a.example/x", "offset": 17}\n'
     ran, rows = split(SITE, index=index)
-    assert ran.code == 0 and sum("nodes" in row for row in rows) == 9
+    assert ran.code == 1 and "one.cdxj: 1 page not where it says" in ran.err
+    assert "10 pages by an index" in ran.out and sum("nodes" in row for row in rows) == 9
     assert [row["url"] for row in rows if "reason" in row] == ["http://a.example/x"]
 
 
 def test_no_page_gets_the_text_of_another(split: Split) -> None:
-    """An archive that is one gzip member has one offset for all: a page that is not there is not split."""
+    """An archive that is one gzip member has one offset for all: only the page that is there can be read."""
     ran, rows = split([gzip.compress(b"".join(map(gzip.decompress, SITE)))])
     assert ran.code == 1 and "0 pages of 1 site split" in ran.out
-    assert sorted(row["reason"] for row in rows) == ["no_other_url", *["not_at_offset"] * 8]
+    assert sorted(row["reason"] for row in rows) == ["no_other_url", *["packed_together"] * 8]
 
 
 def test_an_index_cannot_name_another_page(split: Split) -> None:
@@ -238,6 +240,66 @@ def test_an_index_without_a_record_of_the_archive_is_not_used(split: Split, inde
     """It is empty, or its offsets lie outside: the archive is read."""
     ran, rows = split(SITE, index=index)
     assert ran.code == 0 and "not used" in ran.err and len(rows) == 9
+
+
+def test_damage_behind_an_index_is_seen(split: Split) -> None:
+    """A broken record that an index lists is a reason, and the exit code is 1."""
+    broken = SITE[1][:60] + bytes(20) + SITE[1][80:]
+    ran, rows = split([SITE[0], broken, *SITE[2:]], index=index_of(SITE, NAMES))
+    assert ran.code == 1 and [row["reason"] for row in rows if "reason" in row] == ["not_at_offset"]
+
+
+def test_every_page_has_a_line(split: Split) -> None:
+    """A second record of one URL and time, pages without text, and an archive without pages have their reasons."""
+    empty = record("http://a.example/empty", DAYS[0], b"<html><body><div></div></body></html>")
+    _, rows = split([*SITE, SITE[0], empty])
+    assert sorted(row["reason"] for row in rows if "reason" in row) == ["no_text", "same_time"]
+    assert sum("nodes" in row for row in rows) == 9
+
+
+def test_an_archive_without_pages_is_said(split: Split) -> None:
+    """It has its line, and nothing is split."""
+    ran, rows = split([])
+    assert ran.code == 1 and [row["reason"] for row in rows] == ["empty_archive"]
+
+
+def test_a_page_at_two_addresses_keeps_its_content(split: Split) -> None:
+    """A copy under another URL is compared with other pages, as the page is: nothing of it is boilerplate for that."""
+    copies = [record(f"http://a.example/{name}?utm=x", DAYS[0], html(text)) for name, text in TEXTS.items()]
+    ran, rows = split([*SITE[:3], *copies])
+    assert ran.code == 0 and len(rows) == 6 and all(row["nodes"]["content"] == 1 for row in rows)
+
+
+def test_pages_that_differ_in_images_are_compared(split: Split) -> None:
+    """An image is a word: galleries with one text are different pages."""
+    pages = [
+        record(f"http://a.example/{n}", DAYS[0], html("").replace(b"<p>", b"<p><img src='/%d.jpg'>" % n))
+        for n in (1, 2)
+    ]
+    ran, rows = split(pages)
+    assert ran.code == 0 and all("nodes" in row for row in rows)
+
+
+def test_of_two_records_the_readable_one_is_split(split: Split) -> None:
+    """If the first record of a URL and time cannot be used, the second one is, and each has its line."""
+    cut = record("http://a.example/red", DAYS[0], html("x " * 25_000_000))
+    _, rows = split([cut, *SITE])
+    assert [row["reason"] for row in rows if "reason" in row] == ["truncated"]
+    assert sum("nodes" in row for row in rows) == 9
+
+
+def test_pages_below_the_threshold_have_their_own_reason(split: Split) -> None:
+    """There are other URLs of the host, but none is as similar as --positional wants."""
+    others = [record(f"http://a.example/{n}", DAYS[0], f"<html><body>{'<p>' * n}x {n}".encode()) for n in (9, 40)]
+    _, rows = split(others, "--positional", "0.99")
+    assert [row["reason"] for row in rows] == ["no_similar_url"] * 2
+
+
+def test_an_index_changes_no_file(split: Split, tmp_path: Path) -> None:
+    """Files have the same names with an index and without."""
+    names = {row["file"] for row in split(SITE)[1]}
+    shutil.rmtree(tmp_path / "out")
+    assert {row["file"] for row in split(SITE, index=index_of(SITE, NAMES))[1]} == names
 
 
 def test_http_and_https_are_one_page(split: Split) -> None:

@@ -24,9 +24,9 @@ from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
 from stream.processing.metrics import Metrics
-from stream.schema.records import SiteState, decode, encode
+from stream.schema.records import SiteState, Template, decode, encode
 from stream.schema.runs import Run
-from stream.schema.topics import HITS, SITES, all_topics
+from stream.schema.topics import HITS, SITES, TEMPLATES, all_topics
 
 CONFIG: Config = load(None, ["log.partitions=2"], {}).config
 METHOD = ("sprt", "0123abcd")
@@ -489,3 +489,21 @@ def test_the_size_of_the_log_is_shown_at_once() -> None:
     sizes = dict(re.findall(r'farmwatch_log_bytes{topic="([\w-]+)"} (\S+)', page))
     assert float(sizes["hits"]) >= 200 and float(sizes["verdicts"]) == 0
     assert set(sizes) >= {"state", "score", "dead-letters"}
+
+
+def test_sites_that_share_a_template_are_a_gauge(log: _Log) -> None:
+    """By rank; a template of one site has none. They are counted again when there are new ones."""
+    clock, metrics = _Clock(), Metrics()
+    maintenance = _maintenance(log, clock, clock, metrics=metrics)
+
+    def gauges(*rows: tuple[str, bytes]) -> list[float]:
+        records = [Template(id="1", site=site, url="", sketch=sketch * 64) for site, sketch in rows]
+        log.append([Output(TEMPLATES, 0, f"{one.site} 1".encode(), encode(one)) for one in records])
+        clock.now += 60
+        maintenance.run_due_jobs()
+        page = generate_latest(metrics.registry).decode()
+        found = dict(re.findall(r'farmwatch_template_sites{rank="(\w+)"} (\S+)', page))
+        return [float(found[rank]) for rank in ("1", "2", "5", "all")]
+
+    assert gauges(("a.example", b"1"), ("b.example", b"1"), ("c.example", b"2")) == [2, 0, 0, 3]
+    assert gauges(("d.example", b"2"), ("e.example", b"2")) == [3, 2, 0, 5]

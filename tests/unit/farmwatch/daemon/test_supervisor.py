@@ -217,6 +217,27 @@ def _alive(pid: int) -> bool:
     return fields[0] not in ("Z", "X")
 
 
+_UNREAD = """
+import os, signal, threading
+from farmwatch.daemon.supervisor import stop_on_signals
+
+stop, hurry = threading.Event(), threading.Event()
+stop_on_signals(stop, hurry)
+reading, writing = os.pipe()
+os.dup2(writing, 2)
+os.close(reading)
+os.close(writing)
+for event in (stop, hurry):
+    signal.raise_signal(signal.SIGINT)
+    event.wait()
+"""
+
+
+def test_signals_stop_a_role_whose_messages_nobody_reads() -> None:
+    """With `up 2>&1 | tee`, Ctrl-C ends tee, too, and the hint goes nowhere."""
+    assert subprocess.run([sys.executable, "-c", _UNREAD], cwd=ROOT, timeout=60, check=False).returncode == 0
+
+
 _STORM = """
 import os, signal, subprocess, sys, threading
 from farmwatch.daemon.supervisor import stop_on_signals

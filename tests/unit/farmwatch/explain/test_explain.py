@@ -235,7 +235,7 @@ def test_template_lines_are_counted_and_listed_with_verbose(farmwatch: Runner, t
     log = _log(
         tmp_path, [_features("a", text, measures=measures, template_lines=b"\5"), _features("b", "One line of text")]
     )
-    said = "template: 51.4%, 2 lines seen on 2 or more earlier pages\n"
+    said = "template lines: 51.4% of the characters, 2 lines seen on 2 or more earlier pages\n"
     ran = farmwatch("explain", _address("a"), "--log", log)
     assert said in ran.out and '"Read more"' not in ran.out
     assert (

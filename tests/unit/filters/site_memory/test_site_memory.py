@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from filters.measure.page_measures import failed
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import HEAD, NoState
+from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 from stream.processing.state import KeyedState
 
 pytestmark = pytest.mark.slow
@@ -50,6 +52,16 @@ def lines(ids: Sequence[int]) -> Lines:
     return lines_of("\n".join(named[:-1] or named), named[-1:], 100)
 
 
+def template(ids: Sequence[int]) -> bytes:
+    """The sketch of a template; those of two pages have more equal places the more ids they share at equal places."""
+    return bytes(ids[place % len(ids)] % 256 for place in range(PLACES))
+
+
+def new_name(sketch: bytes) -> str:
+    """The name of a template that a page with this sketch is the first to have."""
+    return xxhash.xxh3_64_hexdigest(sketch)
+
+
 class Site:
     """A site's memory over one state, fed with texts or with chunks."""
 
@@ -59,7 +71,7 @@ class Site:
 
     def see(self, page: str, ids: Sequence[int], site: str = SITE, state: KeyedState | None = None) -> Likeness:
         """A page whose chunks are `ids`, and whose words depend on them."""
-        of_ids = chunks(*ids), outline(text_of(ids), 100), lines(ids)
+        of_ids = chunks(*ids), outline(text_of(ids), 100), lines(ids), template(ids) if ids else b""
         return self.memory.compare(state or self.state, 0, site, page, *of_ids)
 
     def share(self, page: str, *ids: int, **more: Any) -> float | None:
@@ -169,6 +181,57 @@ def test_a_line_is_template_wherever_earlier_pages_have_it(new_state: NewState) 
     assert site.see("b", (9, 4, 7)).template_block_share is None
 
 
+@given(visits=VISITS)
+def test_a_page_has_the_template_of_the_nearest_page_or_a_new_one(
+    new_state: NewState, visits: list[tuple[str, list[int]]]
+) -> None:
+    """Against a plain implementation: it is compared with the oldest page of each template, also one fetched later."""
+    site = Site(new_state())
+    order: dict[str, tuple[str, bytes]] = {}  # page -> template, sketch
+    for page, ids in visits:
+        found = site.see(page, ids)
+        if not ids:
+            assert found.template_id is None
+            if page in order:
+                order[page] = ("", b"")
+            continue
+        own = template(ids)
+        oldest: dict[str, bytes] = {}
+        for name, sketch in order.values():
+            if name:
+                oldest.setdefault(name, sketch)
+        equal = {name: sum(map(int.__eq__, own, sketch)) for name, sketch in oldest.items()}
+        nearest = min((name for name in equal if equal[name] == max(equal.values())), default="")
+        is_new = not nearest or equal[nearest] < SAME_TEMPLATE * PLACES
+        assert found.template_id == (new_name(own) if is_new else nearest)
+        order[page] = (found.template_id, own)
+        assert site.memory.templates(site.state, 0, SITE) == {name for name, _ in order.values() if name}
+
+
+def test_a_template_outlives_its_first_page(new_state: NewState) -> None:
+    """Where its first page is dropped or changes, the next one represents it; with its last page it goes."""
+    site = Site(new_state(), TIGHT)
+    first = site.see("p0", (1, 2, 3, 4)).template_id
+    same = [site.see(f"p{number}", (1, 2, 3, 4)) for number in range(1, 7)]
+    assert {found.template_id for found in same} == {first}
+    other = site.see("p3", (5, 6)).template_id
+    assert site.memory.templates(site.state, 0, SITE) == {first, other}
+    for number in range(4):
+        site.see(f"q{number}", (5, 6))
+    assert site.memory.templates(site.state, 0, SITE) == {other}
+
+
+def test_a_site_of_random_pages_has_few_templates(new_state: NewState) -> None:
+    """Beyond 50 templates a page that is like none of them has none."""
+    site = Site(new_state())
+    found = [site.see(f"p{number}", (number,)) for number in range(60)]
+    assert [one.template_id for one in found] == [
+        *(new_name(template((number,))) for number in range(50)),
+        *[None] * 10,
+    ]
+    assert site.see("last", (7,)).template_id == found[7].template_id
+
+
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
     """With a new word in eight, no chunk repeats, but three of eight shingles do, and the simhash is near."""
     site = Site(new_state())
@@ -209,7 +272,9 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
     site.see("p1", (1, 2), "a.example")
     site.memory.drop([0])
     for other in ("a.example.org", "a.exampl"):
-        assert site.see("p1", (1, 2), other) == Likeness(0, 0, None, None)
+        found = site.see("p1", (1, 2), other)
+        assert found[:4] == (0, 0, None, None)
+        assert found.template_id == new_name(template((1, 2)))
 
 
 @pytest.mark.parametrize("error", sorted(UNFINISHED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import given
@@ -10,8 +11,9 @@ from lxml import etree
 
 from filters.extraction.html_tree import MAX_DEPTH, parse
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, page_lines
+from filters.structure.page_lines import INLINE, page_lines, size_of, visible_text
 
+CUT = "\x00"
 TAGS = st.sampled_from(["p", "div", "a", "b", "span", "li", "br", "td", "x-y", "svg:g", *UNSEEN])
 TREES = st.recursive(
     st.text("ab \n\t\u00a0é&<", max_size=6).map(lambda text: text.replace("&", "&amp;").replace("<", "&lt;")),
@@ -20,12 +22,16 @@ TREES = st.recursive(
 )
 
 
-def walked(element: Any) -> set[str]:
-    """The lines by a walk through the tree."""
+def _lines(html: str) -> set[str]:
+    return page_lines(visible_text(parse(html)))
+
+
+def walked(element: Any) -> str:
+    """The visible text by a walk through the tree, cut where lines end."""
     pieces: list[str] = []
 
     def walk(element: Any) -> None:
-        edge = [] if element.tag in INLINE else ["\x00"]
+        edge = [] if element.tag in INLINE else [CUT]
         pieces.extend([*edge, element.text or ""])
         for child in element:
             if child.tag not in UNSEEN:
@@ -34,7 +40,7 @@ def walked(element: Any) -> set[str]:
         pieces.extend(edge)
 
     walk(element)
-    return {line for piece in "".join(pieces).split("\x00") if (line := " ".join(piece.split()))}
+    return "".join(pieces)
 
 
 def test_lines_end_at_block_elements_only() -> None:
@@ -44,21 +50,23 @@ def test_lines_end_at_block_elements_only() -> None:
         "<ul><li>Home<li>&lt;About&gt;</ul>a<br>b<noscript>no</noscript><table><td>1<td>2</table><i>c<div>d</div>e</i>f"
     )
     lines = {"One two three!", "tail goes on", "Home", "<About>", "a", "b", "1", "2", "c", "d", "ef"}
-    assert page_lines(parse(html)) == lines
+    assert _lines(html) == lines
 
 
 @given(st.lists(TREES, max_size=4))
-def test_lines_are_those_of_a_walk_and_the_tree_stays(trees: list[str]) -> None:
-    """For any tree, the lines are those that a walk finds, and the tree is as before."""
+def test_lines_and_size_are_those_of_a_walk_and_the_tree_stays(trees: list[str]) -> None:
+    """For any tree, the lines and the size are those that a walk finds, and the tree is as before."""
     root = parse(f"<body>{''.join(trees)}</body>")
     before = etree.tostring(root)
-    assert page_lines(root) == walked(root)
+    visible, text = visible_text(root), walked(root)
+    assert page_lines(visible) == {line for piece in text.split(CUT) if (line := " ".join(piece.split()))}
+    assert size_of(visible) == len(re.sub(f"[ \n\t\r{CUT}]", "", text).encode())
     assert etree.tostring(root) == before
 
 
 def test_large_and_deep_trees() -> None:
     """The deepest tree, 50,000 elements, and a long text have all their lines."""
     deep = MAX_DEPTH - 10
-    assert page_lines(parse("".join(f"<div>{number}" for number in range(deep)))) == set(map(str, range(deep)))
-    assert len(page_lines(parse("".join(f"<p>{number}</p>" for number in range(50_000))))) == 50_000
-    assert page_lines(parse(f"<p>{'word ' * 400_000}")) == {("word " * 400_000).strip()}
+    assert _lines("".join(f"<div>{number}" for number in range(deep))) == set(map(str, range(deep)))
+    assert len(_lines("".join(f"<p>{number}</p>" for number in range(50_000)))) == 50_000
+    assert _lines(f"<p>{'word ' * 400_000}") == {("word " * 400_000).strip()}

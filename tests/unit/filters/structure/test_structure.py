@@ -17,6 +17,7 @@ from filters.measure.page_measures import measure
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
 from filters.structure.names import MEANINGS, MEASURES, TAG_RATIOS, Measures
+from filters.structure.page_lines import visible_text
 
 SETTINGS = MeasureSettings()
 URL = "https://a.example/2024/05/the-old-ferry-7"
@@ -28,7 +29,7 @@ SHARES = {name for name in MEASURES if name.endswith("_share")} | {"h1_in_title"
 def measured(html: str, url: str = "") -> Measures:
     """The structure measures of a page."""
     tree = parse(html)
-    return structure.structure_measures(tree, list(tree.iter()), html, url)
+    return structure.structure_measures(list(tree.iter()), visible_text(tree), html, url)
 
 
 def jsonld(data: str) -> str:
@@ -209,7 +210,7 @@ def test_any_page_has_measures_in_their_ranges(html: str, url: str) -> None:
     except ParseFailed:
         return
     before = etree.tostring(tree)
-    _bounded(structure.structure_measures(tree, list(tree.iter()), html, url))
+    _bounded(structure.structure_measures(list(tree.iter()), visible_text(tree), html, url))
     assert etree.tostring(tree) == before
 
 

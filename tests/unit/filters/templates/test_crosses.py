@@ -70,7 +70,7 @@ def test_the_bands_are_those_of_the_thesis() -> None:
 
 
 def page(url: str, at_ms: int, *tokens: int) -> Snapshot:
-    return Snapshot(url, at_ms, frozenset(tokens))
+    return Snapshot(url, at_ms, frozenset(tokens), hash(url))
 
 
 SITE = [
@@ -101,7 +101,7 @@ def test_large_sites_find_similar_pages_by_bands(monkeypatch: pytest.MonkeyPatch
     """Above EXACT_PAGES, pages with equal tokens still find each other, and pages with nothing shared do not."""
     monkeypatch.setattr(similarity, "EXACT_PAGES", 10)
     kinds = [frozenset(range(kind * 100, kind * 100 + 40)) for kind in range(4)]
-    pages = [Snapshot(f"u{number}", number, kinds[number % 4]) for number in range(400)]
+    pages = [Snapshot(f"u{number}", number, kinds[number % 4], number) for number in range(400)]
     for cross in crosses_of(pages):
         assert cross.up is not None and cross.up % 4 == cross.cur % 4
         assert cross.similarity == 1.0

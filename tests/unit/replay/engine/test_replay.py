@@ -25,7 +25,7 @@ from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.contract import Log, Member
+from stream.log.contract import Log, Member, Message
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
@@ -379,8 +379,11 @@ def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
 
 
 def html(number: int) -> str:
-    """A page that is an article, or too short for one."""
-    return article_html(300 + number) if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
+    """A page that is an article, of one of two templates, or too short for one."""
+    tag = "main" if number % 2 else "section"
+    frame = f"<body><{tag}><nav><ul><li><a>Home</a></li></ul></nav><form><input></form><hr></{tag}>"
+    page = article_html(300 + number).replace("<body>", frame)
+    return page if number % 3 else "<html><body><p>Too short for anything.</p></body></html>"
 
 
 @pytest.fixture(scope="module")
@@ -405,7 +408,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> None:
     """After a change of the feature epoch pages are measured again: verdicts and rows equal those from features.
 
-    So do the features, with template lines from the third page of a site with text.
+    So do the features, with template lines from the third page of a site with text, and its templates.
     """
     rules_file = measured.rules_file(20)
     before = measured.live_traces()
@@ -421,6 +424,13 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
         found = features_in(measured, "features.pages")
         assert found == features_in(measured, FEATURES)
         assert [bool(found[f"f{number}"].template_lines) for number in (1, 4, 7, 16)] == [False, False, True, True]
+        names = [found[f"f{number}"].measures["template_id"] for number in (1, 2, 4, 5, 7, 8, 16)]
+        assert names == [names[0], names[1], names[1], names[0], names[0], names[1], names[1]] and len({*names}) == 2
+        rows = [
+            {message.key: message.value for message in messages_in(measured, topic)}
+            for topic in ("templates", "templates.pages")
+        ]
+        assert rows[0] == rows[1] and len(rows[0]) == 4
         third = plan(
             measured.log, Control(measured.log), measured.config, ReplayRequest(ruleset=rules_file, begin="pages")
         )
@@ -428,11 +438,16 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
     assert measured.live_traces() == before
 
 
-def features_in(world: LiveWorld, topic: str) -> dict[str, Features]:
-    """The features in a topic by fetch, without epoch and clock."""
+def messages_in(world: LiveWorld, topic: str) -> list[Message]:
+    """All messages of a topic but heartbeats."""
     partitions = range(len(world.log.end(topic)))
     messages = (message for partition in partitions for message in world.log.read(topic, partition))
-    records = (decode(Features, message.value or b"") for message in messages if not is_heartbeat(message))
+    return [message for message in messages if not is_heartbeat(message)]
+
+
+def features_in(world: LiveWorld, topic: str) -> dict[str, Features]:
+    """The features in a topic by fetch, without epoch and clock."""
+    records = (decode(Features, message.value or b"") for message in messages_in(world, topic))
     return {record.id: msgspec.structs.replace(record, epoch="", measured_at=0) for record in records}
 
 

@@ -13,12 +13,13 @@ from replay.live.cutover import CutoverRequest, cut_over
 from replay.live.epoch_change import change_epoch, epoch_change, seams_of
 from replay.live.handover import LiveRunUnfit
 from replay.runs.site_table import read_sites
+from stream.log.contract import Output
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, decode
+from stream.schema.records import Features, Template, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
-from stream.schema.topics import site_memory
+from stream.schema.topics import TEMPLATES, site_memory
 from tests.support.front_door import PARTITIONS
 from tests.support.runs.cutover_world import CutoverWorld
 from tests.support.waiting import wait_until
@@ -116,6 +117,8 @@ def test_after_an_upgrade_every_row_rests_on_the_new_epoch(
         _deals_with_all(world, first.names())
     _configure_other_epoch(world)
     world.pages(_BATCH)  # not measured yet
+    left_over = Template(id="1", site="gone.example", url="https://gone.example/", sketch=b"")  # its page is no more
+    world.log.append([Output(TEMPLATES, 0, b"gone.example 1", encode(left_over))])
     change = epoch_change(world.log, world.config.measure)
     assert change is not None
     assert (change.before, change.records >= 2 * _BATCH) == (first.epoch, True)  # a broker counts markers
@@ -134,6 +137,7 @@ def test_after_an_upgrade_every_row_rests_on_the_new_epoch(
     assert {row.epoch for row in rows} == {change.after}
     assert sum(row.pages for row in rows) == len(world.put)
     assert f"state.{site_memory(first.epoch)}" not in world.log.topics()
+    assert b"gone.example 1" not in {message.key for message in world.log.read(TEMPLATES, 0)}
     (seam,) = seams_of(world.log)
     assert f"feature epoch {first.epoch} until 2023-11-14 22:13:20Z, then {change.after}" in seam
     assert audit(world.log).broken == []

@@ -1,0 +1,93 @@
+"""The groups of sites that share a template, from a topic of templates.
+
+Of a large log the first partitions are read, each with a random part of the sites, up to a number of templates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from filters.structure.tag_paths import PLACES
+from filters.templates.groups import alike
+from replay.runs.site_columns import SiteColumns
+from stream.log.contract import Log
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import Template
+from stream.schema.vocabulary import VERDICTS
+from stream.text.registrable_domain import registrable_domain
+
+_CAP = 50_000  # templates that are held; about 110 MB, twice that with the longest URLs, and some seconds
+
+
+class TemplateGroup(NamedTuple):
+    """Sites that share a template; `url` is a page with it, `template_id` its measure of that name."""
+
+    sites: frozenset[str]
+    url: str
+    template_id: str
+
+    def fields(self, verdict_of: Mapping[str, str]) -> dict[str, Any]:
+        """As the command has it: numbers of sites, registrable domains, and sites by verdict, if they have one yet."""
+        counts = Counter(verdict_of.get(site, "") for site in self.sites)
+        return {
+            "sites": len(self.sites),
+            "domains": len(set(map(registrable_domain, self.sites))),
+            **{verdict: counts[verdict] for verdict in VERDICTS},
+            "template_id": self.template_id,
+            "url": self.url,
+        }
+
+
+class TemplateGroups(NamedTuple):
+    """The groups, the largest first, those of a single site left out, and the sites with a template."""
+
+    groups: list[TemplateGroup]
+    sites: int
+    is_whole: bool  # all templates were read
+
+    def of(self, site: str) -> TemplateGroup | None:
+        """The largest group with a site; None if it shares no template."""
+        return next((group for group in self.groups if site in group.sites), None)
+
+
+def read_template_groups(log: Log, topic: str, cap: int = _CAP) -> TemplateGroups:
+    """Read and group up to `cap` templates. An unreadable row changes nothing. Raises as `Log.read`."""
+    rows: dict[bytes, Template] = {}
+    partitions = log.topics().get(topic, 0)
+    read, is_cut = 0, False
+    while read < partitions and len(rows) < cap:
+        for message, row in rows_of(Template, log.read(topic, read)):
+            if row is None:
+                rows.pop(message.key, None)
+            elif len(row.sketch) == PLACES:
+                if message.key in rows or len(rows) < cap:
+                    rows[message.key] = row
+                else:
+                    is_cut = True
+        read += 1
+    first: dict[bytes, Template] = {}
+    sites_of: defaultdict[bytes, set[str]] = defaultdict(set)
+    for key in sorted(rows):
+        row = rows[key]
+        first.setdefault(row.sketch, row)
+        sites_of[row.sketch].add(row.site)
+    groups = []
+    for sketches in alike(sites_of):
+        sites = frozenset[str]().union(*(sites_of[sketch] for sketch in sketches))
+        if len(sites) > 1:
+            leader = first[sketches[0]]
+            groups.append(TemplateGroup(sites, leader.url, leader.id))
+    groups.sort(key=lambda group: (-len(group.sites), group.template_id))
+    return TemplateGroups(groups, len(set[str]().union(*sites_of.values())), read == partitions and not is_cut)
+
+
+def read_verdicts(log: Log, topic: str, groups: TemplateGroups) -> dict[str, str]:
+    """The verdicts of the sites in groups, from a topic of rows of sites."""
+    shared = frozenset[str]().union(*(group.sites for group in groups.groups))
+    if not shared:
+        return {}
+    table = SiteColumns(log, topic)
+    table.refresh()
+    return {row.site: row.verdict for row in table.rows() if row.site in shared}
