@@ -39,7 +39,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "train-articles": ("rulesets.train:train_articles", "Learn to tell articles from other pages, for a ruleset."),
         "train-extractor": (
-            "rulesets.train_extractor:train_extractor",
+            "inputs.train_extractor:train_extractor",
             "Learn to tell main text from the rest of a page, for the extractor `blocks`.",
         ),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),

@@ -40,7 +40,7 @@ class Extraction:
     are unknown.
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
     empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
-    `filters.structure.tag_paths`.
+    `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
     """
 
     text: str = ""
@@ -52,6 +52,7 @@ class Extraction:
     structure: Mapping[str, float | None] = field(default_factory=dict)
     lines: Collection[str] = ()
     template: bytes = b""
+    expected_f1: float | None = None
 
 
 Extractor = Callable[[str, Any, MeasureSettings], Extraction]

@@ -1,4 +1,4 @@
-"""The inputs of the second network: the first network's probabilities around a block."""
+"""The inputs that the second network has beside those of the first one: its probabilities around a block."""
 
 from __future__ import annotations
 
@@ -6,74 +6,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from filters.extraction.blocks import BlockKind
-from filters.extraction.learned.inputs import Columns, near, share, size
+from filters.extraction.learned.inputs import Columns, in_window, near, share, size
 from filters.extraction.learned.page_blocks import PageBlocks
 
 if TYPE_CHECKING:
-    from numpy import int64
-    from numpy.typing import NDArray
+    from filters.extraction.learned.inputs import Inputs
+    from filters.extraction.learned.page_blocks import Ints
 
-    Ints = NDArray[int64]
-
-_LEVELS = 5
+_WINDOWS = {"before": (-8, 0), "around": (-3, 4), "after": (1, 9), "far_before": (-24, 0), "far_after": (1, 25)}
 
 
 def context_inputs(page: PageBlocks, probability: Ints) -> Columns:
     """The inputs of all blocks by their probabilities, in thousandths."""
-    found = Columns(len(page.lines))
-    add, holder, last = found.add, page.holder, page.last
-    blocks = len(holder)
-    rounded = probability // 8
-    add("p", rounded)
+    found, words = Columns(len(page.lines)), page.words
+    add, expected = found.add, words * probability
+    own, total = add("p", probability // 8), expected.sum()
     for away in (-4, -3, -2, -1, 1, 2, 3, 4):
-        add(f"p{away:+d}", near(rounded, away))
-    words = page.first_word[1:] - page.first_word[:-1]
-    expected = words * probability
-    total = expected.sum()
-    add("p_page", total * 4 // (words.sum() * 32))
+        add(f"p{away:+d}", near(own, away))
+    add("p_page", _mean(total, words.sum()))
     add("p_page_words", size(total // 1000))
     add("p_so_far", share(np.cumsum(expected) - expected, total))
-    for side, start, end in (
-        ("before", 0, 8),
-        ("around", 5, 12),
-        ("after", 9, 17),
-        ("far_before", -16, 8),
-        ("far_after", 9, 33),
-    ):
-        parts = []
-        for column in (expected, words):
-            running = np.concatenate([np.zeros(25, np.int64), np.cumsum(column), np.full(24, column.sum())])
-            parts.append(running[end + 16 : end + 16 + blocks] - running[start + 16 : start + 16 + blocks])
-        add(f"p_{side}", _mean(parts[0], parts[1]))
-    sums = [
-        np.concatenate([[0], np.cumsum(np.bincount(holder, column, len(page.tags)).astype(np.int64))])
-        for column in (expected, words)
-    ]
-    at = holder
-    for level in range(_LEVELS):
-        inner, of = (numbers[last[at] + 1] - numbers[at] for numbers in sums)
-        add(f"p_{level}", _mean(inner, of))
-        add(f"p_part_{level}", share(inner, total))
-        at = page.parent[at]
-    alike = page.alike[holder]
+    add("p_heading", np.where(page.heading < 0, 0, own[page.heading]))
+    for side, window in _WINDOWS.items():
+        add(f"p_{side}", _mean(in_window(expected, *window), in_window(words, *window)))
+    inner, of = (page.in_subtrees(column).astype(np.int64) for column in (expected, words))
+    for level, at in enumerate(page.ancestors()):
+        add(f"p_{level}", _mean(inner[at], of[at]))
+        add(f"p_part_{level}", share(inner[at], total))
+    alike = page.alike[page.holder]
     add("p_alike", _mean(*(np.bincount(alike, column)[alike].astype(np.int64) for column in (expected, words))))
-    numbers = np.arange(blocks)
-    before = np.maximum.accumulate(np.where(page.kind == BlockKind.HEADING, numbers, -1))
-    add("p_heading", np.where(before < 0, 0, rounded[before]))
-    sure = np.flatnonzero((probability >= 500) & (words >= 15))
-    if len(sure):
-        add("from_sure", size(np.maximum(sure[0] - numbers, 0)))
-        add("past_sure", size(np.maximum(numbers - sure[-1], 0)))
-        gap = np.searchsorted(sure, numbers)
-        add("to_next_sure", size(np.where(gap < len(sure), sure[np.minimum(gap, len(sure) - 1)] - numbers, blocks)))
-        add("to_last_sure", size(np.where(gap > 0, numbers - sure[np.maximum(gap - 1, 0)], blocks)))
-    else:
-        for name in ("from_sure", "past_sure", "to_next_sure", "to_last_sure"):
-            add(name, 127)
     return found
 
 
-def _mean(expected: Ints, words: Ints) -> Ints:
+def _mean(expected: Ints, words: Ints) -> Inputs:
     """A mean of thousandths, as an input."""
-    return expected // np.maximum(words * 8, 1)
+    return np.asarray(expected // np.maximum(words * 8, 1)).astype(np.uint8)

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     Inputs = NDArray[uint8]  # [inputs, blocks]
 
 MOST = 127
+_ASCII_END = 127
 FLAG = 16
 _SCALE_END = 1 << 16
+_MOST_INPUTS = 256  # of a Columns
 _LONG_WORDS = 15
-_LEVELS = 5
 _TAGS = ("p", "div", "h1", "h2", "h3", "li", "td", "pre", "dt", "dd", "blockquote", "figcaption", "article", "br")
 _AROUND = (
     *(("nav",), ("header",), ("footer",), ("aside",), ("article",), ("main",), ("section",), ("form",), ("table",)),
@@ -68,55 +69,49 @@ _PERIOD, _DIGIT, _UPPER, _BAR = (list(_CLASSES).index(name) + 1 for name in ("pe
 
 
 @cache
-def _scale() -> Ints:
+def _scale() -> Inputs:
     """Size -> step of a logarithmic scale by a factor of about 1.25; built of whole numbers."""
     edges, edge = [], 1
     while edge < _SCALE_END:
         edges.append(edge)
         edge += max(1, edge // 4)
-    return np.searchsorted(np.array(edges), np.arange(_SCALE_END), side="right")
+    return np.searchsorted(np.array(edges), np.arange(_SCALE_END), side="right").astype(np.uint8)
 
 
 @cache
-def _class_of() -> NDArray[np.uint8]:
+def _class_of() -> Inputs:
     table = np.zeros(_SCALE_END, np.uint8)
     for number, characters in enumerate(_CLASSES.values(), start=1):
         table[[ord(character) for character in characters]] = number
     return table
 
 
-def size(numbers: Any) -> Ints:
+def size(numbers: Any) -> Inputs:
     """Sizes as inputs."""
     return np.asarray(_scale()[np.minimum(numbers, _SCALE_END - 1)])
 
 
-def share(part: Ints, whole: Ints) -> Ints:
+def share(part: Any, whole: Any) -> Ints:
     """Shares as inputs."""
-    return part * 32 // np.maximum(whole, 1)
+    return np.asarray(part * 32 // np.maximum(whole, 1))
 
 
-def flag(mask: Any) -> Ints:
+def flag(mask: Any) -> Inputs:
     """Flags as inputs."""
-    return np.asarray(mask).astype(np.int64) * FLAG
+    return np.asarray(mask).astype(np.uint8) * np.uint8(FLAG)
 
 
-def sums(values: Any, first: Ints) -> Ints:
-    """Sum of `values` for each block, whose values begin at `first`."""
-    total = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(total[first[1:]] - total[first[:-1]])
-
-
-def inside(last: Ints, groups: Sequence[Sequence[int]]) -> Ints:
+def inside(last: Ints, groups: Sequence[Sequence[int]]) -> NDArray[np.int32]:
     """For each group of elements and each element, the number of those that it is in, or is [groups, elements]."""
     edges = np.zeros((len(groups), len(last) + 1), np.int32)
     rows = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     places = np.fromiter(chain.from_iterable(groups), np.int64, len(rows))
     np.add.at(edges, (rows, places), 1)
     np.subtract.at(edges, (rows, last[places] + 1), 1)
-    return np.asarray(np.cumsum(edges[:, :-1], axis=1, dtype=np.int32))
+    return np.cumsum(edges[:, :-1], axis=1, out=edges[:, :-1])
 
 
-def near(column: Ints, away: int) -> Ints:
+def near(column: NDArray[Any], away: int) -> NDArray[Any]:
     """The column of the blocks `away` from each block; 0 beyond the page."""
     found = np.zeros_like(column)
     if away > 0:
@@ -127,24 +122,22 @@ def near(column: Ints, away: int) -> Ints:
 
 
 class Columns:
-    """Inputs by name. A number for all blocks is a column, too."""
+    """Inputs by name. A number for all blocks is a column, too. A byte for each: pages have up to 100,000 blocks."""
 
     def __init__(self, blocks: int) -> None:
         self.names: list[str] = []
-        self._blocks = blocks
-        self._columns: list[Any] = []
+        self._matrix = np.empty((_MOST_INPUTS, blocks), np.uint8)
 
-    def add(self, name: str, column: Any) -> Any:
+    def add(self, name: str, column: Any) -> Inputs:
+        """Add an input, whose numbers are not negative and are cut at MOST, and return it."""
         self.names.append(name)
-        self._columns.append(column)
-        return column
+        row: Inputs = self._matrix[len(self.names) - 1]
+        np.minimum(column, MOST, out=row, casting="unsafe")
+        return row
 
     def matrix(self) -> Inputs:
         """All inputs [inputs, blocks]."""
-        matrix = np.empty((len(self._columns), self._blocks), np.int64)
-        for place, column in enumerate(self._columns):
-            matrix[place] = column
-        return np.clip(matrix, 0, MOST).astype(np.uint8)
+        return self._matrix[: len(self.names)]
 
 
 def block_inputs(page: PageBlocks) -> Columns:
@@ -154,20 +147,19 @@ def block_inputs(page: PageBlocks) -> Columns:
     _of_page(page, own, found)
     _of_elements(page, own, found)
     _of_ancestors(page, own, found)
-    _of_neighbours(own, found)
+    _of_neighbours(page, own, found)
     return found
 
 
-def _of_text(page: PageBlocks, found: Columns) -> dict[str, Ints]:
-    add, first, chars = found.add, page.first_word, page.chars
-    words = first[1:] - first[:-1]
+def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
+    add, words, chars = found.add, page.words, page.chars
     lowered = [word.lower() for word in page.vocabulary]
     title = set(_WORD.findall(page.title.lower()))
     function, in_title = (
-        sums(np.array([word in known for word in lowered], np.int64)[page.word], first)
+        page.in_words(np.array([word in known for word in lowered], np.int64)[page.word])
         for known in (_FUNCTION_WORDS, title)
     )
-    own = {"words": words, "chars": chars, "link_chars": page.link_chars, "function": function}
+    own: dict[str, NDArray[Any]] = {"words": words, "chars": chars, "links": page.link_chars, "function": function}
     own["size"] = add("words", size(words))
     add("chars", size(chars))
     add("word_chars", chars * 4 // words)
@@ -181,20 +173,22 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, Ints]:
     classes = _class_of()[np.minimum(codes, _SCALE_END - 1)]
     ends = np.cumsum(chars)
     starts = ends - chars
-    edges = np.concatenate([[0], ends])
+
+    def counted(mask: Any) -> Ints:
+        total = np.concatenate([[0], np.cumsum(mask)])
+        return np.asarray(total[ends] - total[starts])
+
     for number, name in enumerate(_CLASSES, start=1):
-        count = sums(classes == number, edges)
+        count = counted(classes == number)
         add(f"{name}_share", share(count * 4, chars))
         if name in ("period", "comma"):
-            own[name] = count
             add(f"{name}s", size(count))
     closing = classes == _PERIOD
     add("ends_sentence", flag(closing[ends - 1] | closing[np.maximum(ends - 2, starts)]))
     add("ends_colon", flag(codes[ends - 1] == ord(":")))
-    add("starts_upper", flag(classes[starts] == _UPPER))
-    add("starts_digit", flag(classes[starts] == _DIGIT))
-    add("starts_bar", flag(classes[starts] == _BAR))
-    add("non_ascii_share", share(sums(codes > MOST, edges), chars))
+    for name, number in (("upper", _UPPER), ("digit", _DIGIT), ("bar", _BAR)):
+        add(f"starts_{name}", flag(classes[starts] == number))
+    add("non_ascii_share", share(counted(codes > _ASCII_END), chars))
     numbers: dict[str, int] = {}
     same = np.array([numbers.setdefault(line, len(numbers)) for line in page.lines])
     add("same_text", size(np.bincount(same)[same]))
@@ -202,16 +196,15 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, Ints]:
     return own
 
 
-def _of_page(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
-    add, first, long = found.add, page.first_word, own["long"]
-    blocks, total, all_long = len(long), first[-1], long.sum()
-    numbers = np.arange(blocks)
+def _of_page(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
+    add, first, long, numbers = found.add, page.first_word, own["long"], np.arange(len(page.lines))
+    total, all_long = first[-1], long.sum()
     add("place", share(first[:-1], total))
     add("words_so_far", size(first[:-1]))
     add("words_to_come", size(total - first[1:]))
-    add("block_place", numbers * 32 // blocks)
+    add("block_place", share(numbers, len(numbers)))
     add("page_words", size(total))
-    add("page_blocks", size(np.int64(blocks)))
+    add("page_blocks", size(len(numbers)))
     add("page_link_share", share(page.link_chars.sum(), page.chars.sum()))
     add("page_long_share", share(all_long, total))
     add("page_largest", size(long.max()))
@@ -220,14 +213,11 @@ def _of_page(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
     longest = int(np.argmax(long))
     add("after_longest", flag(numbers > longest))
     add("to_longest", size(abs(numbers - longest)))
-    heads = page.kind == BlockKind.HEADING
-    before = np.maximum.accumulate(np.where(heads, numbers, -1))
-    own["heading"] = before
-    add("from_heading", size(np.where(before < 0, blocks, numbers - before)))
+    add("from_heading", size(np.where(page.heading < 0, len(numbers), numbers - page.heading)))
 
 
-def _of_elements(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
-    add, holder, last = found.add, page.holder, page.last
+def _of_elements(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
+    add, holder = found.add, page.holder
     by_tag: dict[str, list[int]] = {}
     for place, tag in enumerate(page.tags):
         by_tag.setdefault(tag, []).append(place)
@@ -238,39 +228,33 @@ def _of_elements(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None
     add("kind", page.kind * 4)
     add("depth", page.depth[holder])
     groups = [[place for tag in group for place in by_tag.get(tag, ())] for group in _AROUND]
-    *around, hidden = inside(last, [*groups, page.hidden])[:, holder]
+    *around, hidden = inside(page.last, [*groups, page.hidden])[:, holder]
     for group, count in zip(_AROUND, around, strict=True):
         add(f"in_{group[0]}", flag(count > 0) + np.minimum(count, 8))
     for tag in _ON_PAGE:
         add(f"page_{tag}", size(len(by_tag.get(tag, ()))))
     add("hidden", flag(hidden > 0))
-    titles = np.flatnonzero(own["is_h1"])
-    order = np.arange(len(holder))
+    order, titles = np.arange(len(holder)), np.flatnonzero(own["is_h1"])
     add("after_h1", flag(order > titles[0]) if len(titles) else 0)
     add("from_h1", size(abs(order - titles[0])) if len(titles) else 0)
 
 
-def _of_ancestors(page: PageBlocks, own: dict[str, Ints], found: Columns) -> None:
+def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
     """Sums over the subtrees of the element that holds a block and of its ancestors, and over those like it."""
-    add, holder, last, parent, alike = found.add, page.holder, page.last, page.parent, page.alike
-    elements = len(page.tags)
-    counted = {name: own[name] for name in ("words", "chars", "link_chars", "long", "function")}
+    add, holder, alike = found.add, page.holder, page.alike
+    counted = {name: own[name] for name in ("words", "chars", "links", "long", "function")}
     counted["blocks"] = np.ones(len(holder), np.int64)
-    counted["heads"] = (page.kind == BlockKind.HEADING).astype(np.int64)
-    totals = np.zeros((len(counted), elements + 1), np.int64)
-    for row, column in enumerate(counted.values()):
-        totals[row, 1:] = np.cumsum(np.bincount(holder, column, elements))
-    subtree = totals[:, last + 1] - totals[:, :-1]
+    counted["heads"] = page.kind == BlockKind.HEADING
+    subtree = np.stack([page.in_subtrees(column).astype(np.int64) for column in counted.values()])
     everywhere = np.bincount(alike)
-    _, group, counts = np.unique(parent * len(everywhere) + alike, return_inverse=True, return_counts=True)
+    _, group, counts = np.unique(page.parent * len(everywhere) + alike, return_inverse=True, return_counts=True)
     twins = counts[group]
     all_long = own["long"].sum()
-    at = holder
-    for level in range(_LEVELS):
-        words, chars, link_chars, long, function, blocks, heads = subtree[:, at]
+    for level, at in enumerate(page.ancestors()):
+        words, chars, links, long, function, blocks, heads = subtree[:, at]
         add(f"long_{level}", share(long, all_long))
         add(f"words_{level}", size(words))
-        add(f"link_share_{level}", share(link_chars, chars))
+        add(f"link_share_{level}", share(links, chars))
         add(f"twins_{level}", size(twins[at]))
         if level:
             add(f"part_{level}", share(own["words"], words))
@@ -278,33 +262,31 @@ def _of_ancestors(page: PageBlocks, own: dict[str, Ints], found: Columns) -> Non
             add(f"function_{level}", share(function, words))
             add(f"mean_words_{level}", size(words // blocks))
             add(f"heads_{level}", size(heads))
-            add(f"last_{level}", flag(last[at] == last[holder]))
-        at = parent[at]
-    own["alike"] = mine = alike[holder]
-    words, chars, link_chars = (
-        np.bincount(mine, own[name], len(everywhere)).astype(np.int64)[mine]
-        for name in ("words", "chars", "link_chars")
+            add(f"last_{level}", flag(page.last[at] == page.last[holder]))
+    mine = alike[holder]
+    words, chars, links = (
+        np.bincount(mine, own[name], len(everywhere)).astype(np.int64)[mine] for name in ("words", "chars", "links")
     )
     add("alike_words", share(words, page.first_word[-1]))
-    add("alike_links", share(link_chars, chars))
+    add("alike_links", share(links, chars))
     add("alike_elements", size(everywhere[mine]))
 
 
-def _of_neighbours(own: dict[str, Ints], found: Columns) -> None:
-    alike = own["alike"] + 1
+def _of_neighbours(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
+    alike = page.alike[page.holder] + 1
     for away in (-2, -1, 1, 2):
         for name in ("size", "link_share", "function_share", "is_p", "is_li"):
             found.add(f"{name}{away:+d}", near(own[name], away))
         found.add(f"alike{away:+d}", flag(near(alike, away) == alike))
-    blocks = len(alike)
-    running = {
-        name: np.concatenate([np.zeros(9, np.int64), np.cumsum(own[name]), np.full(8, own[name].sum())])
-        for name in ("words", "link_chars", "chars", "long")
-    }
-    for side, start, end in (("before", 0, 8), ("around", 5, 12), ("after", 9, 17)):
-        words, link_chars, chars, long = (
-            numbers[end : end + blocks] - numbers[start : start + blocks] for numbers in running.values()
-        )
+    for side, window in (("before", (-8, 0)), ("around", (-3, 4)), ("after", (1, 9))):
+        words, links, chars, long = (in_window(own[name], *window) for name in ("words", "links", "chars", "long"))
         found.add(f"words_{side}", size(words))
-        found.add(f"links_{side}", share(link_chars, chars))
+        found.add(f"links_{side}", share(links, chars))
         found.add(f"long_{side}", share(long, words))
+
+
+def in_window(column: NDArray[Any], start: int, end: int) -> Ints:
+    """The sum for each block of the blocks around it, by their distance from `start` to before `end`."""
+    numbers, total = np.arange(len(column)), np.concatenate([[0], np.cumsum(column)])
+    first, last = (np.clip(numbers + edge, 0, len(column)) for edge in (start, end))
+    return np.asarray(total[last] - total[first])

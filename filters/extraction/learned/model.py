@@ -1,8 +1,8 @@
 """The model of the extractor `blocks`: word scores and two small networks, as whole numbers.
 
 Inputs, weights and hidden values are whole numbers, and no sum reaches 2^24, so float32 arithmetic is exact: a page has
-the same probabilities on every processor, in whichever order a library adds. The second network also sees the
-probabilities that the first one gives to the blocks around.
+the same probabilities on every processor, in whichever order a library adds. The second network has the probabilities
+by the first one of the blocks around as inputs, too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, cached_property
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,30 +19,29 @@ from lxml import etree
 
 from filters.errors import BadModel
 from filters.extraction.learned.context_inputs import context_inputs
-from filters.extraction.learned.inputs import MOST, block_inputs
+from filters.extraction.learned.inputs import MOST, Columns, block_inputs
+from filters.extraction.learned.model_name import MOST_BYTES, SHIPPED, digest_of, model_bytes, model_digest
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, word_inputs
+from filters.model_file import decoded
 
 if TYPE_CHECKING:
-    from numpy import int64, uint8
     from numpy.typing import NDArray
 
-    Ints = NDArray[int64]
-    Inputs = NDArray[uint8]
+    from filters.extraction.learned.inputs import Inputs
+    from filters.extraction.learned.page_blocks import Ints
 
-SHIPPED = "blocks.json"
-VERSION = 1  # of the file, and of what the inputs mean: a name in `inputs` does not tell that a word is cut otherwise
+VERSION = 2  # of the file, and of what the inputs mean: a name in `inputs` does not tell that a word is cut otherwise
+PER_MILLE = 1000
 WEIGHT_UNITS = 256
 """A weight of 1."""
 INPUT_UNITS = 16
 """An input of 1."""
 HIDDEN_UNITS = 32
 """A hidden value of 1; none is above MOST."""
-PER_MILLE = 1000
 _LOGIT_UNITS = HIDDEN_UNITS * WEIGHT_UNITS
 _EXACT = 1 << 24  # whole numbers up to this are exact in float32
-_MOST_BYTES = 1024 * 1024
-_PIN = "#"  # between a path and the digest that the file must have
+_MOST_MARKED, _MOST_OUTPUTS = 200, 256  # they bound the memory that a page takes
 _ROWS = 4096  # blocks at once
 
 
@@ -66,6 +63,8 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True
         """Weights and bias of each layer. Raises ValueError if they do not fit together."""
         found = []
         for layer in self.layers:
+            if not 0 < layer.outputs <= _MOST_OUTPUTS:
+                raise ValueError(f"a layer has {layer.outputs} outputs, and at most {_MOST_OUTPUTS} are possible")
             weights = np.frombuffer(layer.weights, "<i2").reshape(-1, layer.outputs)
             bias = np.frombuffer(layer.bias, "<i4").reshape(layer.outputs)
             found.append((weights.astype(np.float32), bias.astype(np.float32)))
@@ -114,19 +113,10 @@ class BlockModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=T
     marked: tuple[str, ...]
     networks: tuple[Network, Network]
 
-    @cached_property
-    def digest(self) -> str:
-        """16 hex digits over all numbers."""
-        numbers = [self.version, self.inputs, self.names, self.texts, self.marked, self.networks]
-        return xxhash.xxh3_64_hexdigest(msgspec.json.encode(numbers, order="deterministic"))
-
-    @cached_property
-    def scores(self) -> WordScores:
-        return WordScores(self.names, self.texts, self.marked)
-
     def probabilities(self, page: PageBlocks) -> Ints:
         """The probability of each block to be main text, in thousandths."""
-        inputs = np.concatenate([block_inputs(page).matrix(), word_inputs(page, self.scores).matrix()])
+        scores = WordScores(self.names, self.texts, self.marked)
+        inputs = np.concatenate([block_inputs(page).matrix(), word_inputs(page, scores).matrix()])
         first = self.networks[0].probabilities(inputs)
         return self.networks[1].probabilities(np.concatenate([inputs, context_inputs(page, first).matrix()]))
 
@@ -147,13 +137,12 @@ def best_blocks(probability: Ints, words: Ints) -> tuple[NDArray[np.bool_], floa
     return probability >= probability[order[best]], float(f1[best])
 
 
-@cache
-def input_names(marked: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def input_names(marked: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Names of the inputs of the first network, and of those that the second one has more."""
     page = page_blocks(etree.HTML("<p>word"))
     assert page is not None
-    first = [*block_inputs(page).names, *word_inputs(page, WordScores({}, {}, marked)).names]
-    return tuple(first), tuple(context_inputs(page, np.array([PER_MILLE])).names)
+    of_words: Columns = word_inputs(page, WordScores({}, {}, marked))
+    return block_inputs(page).names + of_words.names, context_inputs(page, np.array([PER_MILLE])).names
 
 
 def inputs_digest(marked: tuple[str, ...]) -> str:
@@ -161,39 +150,19 @@ def inputs_digest(marked: tuple[str, ...]) -> str:
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(input_names(marked)))
 
 
-@cache
+_MODELS: dict[str, BlockModel] = {}  # digest -> model, of this process
+
+
 def load_model(path: str) -> BlockModel:
-    """The model of a file; "" = the shipped one. A file is read once in a process. Raises BadModel."""
-    if not path:
-        return read_model(resources.files("filters.extraction.learned").joinpath(SHIPPED).read_bytes(), SHIPPED)
-    path, _, digest = path.partition(_PIN)
-    try:
-        with Path(path).open("rb") as file:
-            model = read_model(file.read(_MOST_BYTES + 1), path)
-    except OSError as error:
-        raise BadModel(f"{path}: the model cannot be read: {error.strerror or error}") from error
-    if digest not in ("", model.digest):
-        raise BadModel(f"{path}: the model is {model.digest}, and {digest} when the run began: put that file back")
-    return model
-
-
-def pinned(path: str) -> str:
-    """A path that only the present content of the file fits. Raises BadModel."""
-    return f"{path}{_PIN}{load_model(path).digest}" if path and _PIN not in path else path
+    """The model with the digest in the name of a file; "" = the shipped one. Raises BadModel."""
+    digest = model_digest(path)
+    return _MODELS.get(digest) or read_model(model_bytes(path), path or SHIPPED)
 
 
 def read_model(data: bytes, where: str) -> BlockModel:
-    """Read and check a model; `where` names it in errors. Raises BadModel."""
-    if len(data) > _MOST_BYTES:
-        raise BadModel(f"{where}: larger than {_MOST_BYTES // 1024} KiB, no model of `train-extractor`")
-    try:
-        version = msgspec.json.decode(data, type=_Version).version
-        if version != VERSION:
-            raise BadModel(f"{where}: version {version} of a model, this farmwatch reads {VERSION}: train it again")
-        model = msgspec.json.decode(data, type=BlockModel)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadModel(f"{where}: no model of `train-extractor`, or a damaged one: {error}") from None
-    if model.inputs != inputs_digest(model.marked):
+    """Read and check a model, which `load_model` then knows; `where` names it in errors. Raises BadModel."""
+    model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, trainer="train-extractor")
+    if len(model.marked) > _MOST_MARKED or model.inputs != inputs_digest(model.marked):
         raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")
     if any(abs(score) > MOST_SCORE for scores in (model.names, model.texts) for score in scores.values()):
         raise BadModel(f"{where}: a score of a word is beyond {MOST_SCORE}")
@@ -203,8 +172,5 @@ def read_model(data: bytes, where: str) -> BlockModel:
         model.networks[1].check(first + more)
     except ValueError as error:
         raise BadModel(f"{where}: the numbers of a network do not fit together: {error}") from None
+    _MODELS[digest_of(data)] = model
     return model
-
-
-class _Version(msgspec.Struct):
-    version: int

@@ -6,32 +6,37 @@ summed over a subtree by a cumulative sum. Only block elements are kept; a line 
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from filters.extraction.blocks import BlockKind
+from filters.structure.measures import HIDING
 from filters.structure.names import UNSEEN
 from filters.structure.page_lines import INLINE
 
 if TYPE_CHECKING:
-    from numpy import bool_, int64
+    from numpy import int64
     from numpy.typing import NDArray
 
     Ints = NDArray[int64]
-    Flags = NDArray[bool_]
+
+LEVELS = 5
+"""The element that holds a block, and its ancestors, of which there are inputs."""
+
+UNREAD = ("audio", "canvas", "datalist", "head", "iframe", "map", "object", "select", "svg", "textarea", "video")
+"""Elements whose text is no text of the page, beside those of UNSEEN."""
 
 _INLINE = frozenset(INLINE)
-_LINK, _CODE, _UNREAD = 1, 2, 4
+_LINK, _CODE, _UNREAD = 1, 2, 3  # the highest one around a text is its mode
 _MODES = {
     "a": _LINK,
     **dict.fromkeys(("code", "kbd", "pre", "samp"), _CODE),
-    **dict.fromkeys(UNSEEN, _UNREAD),
-    **dict.fromkeys(("audio", "canvas", "datalist", "head", "iframe", "map", "object", "select"), _UNREAD),
-    **dict.fromkeys(("svg", "textarea", "video"), _UNREAD),
+    **dict.fromkeys((*UNSEEN, *UNREAD), _UNREAD),
 }
 _KINDS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), int(BlockKind.HEADING)),
@@ -41,10 +46,9 @@ _KINDS = {
     "blockquote": int(BlockKind.QUOTE),
 }
 _ATTRIBUTES = ("id", "role", "itemprop")  # beside class
-_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageBlocks:
     """The blocks of a page in reading order, and the block elements in document order, by their places.
 
@@ -71,6 +75,34 @@ class PageBlocks:
     code_chars: Ints
     links: Ints  # pieces of text in links
 
+    @cached_property
+    def words(self) -> Ints:
+        """The number of words of each block."""
+        return np.diff(self.first_word)
+
+    @cached_property
+    def heading(self) -> Ints:
+        """The place of the last heading up to each block; -1 = none."""
+        heads = np.where(self.kind == BlockKind.HEADING, np.arange(len(self.kind)), -1)
+        return np.asarray(np.maximum.accumulate(heads))
+
+    def ancestors(self) -> Iterator[Ints]:
+        """The element that holds each block, then its parent, …: LEVELS of them."""
+        at = self.holder
+        for _ in range(LEVELS):
+            yield at
+            at = self.parent[at]
+
+    def in_words(self, values: Any) -> Ints:
+        """The sum for each block of the values of its words."""
+        total = np.concatenate([[0], np.cumsum(values)])
+        return np.asarray(np.diff(total[self.first_word]))
+
+    def in_subtrees(self, column: Any) -> NDArray[Any]:
+        """The sum for each element of a column of the blocks in its subtree."""
+        total = np.concatenate([[0], np.cumsum(np.bincount(self.holder, column, len(self.tags)))])
+        return np.asarray(total[self.last + 1] - total[:-1])
+
 
 def page_blocks(root: Any) -> PageBlocks | None:
     """The blocks of a tree, which is not changed; None for a page without text."""
@@ -79,10 +111,10 @@ def page_blocks(root: Any) -> PageBlocks | None:
     place_of = dict(zip(elements, range(len(elements)), strict=True))
     parents = [0, *[place_of[element.getparent()] for element in elements[1:]]]
     modes, outers = [0], [0]  # of all elements; `outers`: the block element that has its text
-    inner, above, kinds = [0], [0], [0]  # block elements: their places among all, their parents, their kinds
+    inner, above, deep, kinds = [0], [0], [0], [0]  # block elements: places among all, parents, depths, kinds
     for place in range(1, len(elements)):
         parent, tag = parents[place], every_tag[place]
-        modes.append(modes[parent] | _MODES[tag] if tag in _MODES else modes[parent])
+        modes.append(max(modes[parent], _MODES[tag]) if tag in _MODES else modes[parent])
         outer = outers[parent]
         if tag in _INLINE:
             outers.append(outer)
@@ -90,6 +122,7 @@ def page_blocks(root: Any) -> PageBlocks | None:
             outers.append(len(inner))
             inner.append(place)
             above.append(outer)
+            deep.append(deep[outer] + 1)
             kinds.append(_KINDS.get(tag) or kinds[outer])
     last = list(range(len(parents)))
     for place in range(len(parents) - 1, 0, -1):
@@ -99,13 +132,10 @@ def page_blocks(root: Any) -> PageBlocks | None:
     is_block[inner] = 1
     begun = np.cumsum(is_block)
     ends = np.array(last)
-    runs = _Text(elements, is_block.tolist(), np.array(parents), ends, np.array(modes)).runs(np.array(outers), begun)
-    if runs is None:
+    found = _columns(elements, is_block.tolist(), np.array(parents), ends, np.array(modes), np.array(outers), begun)
+    if found is None:
         return None
     kept, tags = [elements[place] for place in inner], [every_tag[place] for place in inner]
-    deep = [0]
-    for parent in above[1:]:
-        deep.append(deep[parent] + 1)
     names, classes, hidden = _attributes(kept)
     signatures: dict[tuple[str, str | None], int] = {}
     return PageBlocks(
@@ -117,77 +147,67 @@ def page_blocks(root: Any) -> PageBlocks | None:
         names=names,
         hidden=hidden,
         title=next((element.text or "" for element in root.iter("title")), ""),
-        kind=np.array(kinds)[runs["holder"]],
-        **runs,
+        kind=np.array(kinds)[found["holder"]],
+        **found,
     )
 
 
-class _Text:
-    """The pieces of text in reading order."""
+def _columns(
+    elements: list[Any], is_block: list[int], parents: Ints, last: Ints, modes: Ints, outer: Ints, begun: Ints
+) -> dict[str, Any] | None:
+    """The columns of blocks of PageBlocks; None without text.
 
-    def __init__(self, elements: list[Any], is_block: list[int], parents: Ints, last: Ints, modes: Ints) -> None:
-        texts, tails = (
-            [
-                (place, text)
-                for place, text in enumerate(found)
-                if text and not (is_block[place] and text.isspace())  # in a line, blanks part words
-            ]
-            for found in ([element.text for element in elements], [element.tail for element in elements])
-        )
-        of_text, of_tail = (np.array([place for place, _ in found], np.int64) for found in (texts, tails))
-        count = len(elements)
-        # The tails after an element come from the inside to the outside, after its text
-        keys = np.concatenate([of_text * count, last[of_tail] * count + count - of_tail])
-        owner = np.concatenate([of_text, parents[of_tail]])
-        order = np.argsort(keys)
-        order = order[modes[owner[order]] < _UNREAD]
-        pieces = [text for _, text in chain(texts, tails)]
-        self.pieces = [pieces[place] for place in order.tolist()]
-        self.owner = owner[order]
-        self.at = np.concatenate([of_text, last[of_tail]])[order]
-        self.mode = modes[self.owner]
-
-    def runs(self, outer: Ints, begun: Ints) -> dict[str, Any] | None:
-        """The columns of blocks of PageBlocks; None without text."""
-        if not self.pieces:
-            return None
-        holder, starts_of = outer[self.owner], begun[self.at]
-        cuts = np.flatnonzero((starts_of[1:] != starts_of[:-1]) | (holder[1:] != holder[:-1])) + 1
-        starts = [0, *cuts.tolist()]
-        pieces = self.pieces
-        split = [
-            pieces[start].split() if end - start == 1 else "".join(pieces[start:end]).split()
-            for start, end in pairwise([*starts, len(pieces)])
+    A text is in the block element `outer` of its owner; `begun` is the number of block elements up to an element.
+    """
+    texts, tails = (
+        [
+            (place, text)
+            for place, text in enumerate(found)
+            if text and not (is_block[place] and text.isspace())  # in a line, blanks part words
         ]
-        full = np.array([bool(words) for words in split])
-        if not full.any():
-            return None
-        run_of = np.repeat(np.arange(len(split)), np.diff([*starts, len(pieces)]))
-        block_of = np.cumsum(full)[run_of] - 1
-        split = [words for words in split if words]
-        lines = [" ".join(words) for words in split]
-        chars = np.array([len(line) for line in lines])
-
-        def chars_in(marked: Flags) -> Ints:
-            places = np.flatnonzero(marked & full[run_of])
-            lengths = [len(" ".join(pieces[place].split())) for place in places.tolist()]
-            counted = np.bincount(block_of[places], lengths, len(lines)).astype(np.int64)
-            return np.asarray(np.minimum(counted, chars))
-
-        words = list(chain.from_iterable(split))
-        place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
-        in_link = (self.mode & _LINK) > 0
-        return {
-            "lines": lines,
-            "vocabulary": list(place_of),
-            "word": np.fromiter(map(place_of.__getitem__, words), np.int64, len(words)),
-            "first_word": np.cumsum([0, *[len(words) for words in split]]),
-            "holder": holder[starts][full],
-            "chars": chars,
-            "link_chars": chars_in(in_link),
-            "code_chars": chars_in(self.mode == _CODE),
-            "links": np.bincount(block_of[in_link & full[run_of]], minlength=len(lines)),
-        }
+        for found in ([element.text for element in elements], [element.tail for element in elements])
+    )
+    of_text, of_tail = (np.array([place for place, _ in found], np.int64) for found in (texts, tails))
+    # The tails after an element come from the inside to the outside, after its text
+    count = len(elements)
+    order = np.argsort(np.concatenate([of_text * count, last[of_tail] * count + count - of_tail]))
+    owner = np.concatenate([of_text, parents[of_tail]])
+    order = order[modes[owner[order]] < _UNREAD]
+    if not len(order):
+        return None
+    owner, after = owner[order], begun[np.concatenate([of_text, last[of_tail]])[order]]
+    every = [text for _, text in chain(texts, tails)]
+    pieces = [every[place] for place in order.tolist()]
+    holder, mode = outer[owner], modes[owner]
+    is_new = np.ones(len(pieces), bool)  # begins a block
+    is_new[1:] = (after[1:] != after[:-1]) | (holder[1:] != holder[:-1])
+    starts = np.flatnonzero(is_new)
+    split = ["".join(pieces[start:end]).split() for start, end in pairwise([*starts.tolist(), len(pieces)])]
+    full = np.array([bool(words) for words in split])
+    if not full.any():
+        return None
+    run = np.cumsum(is_new) - 1  # of a piece
+    block_of = np.where(full, np.cumsum(full) - 1, -1)[run]  # -1: only blanks
+    split = [words for words in split if words]
+    words = list(chain.from_iterable(split))
+    place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    is_new[1:] |= mode[1:] != mode[:-1]  # neighbours of one mode are counted together, as in `main_text`
+    marked = np.zeros((_CODE + 1, len(split)), np.int64)
+    for start, end in pairwise([*np.flatnonzero(is_new).tolist(), len(pieces)]):
+        if mode[start] and block_of[start] >= 0:
+            marked[mode[start], block_of[start]] += len(" ".join("".join(pieces[start:end]).split()))
+    lines = [" ".join(words) for words in split]
+    return {
+        "lines": lines,
+        "vocabulary": list(place_of),
+        "word": np.fromiter(map(place_of.__getitem__, words), np.int64, len(words)),
+        "first_word": np.cumsum([0, *[len(words) for words in split]]),
+        "holder": holder[starts][full],
+        "chars": np.array([len(line) for line in lines]),
+        "link_chars": marked[_LINK],
+        "code_chars": marked[_CODE],
+        "links": np.bincount(block_of[(mode == _LINK) & (block_of >= 0)], minlength=len(lines)),
+    }
 
 
 def _attributes(elements: list[Any]) -> tuple[list[tuple[int, str]], list[str | None], list[int]]:
@@ -203,7 +223,7 @@ def _attributes(elements: list[Any]) -> tuple[list[tuple[int, str]], list[str | 
                 names = f"{value} {names}" if names else value
             elif name in _ATTRIBUTES:
                 names = f"{names} {value}" if names else value
-            elif name == "hidden" or (name == "style" and _HIDING.search(value)):
+            elif name == "hidden" or (name == "style" and HIDING.search(value)):
                 hidden.append(place)
         classes.append(of_element)
         if names:

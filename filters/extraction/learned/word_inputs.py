@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from filters.extraction.learned.inputs import Columns, flag, inside, near, sums
+from filters.extraction.learned.inputs import Columns, flag, inside, near
 from filters.extraction.learned.page_blocks import PageBlocks
 
 if TYPE_CHECKING:
-    from numpy import int64
-    from numpy.typing import NDArray
-
-    Ints = NDArray[int64]
+    from filters.extraction.learned.inputs import Inputs
+    from filters.extraction.learned.page_blocks import Ints
 
 MOST_SCORE = 35
 _MIDDLE = 40  # the input of the score 0
 _NAME_CHARS = 300
 _NAME_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _EDGES = ".,:;!?()[]\"'“”’‘»«›…|-–"
-_LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +58,23 @@ def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
     return found
 
 
-def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
+def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
     add, first, get = found.add, page.first_word, scores.texts.get
     score = np.array([get(word, 0) for word in words_of_text(page)], np.int64)[page.word]
-    known, summed = sums(score != 0, first), sums(score, first)
+    known, summed = page.in_words(score != 0), page.in_words(score)
     mean = add("text_score", _MIDDLE + summed // np.maximum(known, 1))
-    add("text_score_sum", _MIDDLE + summed // 4)
+    add("text_score_sum", np.maximum(_MIDDLE + summed // 4, 0))
     worst = add("text_score_worst", _MIDDLE + np.minimum.reduceat(score, first[:-1]))
     add("text_score_best", _MIDDLE + np.maximum.reduceat(score, first[:-1]))
     add("text_score_first", _MIDDLE + score[first[:-1]])
     add("text_score_last", _MIDDLE + score[first[1:] - 1])
-    numbers = np.arange(len(mean))
-    before = np.maximum.accumulate(np.where(page.kind == 1, numbers, -1))
-    add("heading_score", np.where(before < 0, _MIDDLE, mean[before]))
-    add("heading_worst", np.where(before < 0, _MIDDLE, worst[before]))
-    return np.asarray(mean)
+    add("heading_score", np.where(page.heading < 0, _MIDDLE, mean[page.heading]))
+    add("heading_worst", np.where(page.heading < 0, _MIDDLE, worst[page.heading]))
+    return mean
 
 
-def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
-    add, holder, last, parent, get = found.add, page.holder, page.last, page.parent, scores.names.get
+def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
+    add, holder, get = found.add, page.holder, scores.names.get
     mean, lowest, highest = (np.zeros(len(page.tags), np.int64) for _ in range(3))
     marks: dict[str, list[int]] = {word: [] for word in scores.marked}
     cached: dict[str, tuple[int, int, int, list[list[int]]]] = {}
@@ -95,22 +90,20 @@ def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Ints:
     nearest = mean.copy()
     path = mean.copy()
     for of_depth in _by_depth(page):
-        above = parent[of_depth]
+        above = page.parent[of_depth]
         nearest[of_depth] = np.where(mean[of_depth], mean[of_depth], nearest[above])
         path[of_depth] += path[above]
         lowest[of_depth] = np.minimum(lowest[of_depth], lowest[above])
         highest[of_depth] = np.maximum(highest[of_depth], highest[above])
     add("name_score", _MIDDLE + mean[holder])
-    score = add("path_score", _MIDDLE + path[holder] // 4)
+    on_path = add("path_score", np.maximum(_MIDDLE + path[holder] // 4, 0))
     add("path_worst", _MIDDLE + lowest[holder])
     add("path_best", _MIDDLE + highest[holder])
-    at = holder
-    for level in range(_LEVELS):
+    for level, at in enumerate(page.ancestors()):
         add(f"name_score_{level}", _MIDDLE + nearest[at])
-        at = parent[at]
-    for word, around in zip(marks, inside(last, list(marks.values()))[:, holder] > 0, strict=True):
+    for word, around in zip(marks, inside(page.last, list(marks.values()))[:, holder] > 0, strict=True):
         add(f"named_{word}", flag(around))
-    return np.asarray(score)
+    return on_path
 
 
 def _by_depth(page: PageBlocks) -> list[Ints]:

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from filters.extraction.extractor import extract
-from filters.extraction.learned.model import load_model
+from filters.extraction.learned.model_name import digest_of, model_digest
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
@@ -64,55 +64,49 @@ def labels(tmp_path: Path) -> Path:
 
 def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """The tables have each source, kind and source left out; the file is a model that MEASURE takes."""
-    out, report = tmp_path / "mine.json", tmp_path / "report.json"
-    arguments = ("train-extractor", labels, "--out", out, "--report", report, "--jobs", "1")
-    ran = farmwatch(*arguments, "--leave-out", "--licence", "web=CC0")
+    (labels / "web" / "LICENSE").write_text("CC0-1.0\nmore")
+    out = tmp_path / "models"
+    out.mkdir()
+    ran = farmwatch("train-extractor", labels, "--out", out, "--leave-out", "web", "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
     rows = [line.split("\t") for line in ran.out.splitlines()]
-    assert [row[:2] for row in rows if len(row) == 6 and row[1] != "pages"] == [
-        ["parts", "5"],
-        ["web", "12"],
-        ["article", "12"],
-        ["parts", "5"],
-        ["web", "12"],
+    few = [row for row in rows if len(row) == 7 and "too few domains" in row[5]]
+    assert [row[:3] for row in few] == [
+        *(["parts", "5", "5"], ["web", "12", "12"], ["article", "12", "12"]),
+        ["web", "12", "12"],
     ]
+    (report,) = out.glob("*.report.json")
     found = json.loads(report.read_bytes())
-    assert found["card"] == "parts: 4 pages; web: 12 pages, labels CC0" and found["digest"] in ran.out
-    assert found["sources"]["web"]["blocks"] > 0.5
-    model = load_model(str(out))
-    assert model.digest == found["digest"]
-    settings = MeasureSettings(extractor="blocks", extractor_model=str(out))
-    assert extract(page_html(50)[0], "", settings).error == ""
-    before = out.read_bytes()
-    refused = farmwatch(*arguments)
-    assert (refused.code, refused.out) == (Exit.USAGE, "") and "--force to write over" in refused.err
-    again = farmwatch(*arguments, "--force", "--test-only", "parts")
-    assert again.code == Exit.OK and "learned from web: 12 pages" in again.out and out.read_bytes() != before
+    assert found["card"] == "parts: 4 pages, licence unknown; web: 12 pages, licence CC0-1.0"
+    web = found["sources"]["web"]
+    assert web["blocks"] > 0.9 and web["trafilatura_share"] < 0.5 and web["low"] is None
+    file = out / found["model"]
+    assert model_digest(str(file)) == digest_of(file.read_bytes()) and str(file) in ran.out
+    settings = MeasureSettings(extractor="blocks", extractor_model=str(file))
+    text = extract(page_html(50)[0], "", settings)
+    assert (text.path, text.error) == ("blocks", "") and page_html(50)[1].split("\n")[1] in text.text
+    again = farmwatch("train-extractor", labels, "--out", out, "--source", "web", "--jobs", "1")
+    assert again.code == Exit.OK and "learned from web: 12 pages, licence CC0-1.0" in again.out
+    assert file.exists() and len(list(out.glob("*.report.json"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--licence", "web"), "--licence 'web': give SOURCE=LICENCE"),
-        (("--licence", "wob=MIT"), "no source 'wob'; there are parts, web"),
-        (("--test-only", "wob"), "no source 'wob'; there are parts, web"),
-    ],
-)
-def test_a_wrong_option_is_refused(
-    farmwatch: Runner, labels: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    """Before a page is measured, and nothing is written."""
-    out = tmp_path / "mine.json"
-    ran = farmwatch("train-extractor", labels, "--out", out, *arguments)
-    assert (ran.code, ran.out, out.exists()) == (Exit.USAGE, "", False) and said in ran.err
+def test_damage_is_reported_once(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
+    """The other pages are learned from, and the exit code tells."""
+    next((labels / "web" / "html").iterdir()).write_bytes(b"x")
+    ran = farmwatch("train-extractor", labels, "--out", tmp_path, "--jobs", "1")
+    assert ran.code == Exit.PROBLEM and ran.err.count("no zstd file") == 1 and "web: 11 pages" in ran.out
 
 
 def test_too_few_labels_and_no_folder_are_refused_in_words(farmwatch: Runner, tmp_path: Path) -> None:
     """Exit code 1 for pages of too few domains; a file of labels has no main texts."""
     html, text = page_html(1)
     add(tmp_path / "p", "my", html, articleBody=text)
-    ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path / "m.json", "--jobs", "1")
-    assert (ran.code, ran.out) == (Exit.PROBLEM, "") and "label pages of at least 5" in ran.err
+    ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path, "--jobs", "1")
+    assert (ran.code, ran.out) == (Exit.PROBLEM, "") and "label pages of more domains" in ran.err
+    ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path / "none")
+    assert ran.code == Exit.USAGE and "there is no such folder" in ran.err
+    ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path, "--leave-out", "other")
+    assert ran.code == Exit.USAGE and "--leave-out other: no source that is read; there are my" in ran.err
     (tmp_path / "labels.jsonl").write_text("")
-    ran = farmwatch("train-extractor", tmp_path / "labels.jsonl", "--out", tmp_path / "m.json")
+    ran = farmwatch("train-extractor", tmp_path / "labels.jsonl", "--out", tmp_path)
     assert ran.code == Exit.USAGE and "a folder of labelled pages" in ran.err

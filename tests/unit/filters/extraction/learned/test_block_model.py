@@ -24,11 +24,11 @@ from filters.extraction.learned.model import (
     best_blocks,
     input_names,
     load_model,
-    pinned,
     read_model,
 )
+from filters.extraction.learned.model_name import SHIPPED, digest_of, model_bytes, model_digest
 from filters.extraction.learned.page_blocks import page_blocks
-from filters.extraction.learned.word_inputs import word_inputs
+from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, word_inputs
 
 MODEL = load_model("")
 DATA = msgspec.json.encode(MODEL)
@@ -84,18 +84,36 @@ def test_the_kept_blocks_have_the_highest_expected_f1(blocks: list[tuple[int, in
         assert f1 == pytest.approx(2 * (probability * words)[kept].sum() / (words[kept].sum() * PER_MILLE + total))
 
 
-def test_inputs_are_small_whole_numbers_with_different_names() -> None:
-    """Of one block as of many; an unknown word and a page without names have the middle score."""
+def test_inputs_have_different_names_and_fit_into_a_byte() -> None:
+    """All extremes at once: long texts, deep trees, and the highest and the lowest scores of words and names."""
     first, more = input_names(MODEL.marked)
     assert len({*first, *more}) == len(first) + len(more)
-    for body in ("x", "<p class='post'>" * 300 + "word " * 70_000, "<li><a href=x>y</a>" * 5_000):
-        page = page_blocks(parse(f"<html><title>word</title><body>{body}"))
+    for score in (-MOST_SCORE, MOST_SCORE):
+        scores = WordScores({"post": score}, {"word": score}, ["post"])
+        for body in ("x", "<p class='post'>" * 300 + "word " * 70_000, "<li class=post><a href=x>word</a>" * 3_000):
+            page = page_blocks(parse(f"<html><title>word</title><body>{body}"))
+            assert page is not None
+            for columns in (block_inputs(page), word_inputs(page, scores)):
+                matrix = columns.matrix()
+                assert matrix.shape == (len(columns.names), len(page.lines)) and matrix.dtype == np.uint8
+                assert matrix.max() <= MOST
+
+
+def test_an_unknown_word_and_a_page_without_names_have_the_middle_score() -> None:
+    """Below it are words of the rest of pages, above it those of main texts."""
+    scores = WordScores({"post": 20, "menu": -20}, {"river": 30, "share": -30}, [])
+
+    def row(body: str) -> dict[str, int]:
+        page = page_blocks(parse(f"<html><body>{body}"))
         assert page is not None
-        for columns in (block_inputs(page), word_inputs(page, MODEL.scores)):
-            matrix = columns.matrix()
-            assert matrix.shape == (len(columns.names), len(page.lines)) and matrix.max() <= MOST
-        found = MODEL.probabilities(page)
-        assert found.shape == (len(page.lines),) and found.min() >= 0 and found.max() <= PER_MILLE
+        found = word_inputs(page, scores)
+        return dict(zip(found.names, found.matrix()[:, 0].tolist(), strict=True))
+
+    middle = row("<p>other")
+    assert {middle[name] for name in ("text_score", "text_score_worst", "path_score", "name_score")} == {40}
+    main, rest = row("<p class=post>River, other"), row("<p class='a menu-b'>share")
+    assert (main["text_score"], main["name_score"]) == (70, 60)
+    assert (rest["text_score"], rest["name_score"]) == (10, 20)
 
 
 def _with(**fields: Any) -> bytes:
@@ -108,6 +126,7 @@ def _networks(change: Any) -> bytes:
     return _with(networks=networks)
 
 
+WIDE = msgspec.to_builtins(Layer(1 << 40, b"", b""))
 LARGE = msgspec.to_builtins(layer([[30_000]] * 64, [0]))
 
 
@@ -117,12 +136,15 @@ LARGE = msgspec.to_builtins(layer([[30_000]] * 64, [0]))
         (b"", "no model of `train-extractor`, or a damaged one: Input data was truncated"),
         (DATA[:-9], "damaged one"),
         (b"[" * 100_000, "Expected `object`"),
+        (b'{"x":' + b"[" * 100_000, "maximum recursion depth"),
+        (b'{"version":2,"networks":' + b"[" * 100_000, "maximum recursion depth"),
         (b"{}", "missing required field `version`"),
         (DATA.replace(b'"card"', b'"c\xff"'), "damaged one"),
-        (b" " * 2_000_000, "larger than 1024 KiB"),
-        (_with(version=2), "version 2 of a model, this farmwatch reads 1: train it again"),
+        (b" " * 2_000_000, "larger than 128 KiB"),
+        (_with(version=1), "version 1 of a model, this farmwatch reads 2: train it again"),
         (_with(inputs="0" * 16), "trained on other inputs than this farmwatch computes: train it again"),
         (_with(marked=BODY["marked"][1:]), "other inputs"),
+        (_with(marked=[f"name{number}" for number in range(500)]), "other inputs"),
         (_with(more=1), "unknown field `more`"),
         (_with(names={"post": 99}), "a score of a word is beyond 35"),
         (_networks(lambda layers: layers.pop()), "a network do not fit together"),
@@ -130,6 +152,7 @@ LARGE = msgspec.to_builtins(layer([[30_000]] * 64, [0]))
         (_networks(lambda layers: layers[0].update(outputs=0)), "a network do not fit together"),
         (_networks(lambda layers: layers[0].update(weights="AA==")), "a network do not fit together"),
         (_networks(lambda layers: layers.clear()), "a network do not fit together"),
+        (_networks(lambda layers: layers.insert(1, WIDE)), "outputs, and at most 256 are possible"),
         (_networks(lambda layers: layers.insert(1, LARGE)), "its sums may reach 2^24"),
     ],
 )
@@ -140,18 +163,19 @@ def test_a_wrong_file_is_refused_in_words(data: bytes, said: str) -> None:
     assert "mine.json: " in str(raised.value) and said in str(raised.value)
 
 
-def test_a_file_that_changes_during_a_run_is_refused(tmp_path: Path) -> None:
-    """A pinned path has the digest of its content; the digest depends on numbers, not on the card."""
-    file = tmp_path / "mine.json"
-    file.write_bytes(DATA)
-    pin = pinned(str(file))
-    assert pinned(pin) == pin and load_model(pin).digest == MODEL.digest and pinned("") == ""
-    file.write_bytes(msgspec.json.encode(msgspec.structs.replace(MODEL, card="other")))
-    load_model.cache_clear()
-    assert load_model(pin).card == "other"
-    file.write_bytes(msgspec.json.encode(msgspec.structs.replace(MODEL, names={})))
-    load_model.cache_clear()
-    with pytest.raises(BadModel, match="when the run began: put that file back"):
-        load_model(pin)
-    with pytest.raises(BadModel, match="none: the model cannot be read"):
-        load_model(str(tmp_path / "none"))
+def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
+    """A file that has changed or gone is refused, whatever this process read before; the shipped model needs none."""
+    data = msgspec.json.encode(msgspec.structs.replace(MODEL, card="other"))
+    file = tmp_path / f"{digest_of(data)}.json"
+    file.write_bytes(data)
+    assert model_digest(str(file)) == digest_of(data) and model_bytes(str(file)) == data
+    assert load_model(str(file)).card == "other" and load_model(f"gone/{model_digest('')}.json") is MODEL
+    file.write_bytes(data + b" ")
+    with pytest.raises(BadModel, match="is not the model of that name: put the file back"):
+        model_bytes(str(file))
+    file.unlink()
+    with pytest.raises(BadModel, match=f"{file.name}: the model cannot be read: No such file"):
+        model_bytes(str(file))
+    for wrong in ("blocks.json", "0123456789ABCDEF.json", "0123456789abcdef", "models/", SHIPPED):
+        with pytest.raises(BadModel, match=r"keep the file name that `train-extractor` gave it, DIGEST\.json"):
+            model_digest(wrong)

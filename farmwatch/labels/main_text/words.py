@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from farmwatch.labels.main_text.gold import Floats
 from filters.extraction.learned.page_blocks import PageBlocks
 from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, words_of_name, words_of_text
 
@@ -19,12 +19,11 @@ _NAMES, _TEXTS, _MARKED = 400, 700, 40
 _PRIOR_PAGES = 3
 _LEAST_NAME_CHARS = 2
 
-Floats = NDArray[np.float32]
 Parts = Mapping[str, float]
 
 
 class PageWords(NamedTuple):
-    """Words of a page, and the part of each that is in main text."""
+    """Words of a page, and the part of each that is in main text; `domain` is "" if it is unknown."""
 
     domain: str
     names: Parts
@@ -38,37 +37,29 @@ def page_words(domain: str, page: PageBlocks, shares: Floats) -> PageWords:
     words = [vocabulary[place] for place in page.word.tolist()]
     blocks, inside = Counter[str](), defaultdict[str, float](float)
     for block in known.tolist():
-        share = float(shares[block])
         for word in set(words[first[block] : first[block + 1]]):
             blocks[word] += 1
-            inside[word] += share
+            inside[word] += float(shares[block])
     texts = {word: inside[word] / number for word, number in blocks.items() if word}
     return PageWords(domain, _names(page, shares) if len(known) == len(shares) else {}, texts)
 
 
 def _names(page: PageBlocks, shares: Floats) -> Parts:
     """Name -> the part of the words in its elements that is main text."""
-    sizes = np.diff(page.first_word)
-    total, main = (
-        np.concatenate([[0], np.cumsum(np.bincount(page.holder, column, len(page.tags)))])
-        for column in (sizes, sizes * shares)
-    )
+    sizes, main = page.in_subtrees(page.words), page.in_subtrees(page.words * shares)
     whole, inside = defaultdict[str, float](float), defaultdict[str, float](float)
     for place, value in page.names:
-        end = page.last[place] + 1
-        if size := total[end] - total[place]:
+        if size := sizes[place]:
             for word in {word for word in words_of_name(value) if len(word) >= _LEAST_NAME_CHARS}:
                 whole[word] += size
-                inside[word] += main[end] - main[place]
+                inside[word] += main[place]
     return {word: float(inside[word] / size) for word, size in whole.items()}
 
 
 def word_scores(pages: Sequence[PageWords]) -> WordScores:
     """The words that tell most, and their scores."""
-    names, texts = (
-        _scores((page.domain, page.names) for page in pages),
-        _scores((page.domain, page.texts) for page in pages),
-    )
+    names = _scores((page.domain, page.names) for page in pages)
+    texts = _scores((page.domain, page.texts) for page in pages)
     kept = _first(names, _NAMES, math.log)
     marked = _first({word: names[word] for word in kept}, _MARKED, math.sqrt)
     return WordScores(
@@ -85,7 +76,7 @@ def _scores(pages: Iterable[tuple[str, Parts]]) -> dict[str, tuple[int, int]]:
         for word, part in parts.items():
             number[word] += 1
             total[word] += part
-            if len(domains[word]) < LEAST_DOMAINS:
+            if domain:
                 domains[word].add(domain)
     usual = sum(total.values()) / max(number.total(), 1)
     if not 0 < usual < 1:
