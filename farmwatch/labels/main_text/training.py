@@ -47,7 +47,7 @@ _MOST_WORDS = 100  # beyond which a longer block counts no more
 _USUAL_BLOCKS = 100  # of a page, whose blocks have the mean weight 1
 
 
-class Lesson(NamedTuple):
+class LabelledBlocks(NamedTuple):
     """The blocks of a page, their inputs without those of words [inputs, blocks], and the shares that are main text."""
 
     page: PageBlocks
@@ -57,12 +57,12 @@ class Lesson(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MainTextPage:
-    """A page with a labelled main text; `lesson` is None for a page that nothing can be learned from."""
+    """A page with a labelled main text; `blocks` is None for a page from which nothing can be learned."""
 
     label: Label
     domain: str  # registrable, or a name of several domains with a page in common
     truth: Truth
-    lesson: Lesson | None
+    blocks: LabelledBlocks | None
 
 
 def main_text_pages(
@@ -88,7 +88,7 @@ def main_text_pages(
 def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     truth = Truth(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
-    lesson = None
+    blocks = None
     if refused(html.encode(), html, settings) is None:
         with suppress(ParseFailed):
             tree = parse(html.replace("\0", ""))
@@ -96,8 +96,8 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
             page = page_blocks(tree)
             shares = None if page is None else truth.shares(page.lines)
             if page is not None and shares is not None and not np.isnan(shares).all():
-                lesson = Lesson(page, block_inputs(page).matrix().copy(), shares)
-    return MainTextPage(label, domain or f"{_UNKNOWN}{label.source}", truth, lesson)
+                blocks = LabelledBlocks(page, block_inputs(page).matrix().copy(), shares)
+    return MainTextPage(label, domain or f"{_UNKNOWN}{label.source}", truth, blocks)
 
 
 def _stated_domain(tree: Any) -> str:
@@ -109,23 +109,23 @@ def _stated_domain(tree: Any) -> str:
 
 
 def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
-    """The model of the pages with a lesson. Raises TooFewLabels, MissingExtra.
+    """The model of the pages with labelled blocks. Raises TooFewLabels, MissingExtra.
 
     The second network learns from probabilities by a first network that did not learn from the page: there are two of
     them, each of one half of the domains. A third one of all pages is kept.
     """
-    taught = [(page.domain, page.lesson) for page in pages if page.lesson is not None]
-    lessons = [lesson for _, lesson in taught]
-    scores = word_scores(list(_words(taught)))
-    halves = [xxhash.xxh3_64_intdigest(domain.encode()) & 1 for domain, _ in taught]
+    known_pages = [(page.domain, page.blocks) for page in pages if page.blocks is not None]
+    learned = [blocks for _, blocks in known_pages]
+    scores = word_scores(list(_words(known_pages)))
+    halves = [xxhash.xxh3_64_intdigest(domain.encode()) & 1 for domain, _ in known_pages]
     if len(set(halves)) < 2:
         raise TooFewLabels("pages of so few domains are too few to learn from: label pages of more domains")
-    sizes = [len(lesson.shares) for lesson in lessons]
+    sizes = [len(blocks.shares) for blocks in learned]
     inputs = np.concatenate(
-        [np.concatenate([lesson.inputs, word_inputs(lesson.page, scores).matrix()]) for lesson in lessons], axis=1
+        [np.concatenate([blocks.inputs, word_inputs(blocks.page, scores).matrix()]) for blocks in learned], axis=1
     )
-    shares = np.concatenate([lesson.shares for lesson in lessons])
-    weights = np.concatenate([_weights(lesson) for lesson in lessons])
+    shares = np.concatenate([blocks.shares for blocks in learned])
+    weights = np.concatenate([_weights(blocks) for blocks in learned])
     known = ~np.isnan(shares)
     taken = known * np.repeat(np.minimum(1, _BLOCKS_AN_EPOCH / np.array(sizes)), sizes)
     half = np.repeat(halves, sizes)
@@ -141,7 +141,7 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     for part in (0, 1):
         unseen[half != part] = network(inputs, half == part, seed=part).probabilities(inputs[:, half != part])
     parts = np.split(unseen, np.cumsum(sizes)[:-1])
-    around = [context_inputs(lesson.page, part).matrix() for lesson, part in zip(lessons, parts, strict=True)]
+    around = [context_inputs(blocks.page, part).matrix() for blocks, part in zip(learned, parts, strict=True)]
     first = network(inputs, slice(None), seed=2)
     second = network(np.concatenate([inputs, np.concatenate(around, axis=1)]), slice(None), seed=3)
     return BlockModel(
@@ -155,21 +155,21 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     )
 
 
-def _words(taught: Sequence[tuple[str, Lesson]]) -> Iterator[PageWords]:
-    for domain, lesson in taught:
-        yield page_words("" if domain.startswith(_UNKNOWN) else domain, lesson.page, lesson.shares)
+def _words(known_pages: Sequence[tuple[str, LabelledBlocks]]) -> Iterator[PageWords]:
+    for domain, blocks in known_pages:
+        yield page_words("" if domain.startswith(_UNKNOWN) else domain, blocks.page, blocks.shares)
 
 
-def _weights(lesson: Lesson) -> Floats:
+def _weights(blocks: LabelledBlocks) -> Floats:
     """The square root of a block's words; a page of more known blocks weighs more, but less than in proportion."""
-    known = ~np.isnan(lesson.shares)
-    found = np.sqrt(np.minimum(lesson.page.words, _MOST_WORDS))
+    known = ~np.isnan(blocks.shares)
+    found = np.sqrt(np.minimum(blocks.page.words, _MOST_WORDS))
     return np.asarray(found / found[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
 
 
 def card_of(pages: Sequence[MainTextPage], folder: LabelledPages) -> str:
     """What a model of these pages learned from, with the licences of the labels."""
-    number = Counter(page.label.source for page in pages if page.lesson is not None)
+    number = Counter(page.label.source for page in pages if page.blocks is not None)
     return "; ".join(
         f"{source}: {counted(pages_of, 'page')}, licence {folder.licence(source) or 'unknown'}"
         for source, pages_of in sorted(number.items())

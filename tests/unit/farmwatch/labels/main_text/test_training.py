@@ -55,7 +55,7 @@ def test_nothing_is_learned_from_a_page_that_measure_refuses(tmp_path: Path) -> 
     pages = folder(tmp_path, [("a", "<html><body>" + "<p>some words</p>" * 30, {"articleBody": "some words " * 30})])
     for most, is_learned in ((1_000, True), (20, False)):
         (page,) = main_text_pages(pages, MeasureSettings(max_elements=most), lambda _: None)
-        assert (page.lesson is not None) == is_learned and page.truth.text
+        assert (page.blocks is not None) == is_learned and page.truth.text
 
 
 def _page(number: int, source: str, domain: str) -> MainTextPage:
