@@ -9,13 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xxhash
 import zstandard
+from numpy.typing import NDArray
 
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text import errors as errors_module
+from farmwatch.labels.main_text import training
 from farmwatch.labels.main_text.errors import FOLDS, Held, Text, errors_by
 from farmwatch.labels.main_text.gold import Truth
-from farmwatch.labels.main_text.training import MainTextPage, main_text_pages
+from farmwatch.labels.main_text.training import MainTextPage, learn, main_text_pages
+from filters.extraction.learned.model import input_names
 from filters.settings import MeasureSettings
 
 
@@ -61,6 +65,33 @@ def test_nothing_is_learned_from_a_page_that_measure_refuses(tmp_path: Path) -> 
 def _page(number: int, source: str, domain: str) -> MainTextPage:
     label = Label(source=source, id=f"{number:064x}", place="", gold="a b")
     return MainTextPage(label, domain, Truth("a b"), None)
+
+
+def test_the_second_network_learns_from_probabilities_of_unseen_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a page are by the first network of the other half of the domains; a network of all pages is kept."""
+    rows: list[tuple[str, str, dict[str, object]]] = [
+        ("a", f"<html><body><p>one two {n}<p>three", {"articleBody": f"one two {n}", "url": f"http://d{n}.example/"})
+        for n in range(8)
+    ]
+    pages = main_text_pages(folder(tmp_path, rows), MeasureSettings(), lambda _: None)
+    halves = [xxhash.xxh3_64_intdigest(page.domain.encode()) & 1 for page in pages for _ in range(2)]
+    given: dict[int, NDArray[np.uint8]] = {}
+
+    def fit_network(inputs: NDArray[np.uint8], *columns: object) -> list[tuple[NDArray[np.int16], NDArray[np.int32]]]:
+        seed = columns[-1]
+        assert isinstance(seed, int)
+        given[seed] = inputs
+        return [(np.zeros((inputs.shape[1], 1), np.int16), np.array([(-8_192, 8_192, 0, 0)[seed]], np.int32))]
+
+    monkeypatch.setattr(training, "fit_network", fit_network)
+    model = learn(pages)
+    first, more = input_names(model.marked)
+    assert [len(given[seed]) for seed in (0, 1, 2, 3)] == [halves.count(0), halves.count(1), 16, 16]
+    found = given[3][:, len(first) + more.index("p")]
+    low, high = 268 // 8, 731 // 8  # thousandths of the logits -1 and 1
+    assert found.tolist() == [high if half == 0 else low for half in halves]
 
 
 def test_no_page_is_tested_by_a_model_of_its_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

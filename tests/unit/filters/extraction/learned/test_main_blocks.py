@@ -153,7 +153,7 @@ def test_main_texts_are_better_than_those_of_trafilatura(shared: Path) -> None:
     """On a sample of the pages that the shipped model learned from: a check that the model fits the code."""
     ours: list[float] = []
     theirs: list[float] = []
-    for source in ("cleaneval", "dragnet", "wcxb"):
+    for source in ("cleaneval", "trafilatura_eval", "wcxb"):
         pages = list(gold_pages(shared / "data" / "pages" / source, every=24))
         for settings, scores in ((SETTINGS, ours), (MeasureSettings(), theirs)):
             scores.append(f1([extract(one.html, "", settings).text for one in pages], [one.truth for one in pages]))
