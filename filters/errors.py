@@ -29,6 +29,6 @@ class BadRuleset(FiltersError):
 
 
 class BadModel(FiltersError):
-    """An article model is unreadable or does not fit this version: train it again, or name another model."""
+    """A trained model is unreadable or does not fit this version: train it again, or name another model."""
 
     exit = Exit.USAGE

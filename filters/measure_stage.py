@@ -119,7 +119,7 @@ class MeasureStage(Stage):
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
-        for mode in ("recall", "precision"):
+        for mode in ("recall", "precision", "blocks"):
             yield "extract_attempts", {"mode": mode, "outcome": "ok"}
         for result in ("measured", "skipped", "extract_error"):
             yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}

@@ -25,12 +25,17 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     memory_bytes: Annotated[int, Meta(ge=512 * 1024**2, le=MOST_BYTES)] = 1024**3
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
 
-    extractor: Literal["trafilatura", "resiliparse"] = "trafilatura"
-    """Extractor of the main text (epoch). `resiliparse` is faster, its text has no known links, lists and tables, and
-    `pip install 'farmwatch[resiliparse]'` installs it."""
+    extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
+    """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
+    expects a bad text. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
+    'farmwatch[resiliparse]'` installs it."""
+
+    extractor_model: str = ""
+    """Model of `farmwatch train-extractor` for the extractor `blocks`, a file DIGEST.json; empty: the model that ships
+    (epoch). Only MEASURE reads the file."""
 
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
-    """Share of characters in links or code above which a page is extracted again for precision (epoch)."""
+    """Share of characters in links or code above which Trafilatura runs again, for precision (epoch)."""
 
     max_html_bytes: PositiveBytes = 2 * 1024**2
     """Decoded bytes of a page beyond which it is not extracted (epoch)."""

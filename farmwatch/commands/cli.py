@@ -38,6 +38,10 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "plan": ("results.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
         "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "train-articles": ("rulesets.train:train_articles", "Learn to tell articles from other pages, for a ruleset."),
+        "train-extractor": (
+            "inputs.train_extractor:train_extractor",
+            "Learn to tell main text from the rest of a page, for the extractor `blocks`.",
+        ),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
         "label": ("inputs.label:label", "Label the pages of a sample, one key a page."),
     },

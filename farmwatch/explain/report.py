@@ -31,6 +31,7 @@ TEXTS = {
 PATHS = {
     "recall": "the inclusive mode (recall)",
     "precision": "the strict mode, because too much of the text of recall was links or code (precision)",
+    "blocks": "the classifier of text blocks (blocks)",
     "fallback": f"flat fallback: {_FLAT}",
     "plain": f"plain text: {_FLAT}",
     "none": "no main text",
@@ -64,6 +65,9 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _print(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
+    if (expected := features.measures.get("expected_f1")) is not None:
+        ran = "" if features.extract_path == "blocks" else "; it was low or the text short, so Trafilatura ran as well"
+        _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")
     put("")
     put_rules(found)
     put("")

@@ -2,7 +2,8 @@
 
 The layout: `FOLDER/<source>/gold.jsonl` has a line for each page and `FOLDER/<source>/html/<id>.html.zst` its HTML, in
 UTF-8; `id` is the SHA-256 of the HTML, in hex. In a line, `url`, `name`, `page_type` (the kind of page by human label)
-and `articleBody` (the main text, by people) may be absent or null; other keys are ignored.
+and `articleBody` (the main text, by people) may be absent or null; `with` and `without` are segments inside and outside
+of the main text. Other keys are ignored. The file `FOLDER/<source>/LICENSE` may say the licence of the labels.
 
 A page belongs to the site of its URL, as in a live run, and the pages of a site are taken in the order of the file; so
 `duplicate_share` is that of a crawl with exactly these pages, and lower than live. Sources are separate. A page without
@@ -36,6 +37,7 @@ from stream.schema.records import Features, Page, decode
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 HTML_CAP_BYTES = 64 * 1024 * 1024  # of one page, inflated
+_LICENCE_CHARS = 100
 _BATCH = 32  # pages in memory at once
 _ID = re.compile("[0-9a-f]{64}")
 
@@ -48,6 +50,8 @@ class _GoldLine(msgspec.Struct):
     url: str | None = None
     page_type: str | None = None
     articleBody: str | None = None
+    belongs: tuple[str, ...] | None = msgspec.field(name="with", default=None)
+    foreign: tuple[str, ...] | None = msgspec.field(name="without", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class Label:
     url: str = ""  # normalised
     page_type: str = ""
     gold: str | None = None  # the main text
+    belongs: tuple[str, ...] = ()  # segments of the main text
+    foreign: tuple[str, ...] = ()  # segments of the rest of the page
 
     @property
     def site(self) -> str:
@@ -123,6 +129,22 @@ class LabelledPages:
                         stage.process(page, found, context)
                         yield LabelledPage(label, _features(context))
                     advance(len(batch))
+
+    def htmls(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[tuple[Label, str]]:
+        """Every page with its HTML, in order; `advance` gets the number of labels processed since."""
+        for label in self.labels:
+            for _, page in self._pages([label]):
+                html = zstandard.ZstdDecompressor().decompressobj().decompress(page.body)
+                yield label, html.decode("utf-8", "replace")
+            advance(1)
+
+    def licence(self, source: str) -> str:
+        """The first line of the file LICENSE in the folder of a source; "" = no such file."""
+        try:
+            text = (self._folder / source / "LICENSE").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+        return text.strip().partition("\n")[0][:_LICENCE_CHARS]
 
     def _labels(self, source: str) -> Iterator[Label]:
         file = self._folder / source / "gold.jsonl"
@@ -190,7 +212,9 @@ def _label(source: str, gold: _GoldLine, place: str) -> Label:
         name=gold.name or "",
         url=url,
         page_type=gold.page_type or "",
-        gold=gold.articleBody,
+        gold=gold.articleBody or None,
+        belongs=gold.belongs or (),
+        foreign=gold.foreign or (),
         place=place,
     )
 

@@ -22,6 +22,7 @@ import xxhash
 
 from filters.articles.inputs import INPUTS, UNKNOWN, has_inputs, inputs_of
 from filters.errors import BadModel
+from filters.model_file import decoded, read_bytes
 from stream.schema.records import Features
 
 if TYPE_CHECKING:
@@ -165,23 +166,12 @@ def load_model(name_or_path: str, folder: Path = _HERE) -> ArticleModel:
     if not name_or_path.endswith(".json"):
         raise BadModel(f"model {name_or_path!r} is not shipped; known: {SHIPPED}; a path ends in .json")
     path = folder / name_or_path
-    try:
-        with path.open("rb") as file:
-            return read_model(file.read(_MOST_BYTES + 1), str(path))
-    except OSError as error:
-        raise BadModel(f"{path}: the model cannot be read: {error.strerror or error}") from error
+    return read_model(read_bytes(path, _MOST_BYTES), str(path))
 
 
 def read_model(data: bytes, where: str) -> ArticleModel:
     """Read and check a model; `where` names it in errors. Raises BadModel."""
-    if len(data) > _MOST_BYTES:
-        raise BadModel(f"{where}: larger than {_MOST_BYTES // 1024} KiB, no article model")
-    try:
-        model = msgspec.json.decode(data, type=ArticleModel)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a wrong type
-        raise BadModel(f"{where}: no article model: {error}") from None
-    if model.version != VERSION:
-        raise BadModel(f"{where}: version {model.version} of a model, this farmwatch reads {VERSION}: train it again")
+    model = decoded(data, where, ArticleModel, version=VERSION, most=_MOST_BYTES, trainer="train-articles")
     width = len(model.kinds)
     if ARTICLE not in model.kinds or len(set(model.kinds)) < width or len(model.bias) != width:
         raise BadModel(f"{where}: the kinds are not distinct names with a bias each, {ARTICLE} among them")

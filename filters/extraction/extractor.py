@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -50,9 +51,15 @@ _IMAGES = (b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF")
 _BINARIES = (b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x7fELF", b"\x28\xb5\x2f\xfd")
 
 
-def extractor(name: str) -> Extractor:
-    """The extractor with this name. Raises MissingExtractor if the package of that name is not installed."""
-    if find_spec(name) is None:
+def extractor(settings: MeasureSettings) -> Extractor:
+    """The extractor of the settings. Raises MissingExtractor if its package is not installed, BadModel."""
+    name = settings.extractor
+    if name == "blocks":
+        from filters.extraction.learned.main_blocks import by_blocks  # numpy
+        from filters.extraction.learned.model import load_model
+
+        return partial(by_blocks, load_model(settings.extractor_model))
+    if name in _OPTIONAL and find_spec(name) is None:
         raise MissingExtractor(
             f"extractor {name!r} needs a package that is not installed: pip install 'farmwatch[{name}]'"
         )
@@ -62,14 +69,14 @@ def extractor(name: str) -> Extractor:
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
     """Main text, structure and lines of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
 
-    Raises MissingExtractor.
+    Raises MissingExtractor, BadModel.
     """
     from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
     from filters.structure.measures import structure_measures
     from filters.structure.page_lines import page_lines, visible_text
     from filters.structure.tag_paths import template_sketch
 
-    run = extractor(settings.extractor)
+    run = extractor(settings)
     # libxml2 silently stops at a lone surrogate
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
     error = refused(page, html, settings)
@@ -140,4 +147,5 @@ def _by_resiliparse(html: str, tree: Any, settings: MeasureSettings) -> Extracti
 
 
 EXTRACTORS: dict[str, Extractor] = {"trafilatura": _by_trafilatura, "resiliparse": _by_resiliparse}
-"""Extractors by the name of their package and of the extra that installs it."""
+"""Extractors without a model, by name."""
+_OPTIONAL = frozenset({"resiliparse"})  # the name is also that of a package, and of the extra that installs it

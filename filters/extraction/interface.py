@@ -35,11 +35,12 @@ UNFINISHED = {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEM
 class Extraction:
     """Main text and its block table, or the error.
 
-    `path` is the algorithm that won: recall, precision, fallback (flat text of jusText or of the page's embedded data),
-    plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text are unknown.
+    `path` is the algorithm that won: recall, precision, blocks, fallback (flat text of jusText or of the page's
+    embedded data), plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text
+    are unknown.
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
     empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
-    `filters.structure.tag_paths`.
+    `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
     """
 
     text: str = ""
@@ -51,6 +52,7 @@ class Extraction:
     structure: Mapping[str, float | None] = field(default_factory=dict)
     lines: Collection[str] = ()
     template: bytes = b""
+    expected_f1: float | None = None
 
 
 Extractor = Callable[[str, Any, MeasureSettings], Extraction]

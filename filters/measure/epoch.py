@@ -14,6 +14,7 @@ import msgspec
 import xxhash
 
 from filters.errors import FiltersError
+from filters.extraction.learned.model_name import model_digest
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
@@ -26,7 +27,11 @@ _SETTINGS = (
 )
 _LIBRARIES = ("py3langid", "rensa")
 installed_version = cache(version)
-_OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse": ("resiliparse",)}
+_OF_EXTRACTOR = {
+    "trafilatura": ("trafilatura", "justext", "lxml"),
+    "blocks": ("trafilatura", "justext", "lxml"),
+    "resiliparse": ("resiliparse",),
+}
 
 
 def feature_epoch(
@@ -38,6 +43,7 @@ def feature_epoch(
     """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library.
 
     `outputs` measures the golden pages with an extractor; it is called only for versions that are not verified.
+    The file of an extractor's model is not read. Raises BadModel if its name has no digest.
     """
     versions = library_versions(settings, version_of)
     verified = {name: VERIFIED[name] for name in versions}
@@ -48,6 +54,8 @@ def feature_epoch(
         "libraries": versions,
         **{name: getattr(settings, name) for name in _SETTINGS},
     }
+    if settings.extractor == "blocks":
+        meaning["model"] = model_digest(settings.extractor_model)
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 
@@ -58,20 +66,24 @@ def library_versions(settings: MeasureSettings, version_of: Callable[[str], str]
 
 
 def _same_outputs(extractor: str, outputs: Callable[[str], str]) -> bool:
+    names = ("blocks", "trafilatura") if extractor == "blocks" else (extractor,)  # `blocks` calls Trafilatura, too
     try:
-        return outputs(extractor) == OUTPUTS.get(extractor)
+        return all(outputs(name) == OUTPUTS.get(name) for name in names)
     except (FiltersError, ImportError):  # the extractor is not installed
         return False
 
 
 def epoch_settings(settings: MeasureSettings) -> dict[str, str]:
-    """Name -> value of the settings marked (epoch) that differ from their defaults."""
+    """Name -> value of the settings marked (epoch) that differ from their defaults, and the extractor's model."""
     defaults = MeasureSettings()
-    return {
+    found = {
         f"measure.{name}": str(getattr(settings, name))
         for name in _SETTINGS
         if getattr(settings, name) != getattr(defaults, name)
     }
+    if settings.extractor == "blocks":
+        found["measure.extractor_model"] = settings.extractor_model or f"{model_digest('')}.json"
+    return found
 
 
 def _version(name: str, version_of: Callable[[str], str]) -> str:

@@ -25,7 +25,11 @@ VERIFIED: Mapping[str, str] = {
 }
 """Versions with the outputs of `OUTPUTS`. They stand in the feature epoch for all versions with the same outputs."""
 
-OUTPUTS: Mapping[str, str] = {"trafilatura": "8cc9439f3807fcca", "resiliparse": "75abd4e9ec52375c"}
+OUTPUTS: Mapping[str, str] = {
+    "trafilatura": "8cc9439f3807fcca",
+    "blocks": "64b175ca3b864497",
+    "resiliparse": "75abd4e9ec52375c",
+}
 """Extractor -> digest of the measures of all golden pages."""
 
 _DIGITS = 6  # of a float: further digits depend on the processor

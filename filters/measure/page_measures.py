@@ -44,7 +44,8 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The measures of one page, without its site. `Extraction` explains text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
+    url_path (path and query), simhash (16 hexadecimal digits), and expected_f1 of the extractor `blocks`; None =
+    unknown. `quality`: see
     `filters.quality.measures`; empty for a page without a main text. `structure`: values in the order of
     `filters.structure.names.MEASURES`; empty for a page that was not parsed. `chunk_ids` are little-endian uint64,
     `chunk_lengths` uint16 bytes.
@@ -110,6 +111,7 @@ def measure(
         without.measures["no_page"] = no_page
         return without
     data = found.text.encode("utf-8", "replace")
+    learned: dict[str, Measure] = {} if found.expected_f1 is None else {"expected_f1": round(found.expected_f1, 3)}
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
     outlined = outline(found.text, settings.shingles_per_site)
@@ -128,6 +130,7 @@ def measure(
             "url_path": url_path(url),
             "no_page": no_page,
             "simhash": f"{outlined.simhash:016x}",
+            **learned,
         },
         quality=measure_quality(found.text, settings.tokenizer),
         structure=_in_order(found.structure, len(data.translate(None, BLANKS))),

@@ -1,7 +1,7 @@
 """A worker process: reads pages from the socket on stdin and answers each with its measures.
 
-Frames are msgpack values: the settings, then pages. The first answer, b"", means "ready". If a page hangs after the
-parent has died, the kernel's alarm ends the process.
+Frames are msgpack values: settings and model of the extractor, then pages. The first answer, b"", means "ready". If a
+page hangs after the parent has died, the kernel's alarm ends the process.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from filters.extraction.interface import ExtractError
+from filters.extraction.learned.model_name import model_bytes
 from filters.measure.page_measures import RawPage, failed, measure, measure_raw
 from filters.settings import MeasureSettings
+
+
+def first_frame(settings: MeasureSettings) -> bytes:
+    """What a worker gets first. Raises BadModel."""
+    model = model_bytes(settings.extractor_model) if settings.extractor == "blocks" else b""
+    return msgspec.msgpack.encode((settings, model))
 
 
 def main(grace_s: float = 5.0) -> None:
@@ -32,9 +39,13 @@ def _serve(pipe: Connection, grace_s: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     logging.disable(logging.CRITICAL)  # Trafilatura logs each failed page
-    settings = msgspec.msgpack.decode(pipe.recv_bytes(), type=MeasureSettings)
+    settings, model = msgspec.msgpack.decode(pipe.recv_bytes(), type=tuple[MeasureSettings, bytes])
     resource.setrlimit(resource.RLIMIT_AS, (settings.memory_bytes, settings.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if model:
+        from filters.extraction.learned.model import read_model
+
+        read_model(model, settings.extractor_model)
     _load(settings)
     pipe.send_bytes(b"")
     pages = msgspec.msgpack.Decoder(RawPage)

@@ -25,6 +25,7 @@ from filters.errors import WorkersUnavailable
 from filters.extraction.extractor import extractor
 from filters.extraction.interface import ExtractError
 from filters.measure.page_measures import PageMeasures, RawPage, failed
+from filters.measure.worker_process import first_frame
 from filters.settings import MeasureSettings
 
 COMMAND = (sys.executable, "-P", "-m", "filters.measure.worker_process")
@@ -45,18 +46,21 @@ class _Batch:
 
 
 class ExtractionPool:
-    """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtractor."""
+    """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtractor, BadModel."""
 
     def __init__(self, settings: MeasureSettings, *, command: Sequence[str] = COMMAND) -> None:
         """Start `settings.workers` processes (0: one per core) that run `command`."""
         if command is COMMAND:
-            extractor(settings.extractor)
+            extractor(settings)
+        self._frame = first_frame(settings)  # a new worker has the same model, whatever happens to the file
         self._settings = settings
         self._command = tuple(command)
         self._lock = threading.Lock()
         self._failed_starts = 0
         self._ready = False
-        self._workers = [_Worker(self._command, settings) for _ in range(settings.workers or os.cpu_count() or 1)]
+        self._workers = [
+            _Worker(self._command, settings, self._frame) for _ in range(settings.workers or os.cpu_count() or 1)
+        ]
         self._threads = ThreadPoolExecutor(len(self._workers), "extraction")
 
     @property
@@ -173,13 +177,13 @@ class ExtractionPool:
 
     def _replace(self, place: int) -> None:
         self._workers[place].end()
-        self._workers[place] = _Worker(self._command, self._settings)
+        self._workers[place] = _Worker(self._command, self._settings, self._frame)
 
 
 class _Worker:
     """One process that measures one page at a time."""
 
-    def __init__(self, command: Sequence[str], settings: MeasureSettings) -> None:
+    def __init__(self, command: Sequence[str], settings: MeasureSettings, frame: bytes) -> None:
         environment = dict(os.environ)
         home = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
@@ -195,7 +199,7 @@ class _Worker:
         self._is_started = False
         self.served = 0
         with suppress(OSError):  # `has_started` reports the exit
-            self._pipe.send_bytes(msgspec.msgpack.encode(settings))
+            self._pipe.send_bytes(frame)
 
     def has_started(self, wait_s: float) -> bool:
         """Wait up to `wait_s` for the worker to be ready. Raises EOFError or OSError if it has exited or is late."""

@@ -22,7 +22,7 @@ from filters.structure.page_url import url_measures
 _BLOCKS = ("article", "div", "li", "section", "tr")
 _LEAST_RECORDS = 3
 _SCRIPT_ONLY_BYTES = 200
-_HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
+HIDING = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 _NAMING = ("class", "rel", "itemprop")
 _NAMED_CHARS = 300  # from the name of an attribute to the word in its value
 _WORD = re.compile(r"\w+")
@@ -117,7 +117,7 @@ def _records_and_hidden(elements: Sequence[Any], of: Mapping[str, Sequence[Any]]
             for name, value in element.items():
                 if name == "class" and value:
                     of_class[value].append(element)
-                elif name == "hidden" or (name == "style" and _HIDING.search(value)):
+                elif name == "hidden" or (name == "style" and HIDING.search(value)):
                     hidden.add(element)
         alike.extend(of_class.values())
     most = max(map(len, alike), default=0)

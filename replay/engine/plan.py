@@ -204,9 +204,9 @@ def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
-    """Check early for errors that would end the run later: a missing extractor, an unreadable site method.
+    """Check early for errors that would end the run later: a missing extractor or model, an unreadable site method.
 
-    Raises MissingExtractor, and as `require_site_method` and `refuse_other_epoch`.
+    Raises MissingExtractor, BadModel, and as `require_site_method` and `refuse_other_epoch`.
     """
     run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
@@ -214,7 +214,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     if run.remeasures and (plan.is_new or run.follows or not is_at_stops(log, measure.group, measure.stops(log, run))):
         from filters.extraction.extractor import extractor
 
-        extractor(config.measure.extractor)
+        extractor(config.measure)
         refuse_other_epoch(config, run)
 
 

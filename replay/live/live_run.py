@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from filters.measure.epoch import feature_epoch
+from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, operator, update_control
@@ -188,6 +188,7 @@ def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRule
         created_by=by,
         why="the first start of a live stage",
         site_method=configured_method(config, detector),
+        measured_by=epoch_settings(config.measure),
     )
     return RunRules(run, ruleset.stored)
 

@@ -115,12 +115,12 @@ def out_of_fold(
     return found
 
 
-def fold_of(groups: Sequence[str]) -> NDArray[np.int_]:
+def fold_of(groups: Sequence[str], number: int = FOLDS) -> NDArray[np.int_]:
     """The fold of each group's rows: all folds have as many groups, or one more. Raises TooFewLabels."""
     ordered = sorted(set(groups), key=lambda group: (xxhash.xxh3_64_intdigest(group.encode()), group))
-    if len(ordered) < FOLDS:
-        raise TooFewLabels(f"pages of {len(ordered)} domains are too few to test on: label pages of at least {FOLDS}")
-    folds = {group: place % FOLDS for place, group in enumerate(ordered)}
+    if len(ordered) < number:
+        raise TooFewLabels(f"pages of {len(ordered)} domains are too few to test on: label pages of at least {number}")
+    folds = {group: place % number for place, group in enumerate(ordered)}
     return np.array([folds[group] for group in groups])
 
 

@@ -12,8 +12,9 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,9 +24,11 @@ import zstandard
 
 from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
+from farmwatch.labels.main_text.gold import f1
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
-from filters.extraction.extractor import extract
+from filters.extraction.extractor import extract, extractor, refused
+from filters.extraction.html_tree import ParseFailed, parse
 from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
@@ -39,7 +42,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
 from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
-from tests.support.extraction_peer import bare, bare_text, f1, gold_pages
+from tests.support.extraction_peer import bare, bare_text, gold_pages
 
 ROUNDS = 3
 PAGES = 300
@@ -64,7 +67,10 @@ def main() -> None:
     if "workers" in chosen:
         bench_workers(pages)
     if "memory" in chosen:
-        bench_memory([RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in files])
+        every = [RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in files]
+        every.append(RawPage("https://x.example/a", "utf-8", zstandard.compress(b"<p>x</p>y" * 49_000)))  # most blocks
+        bench_memory(every, "trafilatura")
+        bench_memory(every, "blocks")
 
 
 def _record(root: Path, label: Label) -> Page:
@@ -88,8 +94,8 @@ class _Here(ExtractionPool):
 class _Measure:
     """MEASURE on one record after another: decoding, the stage, encoding of its outputs; without the log and pipes."""
 
-    def __init__(self) -> None:
-        settings = MeasureSettings()
+    def __init__(self, extractor: Any = "trafilatura") -> None:
+        settings = MeasureSettings(extractor=extractor)
         self._stage = MeasureStage(settings, pool=_Here(settings))
         self._committed = MemoryState()
         self._state, self._calls = KeyedState(self._committed), 0
@@ -106,41 +112,60 @@ class _Measure:
 
 
 def bench_measure(pages: list[Page]) -> None:
-    """MEASURE without the log, from page record to features record, and one bare Trafilatura call.
+    """MEASURE without the log, from page record to features record, by two extractors, and one bare Trafilatura call.
 
-    Both have the same pages and options, in turn; on both sides the garbage collector ignores loaded objects, as in a
-    worker process. The pages have their own sites: most are the only page of their site here.
+    All have the same pages and options, in turn; the garbage collector ignores loaded objects, as in a worker process.
+    The pages have their own sites: most are the only page of their site here. Also extraction alone by `blocks`, with
+    parsing, and with Trafilatura where that runs as well.
     """
     records = [encode(page) for page in pages]
     inflate = zstandard.ZstdDecompressor()
     htmls = [inflate.decompress(page.body, max_output_size=1 << 26).decode("utf-8", "replace") for page in pages]
-    whole = _Measure()
-    results = [decode(Features, whole(record)) for record in records]  # warm
+    extractors = ("trafilatura", "blocks")
+    whole = {name: _Measure(name) for name in extractors}
+    results = {name: [decode(Features, whole[name](record)) for record in records] for name in extractors}  # warm
+    accepted = {
+        html: html.replace("\0", "") for html in htmls if refused(html.encode(), html, MeasureSettings()) is None
+    }
+    blocks = MeasureSettings(extractor="blocks")
     for html in htmls[:20]:
         bare(html)
     gc.collect()
     gc.freeze()
-    ours, theirs = [[9e9] * len(pages) for _ in range(2)]
+    spent = {name: [9e9] * len(pages) for name in (*extractors, "extraction", "bare")}
+
+    def extracted(html: str) -> None:
+        with suppress(ParseFailed):
+            extractor(blocks)(html, parse(html), blocks)
+
+    def take(name: str, page: int, work: Callable[[], object]) -> None:
+        spent[name][page] = min(spent[name][page], cpu_s(work))
+
     for _ in range(ROUNDS):
-        whole = _Measure()
+        whole = {name: _Measure(name) for name in extractors}
         for first in range(len(pages)):
-            # In turn, so that a busy machine slows both; half a round apart, so that neither finds the other's cached
-            # lines.
+            # In turn, so that a busy machine slows all; half a round apart, so that none finds the other's cached lines
             second = (first + len(pages) // 2) % len(pages)
-            record, html = records[first], htmls[second]
-            ours[first] = min(ours[first], cpu_s(lambda: whole(record)))  # noqa: B023  # called at once
-            theirs[second] = min(theirs[second], cpu_s(lambda: bare(html)))  # noqa: B023
-    again = [number for number, result in enumerate(results) if result.extract_path == "precision"]
-    retries = sum(min(cpu_s(lambda: bare(htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)  # noqa: B023
+            take("trafilatura", first, partial(whole["trafilatura"], records[first]))
+            take("blocks", second, partial(whole["blocks"], records[second]))
+            take("bare", second, partial(bare, htmls[second]))
+            take("extraction", first, partial(extracted, accepted.get(htmls[first], "")))
+    again = [number for number, result in enumerate(results["trafilatura"]) if result.extract_path == "precision"]
+    retries = sum(min(cpu_s(partial(bare, htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)
     gc.unfreeze()
     size, sites = sum(map(len, htmls)) / 1e6, len({page.site for page in pages})
+    total = {name: sum(times) for name, times in spent.items()}
     print(f"\nMEASURE, {len(pages)} real pages of {sites} sites, {size:.1f} MB of HTML, best of {ROUNDS} each")
-    print(f"  one bare call of Trafilatura {sum(theirs) / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  MEASURE, but for the log     {sum(ours) / len(pages) * 1e3:7.2f} ms CPU a page")
-    print(f"  ratio                        {sum(ours) / sum(theirs):7.3f}   (goal <= 1.25)")
-    print(f"  ratio to the same calls      {sum(ours) / (sum(theirs) + retries):7.3f}   ({len(again)} retries)")
-    found = collections.Counter(result.extract_error or result.extract_path for result in results)
-    print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
+    bare_s, whole_s = total["bare"], total["trafilatura"]
+    print(f"  one bare call of Trafilatura {bare_s / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  MEASURE, but for the log     {whole_s / len(pages) * 1e3:7.2f} ms CPU a page")
+    print(f"  ratio                        {whole_s / bare_s:7.3f}   (goal <= 1.25)")
+    print(f"  ratio to the same calls      {whole_s / (bare_s + retries):7.3f}   ({len(again)} retries)")
+    print(f"  ratio with `blocks`          {total['blocks'] / bare_s:7.3f}   (goal <= .7)")
+    print(f"  extraction by `blocks`       {total['extraction'] / bare_s:7.3f}   (goal <= .45)")
+    for name, of in results.items():
+        found = collections.Counter(result.extract_error or result.extract_path for result in of)
+        print(f"  paths, {name}: " + ", ".join(f"{path} {count}" for path, count in found.most_common()))
 
 
 def bench_parts(pages: list[Page]) -> None:
@@ -178,32 +203,37 @@ def bench_parts(pages: list[Page]) -> None:
 
 
 def bench_extractors(root: Path) -> None:
-    """Every labelled page by each extractor: F1 by the labels for each source, and CPU time."""
+    """Every labelled page by each extractor: F1 by the labels for each source, and CPU time.
+
+    The model of `blocks` learned from these pages: `farmwatch train-extractor` prints its F1 on others.
+    """
     peer = "same calls of Trafilatura"
-    names = ("trafilatura", peer, "its first call alone", "resiliparse")
+    ours: tuple[Any, ...] = ("trafilatura", "blocks", "resiliparse")
+    names = (*ours, peer, "its first call alone")
     spent = dict.fromkeys(names, 0.0)
     print("\nmain texts, F1 by the labels, all pages (goal: trafilatura within .005 of the same calls)")
     print(f"  {'source':18s} {'pages':>5s} " + " ".join(f"{name:>{max(8, len(name))}s}" for name in names))
     count = 0
     for source in sorted(path for path in root.iterdir() if path.is_dir()):
         pages = list(gold_pages(source))
+        truths = [page.truth for page in pages]
         count += len(pages)
         texts: dict[str, list[str]] = {name: [] for name in names}
         for page in pages:
             again = False
-            for name in ("trafilatura", "resiliparse"):
+            for name in ours:
                 started = time.process_time()
                 found = extract(page.html, "", MeasureSettings(extractor=name))
                 spent[name] += time.process_time() - started
                 texts[name].append(found.text)
-                again = again or len(found.tried) > 1
+                again = again or (name == "trafilatura" and len(found.tried) > 1)
             started = time.process_time()
             once = bare_text(page.html, retried=False)
             spent["its first call alone"] += time.process_time() - started
             texts["its first call alone"].append(once)
             texts[peer].append(bare_text(page.html, retried=True) if again else once)
             spent[peer] += time.process_time() - started
-        scores = " ".join(f"{f1(texts[name], pages):{max(8, len(name))}.4f}" for name in names)
+        scores = " ".join(f"{f1(texts[name], truths):{max(8, len(name))}.4f}" for name in names)
         print(f"  {source.name:18s} {len(pages):5d} {scores}", flush=True)
     each = " ".join(f"{spent[name] / count * 1e3:{max(8, len(name))}.2f}" for name in names)
     print(f"  {'ms CPU a page':18s} {count:5d} {each}")
@@ -240,9 +270,10 @@ def bench_workers(pages: list[RawPage]) -> None:
     print(f"  ratio 2 : 1  {times[0] / times[1]:.2f} on {os.cpu_count()} cores (goal >= 1.8)")
 
 
-def bench_memory(pages: list[RawPage]) -> None:
+def bench_memory(pages: list[RawPage], extractor: Any) -> None:
     """Resident memory of one worker without recycling, every 500 of 5,000 pages; the largest page comes first."""
-    pool = ExtractionPool(MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120))
+    settings = MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120, extractor=extractor)
+    pool = ExtractionPool(settings)
     ordered = sorted(pages, key=lambda page: -len(page.body))[:20] + pages
     series = []
     try:
@@ -251,7 +282,9 @@ def bench_memory(pages: list[RawPage]) -> None:
             series.append(memory_mib(pid=pool.pids[0]))
     finally:
         pool.close()
-    print("\nworker's resident memory, MiB, every 500 pages: " + " ".join(f"{size:.0f}" for size in series))
+    print(
+        f"\n{extractor}: worker's resident memory, MiB, every 500 pages: " + " ".join(f"{size:.0f}" for size in series)
+    )
 
 
 if __name__ == "__main__":

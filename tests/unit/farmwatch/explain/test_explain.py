@@ -347,12 +347,26 @@ def test_a_value_is_shown_with_the_digits_that_decide() -> None:
 
 def test_extraction_has_a_text() -> None:
     """Every path and every error has a text; an error also keeps its name."""
-    assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
+    assert {"recall", "precision", "blocks", "fallback", "plain", "none"} == set(PATHS)
     assert {str(error) for error in ExtractError} == set(ERRORS)
     assert extraction("none", "timeout", MeasureSettings()).endswith(
         "exceeded its time limit (timeout); here measure.time_limit_s is 10.0"
     )
     assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
+
+
+def test_the_expected_f1_of_blocks_is_shown(farmwatch: Runner, tmp_path: Path) -> None:
+    """With the other extractor, if that ran as well; a page of another extractor has none."""
+    pages = [
+        _features("a", _own(1), extract_path="blocks", measures={"expected_f1": 0.925}),
+        _features("b", _own(2), extract_path="recall", measures={"expected_f1": 0.31}),
+        _features("c", _own(3), extract_path="recall"),
+    ]
+    log = _log(tmp_path, pages)
+    sure, doubtful, other = (" ".join(farmwatch("explain", _address(x), "--log", log).out.split()) for x in "abc")
+    assert "expects an F1 of 0.925 for its text" in sure and "Trafilatura" not in sure
+    assert "expects an F1 of 0.31 for its text; it was low or the text short, so Trafilatura ran as well" in doubtful
+    assert "expects an F1" not in other
 
 
 def test_structure_measures_are_shown_with_their_meaning(farmwatch: Runner, tmp_path: Path) -> None:

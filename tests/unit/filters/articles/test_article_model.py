@@ -106,11 +106,12 @@ def _steps(at: list[float], values: list[list[float]], name: str = "tokens") -> 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no article model: Input data was truncated"),
-        (_with()[:-9], "no article model: Input data was truncated"),
-        (b"[" * 100_000, "no article model: Expected `object`"),
+        (b"", "no model of `train-articles`, or a damaged one: Input data was truncated"),
+        (_with()[:-9], "no model of `train-articles`, or a damaged one: Input data was truncated"),
+        (b"[" * 100_000, "damaged one: Expected `object`"),
+        (b'{"x":' + b"[" * 100_000, "damaged one: maximum recursion depth"),
         (_with(more="[" * 100), "unknown field `more`"),
-        (_with().replace(b"forum", b"\xff"), "no article model: 'utf-8' codec"),
+        (_with().replace(b"forum", b"\xff"), "damaged one: 'utf-8' codec"),
         (_with(bias=[0.5, "x"]), "Expected `float`, got `str`"),
         (_with(bias=[0.5, None]), "Expected `float`, got `null`"),
         (_with(bias=[0.5, float("nan")]), "JSON is malformed"),

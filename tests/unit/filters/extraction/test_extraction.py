@@ -240,10 +240,10 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extractor without its package is a configuration error, before a page is read or a worker runs."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
-    assert extractor("trafilatura") is extraction.EXTRACTORS["trafilatura"]
-    for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
+    assert extractor(SETTINGS) is extraction.EXTRACTORS["trafilatura"]
+    for look_up in (extractor, ExtractionPool):
         with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
-            look_up("resiliparse")
+            look_up(MeasureSettings(extractor="resiliparse"))
 
 
 def test_resiliparse_makes_flat_text(article: str) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from farmwatch.labels.main_text.gold import f1
 from filters.extraction.blocks import JOINED, unpack
 from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import bare_text, f1, gold_pages
+from tests.support.extraction_peer import bare_text, gold_pages
 
 PAGES_PER_SOURCE = 9
 SOURCES = {
@@ -66,10 +67,11 @@ def test_main_texts_are_as_good_as_those_of_bare_trafilatura(shared: Path, sourc
     Some pages are used; the bench prints all, with Trafilatura without the second call for precision.
     """
     pages = list(gold_pages(shared / "data" / "pages" / source, SOURCES[source]))
+    truths = [page.truth for page in pages]
     found = [extract(page.html, "", MeasureSettings()) for page in pages]
-    ours = f1([extraction.text for extraction in found], pages)
+    ours = f1([extraction.text for extraction in found], truths)
     retried = [len(extraction.tried) > 1 for extraction in found]
-    theirs = f1([bare_text(page.html, retried=again) for page, again in zip(pages, retried, strict=True)], pages)
+    theirs = f1([bare_text(page.html, retried=again) for page, again in zip(pages, retried, strict=True)], truths)
     print(f"\n{source}: {len(pages)} pages, ours {ours:.4f}, Trafilatura {theirs:.4f}")
     assert len(pages) >= 7
     assert ours >= theirs - BOUND

@@ -139,7 +139,12 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
     ("arguments", "code", "said"),
     [
         (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not installed"),
-        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura or resiliparse"),
+        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura, blocks or resiliparse"),
+        (
+            ["--set", "measure.extractor=blocks", "--set", "measure.extractor_model=none/0123456789abcdef.json"],
+            Exit.USAGE,
+            "none/0123456789abcdef.json: the model cannot be read: No such file",
+        ),
         (["--detector", "binoculars/a+b@2/bf16/512/none"], Exit.UNAVAILABLE, "cannot judge sites"),
         (["--detector", "nope"], Exit.USAGE, "nope"),
         (["--set", "tally.method=gaussian"], Exit.UNAVAILABLE, "the method gaussian has no numbers for fake/1"),
@@ -154,7 +159,7 @@ def test_missing_requirements_are_found_before_the_begin(
     code: Exit,
     said: str,
 ) -> None:
-    """A missing extractor, detector, site method or port: one line, and no row of a run."""
+    """A missing extractor, model, detector, site method or port: one line, and no row of a run."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])

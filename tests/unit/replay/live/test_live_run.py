@@ -46,6 +46,14 @@ def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> N
     assert world.control().alias == Alias()
 
 
+def test_the_first_run_names_the_model_of_its_extractor_without_its_file(world: CutoverWorld) -> None:
+    """A role other than MEASURE needs no file: the model's digest is the name of it."""
+    name = "none/0123456789abcdef.json"
+    config = config_of(world.config.log.url, "measure.extractor=blocks", f"measure.extractor_model={name}")
+    run = ensure_live_run(world.log, config).run
+    assert run.measured_by == {"measure.extractor": "blocks", "measure.extractor_model": name}
+
+
 def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
     """Four roles that start at the same time get the same run."""
 

@@ -1,0 +1,114 @@
+"""`farmwatch train-extractor`: labelled pages → a model of the extractor `blocks`, and its texts on other domains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, Common, Jobs
+from farmwatch.commands.rulesets.labelled import Labels
+from farmwatch.labels.labelled_pages import LabelledPages
+from farmwatch.labels.main_text.errors import FOLDS, Errors, Held, errors_by, texts_of, write_model
+from farmwatch.labels.main_text.gold import keep_main_texts
+from farmwatch.labels.main_text.training import card_of, learn, main_text_pages
+from farmwatch.terminal.messages import counting, put, put_table
+from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
+from stream.text.user_errors import UsageError
+
+_TIME_LIMIT_S = 120.0
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The quality of a model, as the file beside it has it."""
+
+    model: str
+    card: str
+    sources: dict[str, Errors]
+    kinds: dict[str, Errors]
+    left_out: dict[str, Errors]
+
+
+def train_extractor(
+    labels: Labels,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder for the model, DIGEST.json, and its report, DIGEST.report.json.")],
+    source: Annotated[
+        list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Also test this source by a model that learned nothing of its domains; may be repeated.", negative=""
+        ),
+    ] = None,
+    jobs: Jobs = 0,
+    common: Common = DEFAULTS,
+) -> int:
+    """Train the extractor `blocks` on labelled pages, and print the quality of its texts on other domains.
+
+    LABELS is a folder as for `rulesets evaluate`, with articleBody, or with and without: a page of neither is skipped.
+    The first line of <source>/LICENSE, if there is one, is the licence in the model's card. For the tables the
+    registrable domains are split into 5 parts, and the pages of each are extracted by a model that was trained on the
+    others. F1 counts the words of a text, or the segments of a source without main texts. Both extractors run as in
+    MEASURE. The same pages give the same model on one machine. Damaged entries are reported and skipped: exit code 1.
+    """
+    if not labels.is_dir():
+        raise UsageError(f"{labels}: main texts are in a folder of labelled pages, and this is none")
+    if not out.is_dir():
+        raise UsageError(f"--out {out}: there is no such folder")
+    folder = LabelledPages(labels, source or ())
+    if unknown := sorted(set(leave_out or ()) - set(folder.sources)):
+        raise UsageError(f"--leave-out {unknown[0]}: no source that is read; there are {', '.join(folder.sources)}")
+    keep_main_texts(folder)
+    measure = common.load().config.measure
+    settings = msgspec.structs.replace(  # on a busy machine, no page should reach the time limit
+        measure, workers=jobs, extractor="trafilatura", time_limit_s=max(measure.time_limit_s, _TIME_LIMIT_S)
+    )
+    with counting(len(folder.labels), "pages by Trafilatura") as bar:
+        theirs = texts_of(folder, settings, bar)
+    folder.narrow(theirs.__contains__)  # a damaged file is reported once
+    with counting(len(folder.labels), "pages read") as bar:
+        pages = main_text_pages(folder, settings, bar)
+    file = write_model(out, model := learn(pages, card_of(pages, folder)))
+    put(f"{file}: the model; learned from {model.card}")
+    put("")
+    held = Held(folder, pages, settings)
+    with counting(FOLDS + len(leave_out or ()), "models") as bar:
+        ours = held.out_of_fold(bar)
+        left_out: dict[str, Errors] = {}
+        for name in leave_out or ():
+            left_out |= errors_by(lambda label: label.source, pages, theirs, held.of_source(name))
+            bar(1)
+    report = Report(
+        model=file.name,
+        card=model.card,
+        sources=errors_by(lambda label: label.source, pages, theirs, ours),
+        kinds=errors_by(lambda label: label.page_type if label.gold else "", pages, theirs, ours),
+        left_out=left_out,
+    )
+    numbers = each_float(msgspec.to_builtins(report), lambda number: significant(number, SCORE_DIGITS))
+    file.with_suffix(".report.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers), indent=2) + b"\n")
+    _put("source", report.sources, "F1 of main texts by source, out of fold (95% interval over domains)")
+    _put("kind", report.kinds, "F1 by page kind, out of fold")
+    _put("source left out", report.left_out, "F1 of sources by models that learned nothing of their domains")
+    return folder.exit
+
+
+def _put(what: str, rows: Mapping[str, Errors], title: str) -> None:
+    if not rows:
+        return
+    shown = [(name, row.pages, row.domains, *in_words(row)) for name, row in rows.items()]
+    put_table((what, "pages", "domains", "trafilatura", "blocks", "difference", "by Trafilatura"), shown, title)
+    put("")
+
+
+def in_words(row: Errors) -> tuple[str, str, str, str]:
+    """Both F1, the difference with its interval, and the share of pages by Trafilatura."""
+    interval = "too few domains" if row.low is None or row.high is None else f"{row.low:+.3f} to {row.high:+.3f}"
+    difference = f"{row.difference:+.3f} ({interval})"
+    return f"{row.trafilatura:.3f}", f"{row.blocks:.3f}", difference, f"{row.trafilatura_share:.1%}"

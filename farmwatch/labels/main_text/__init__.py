@@ -1,0 +1,1 @@
+"""Labelled main texts: the training of the extractor `blocks`, and its errors."""

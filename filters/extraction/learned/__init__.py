@@ -1,0 +1,1 @@
+"""The extractor `blocks`: a classifier of text blocks, learned from labelled pages."""

@@ -1,0 +1,43 @@
+"""The inputs that the second network has beside those of the first one: its probabilities around a block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from filters.extraction.learned.inputs import Columns, in_window, near, share, size
+from filters.extraction.learned.page_blocks import PageBlocks
+
+if TYPE_CHECKING:
+    from filters.extraction.learned.inputs import Inputs
+    from filters.extraction.learned.page_blocks import Ints
+
+_WINDOWS = {"before": (-8, 0), "around": (-3, 4), "after": (1, 9), "far_before": (-24, 0), "far_after": (1, 25)}
+
+
+def context_inputs(page: PageBlocks, probability: Ints) -> Columns:
+    """The inputs of all blocks by their probabilities, in thousandths."""
+    found, words = Columns(len(page.lines)), page.words
+    add, expected = found.add, words * probability
+    own, total = add("p", probability // 8), expected.sum()
+    for away in (-4, -3, -2, -1, 1, 2, 3, 4):
+        add(f"p{away:+d}", near(own, away))
+    add("p_page", _mean(total, words.sum()))
+    add("p_page_words", size(total // 1000))
+    add("p_so_far", share(np.cumsum(expected) - expected, total))
+    add("p_heading", np.where(page.heading < 0, 0, own[page.heading]))
+    for side, window in _WINDOWS.items():
+        add(f"p_{side}", _mean(in_window(expected, *window), in_window(words, *window)))
+    inner, of = (page.in_subtrees(column).astype(np.int64) for column in (expected, words))
+    for level, at in enumerate(page.ancestors()):
+        add(f"p_{level}", _mean(inner[at], of[at]))
+        add(f"p_part_{level}", share(inner[at], total))
+    alike = page.alike[page.holder]
+    add("p_alike", _mean(*(np.bincount(alike, column)[alike].astype(np.int64) for column in (expected, words))))
+    return found
+
+
+def _mean(expected: Ints, words: Ints) -> Inputs:
+    """A mean of thousandths, as an input."""
+    return np.asarray(expected // np.maximum(words * 8, 1)).astype(np.uint8)

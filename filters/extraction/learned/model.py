@@ -1,0 +1,176 @@
+"""The model of the extractor `blocks`: word scores and two small networks, as whole numbers.
+
+Inputs, weights and hidden values are whole numbers, and no sum reaches 2^24, so float32 arithmetic is exact: a page has
+the same probabilities on every processor, in whichever order a library adds. The second network has the probabilities
+by the first one of the blocks around as inputs, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import xxhash
+from lxml import etree
+
+from filters.errors import BadModel
+from filters.extraction.learned.context_inputs import context_inputs
+from filters.extraction.learned.inputs import MOST, Columns, block_inputs
+from filters.extraction.learned.model_name import MOST_BYTES, SHIPPED, digest_of, model_bytes, model_digest
+from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
+from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, word_inputs
+from filters.model_file import decoded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from filters.extraction.learned.inputs import Inputs
+    from filters.extraction.learned.page_blocks import Ints
+
+VERSION = 2  # of the file, and of what the inputs mean: a name in `inputs` does not tell that a word is cut otherwise
+PER_MILLE = 1000
+WEIGHT_UNITS = 256
+"""A weight of 1."""
+INPUT_UNITS = 16
+"""An input of 1."""
+HIDDEN_UNITS = 32
+"""A hidden value of 1; none is above MOST."""
+_LOGIT_UNITS = HIDDEN_UNITS * WEIGHT_UNITS
+_EXACT = 1 << 24  # whole numbers up to this are exact in float32
+_MOST_MARKED, _MOST_OUTPUTS = 200, 256  # they bound the memory that a page takes
+_ROWS = 4096  # blocks at once
+
+
+class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`weights`: int16, little-endian, [inputs, outputs]; `bias`: int32. In JSON both are in base64."""
+
+    outputs: int
+    weights: bytes
+    bias: bytes
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """Layers from the inputs to one logit; hidden values are cut at 0 and MOST."""
+
+    layers: tuple[Layer, ...]
+
+    @cached_property
+    def arrays(self) -> list[tuple[Any, Any]]:
+        """Weights and bias of each layer. Raises ValueError if they do not fit together."""
+        found = []
+        for layer in self.layers:
+            if not 0 < layer.outputs <= _MOST_OUTPUTS:
+                raise ValueError(f"a layer has {layer.outputs} outputs, and at most {_MOST_OUTPUTS} are possible")
+            weights = np.frombuffer(layer.weights, "<i2").reshape(-1, layer.outputs)
+            bias = np.frombuffer(layer.bias, "<i4").reshape(layer.outputs)
+            found.append((weights.astype(np.float32), bias.astype(np.float32)))
+        return found
+
+    def check(self, inputs: int) -> None:
+        """Raises ValueError for a network that does not take `inputs` numbers, or whose sums may be inexact."""
+        for weights, bias in self.arrays:
+            if len(weights) != inputs:
+                raise ValueError(f"a layer takes {len(weights)} numbers instead of {inputs}")
+            if (np.abs(weights).sum(axis=0, dtype=np.float64) * MOST + np.abs(bias)).max(initial=0) >= _EXACT:
+                raise ValueError("its sums may reach 2^24")
+            inputs = weights.shape[1]
+        if inputs != 1:
+            raise ValueError("it does not end in one logit")
+
+    def probabilities(self, inputs: Inputs) -> Ints:
+        """Probabilities in thousandths of blocks with these inputs [inputs, blocks]."""
+        logits = np.empty(inputs.shape[1], np.float32)
+        for start in range(0, len(logits), _ROWS):
+            values = inputs[:, start : start + _ROWS].T.astype(np.float32)
+            units = INPUT_UNITS * WEIGHT_UNITS // HIDDEN_UNITS
+            for weights, bias in self.arrays[:-1]:
+                values = np.clip(np.floor((values @ weights + bias) / units), 0, MOST)
+                units = WEIGHT_UNITS
+            weights, bias = self.arrays[-1]
+            logits[start : start + _ROWS] = (values @ weights + bias)[:, 0]
+        return np.searchsorted(_edges(), logits, side="right")
+
+
+@cache
+def _edges() -> Any:
+    """The lowest logits of 1, 2, … thousandths."""
+    halves = [(number - 0.5) / PER_MILLE for number in range(1, PER_MILLE + 1)]
+    return np.array([math.ceil(math.log(half / (1 - half)) * _LOGIT_UNITS) for half in halves], np.float32)
+
+
+class BlockModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """The numbers of a model. `card` says what it was trained on, `inputs` is the digest of the names of its inputs."""
+
+    version: int
+    card: str
+    inputs: str
+    names: Mapping[str, int]
+    texts: Mapping[str, int]
+    marked: tuple[str, ...]
+    networks: tuple[Network, Network]
+
+    def probabilities(self, page: PageBlocks) -> Ints:
+        """The probability of each block to be main text, in thousandths."""
+        scores = WordScores(self.names, self.texts, self.marked)
+        inputs = np.concatenate([block_inputs(page).matrix(), word_inputs(page, scores).matrix()])
+        first = self.networks[0].probabilities(inputs)
+        return self.networks[1].probabilities(np.concatenate([inputs, context_inputs(page, first).matrix()]))
+
+
+def best_blocks(probability: Ints, words: Ints) -> tuple[NDArray[np.bool_], float]:
+    """The blocks with the highest expected F1, and that F1.
+
+    The expected F1 is about 2 E(kept words that are main text) / (kept words + E(words of main text)). It is highest
+    for all blocks above some probability.
+    """
+    order = np.argsort(-probability, kind="stable")
+    expected, kept = np.cumsum((probability * words)[order]), np.cumsum(words[order]) * PER_MILLE
+    total = int(expected[-1])
+    if not total:
+        return np.zeros(len(words), bool), 0.0
+    f1 = 2 * expected / (kept + total)
+    best = int(np.argmax(f1))
+    return probability >= probability[order[best]], float(f1[best])
+
+
+def input_names(marked: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Names of the inputs of the first network, and of those that the second one has more."""
+    page = page_blocks(etree.HTML("<p>word"))
+    assert page is not None
+    of_words: Columns = word_inputs(page, WordScores({}, {}, marked))
+    return block_inputs(page).names + of_words.names, context_inputs(page, np.array([PER_MILLE])).names
+
+
+def inputs_digest(marked: tuple[str, ...]) -> str:
+    """A digest of the names of all inputs."""
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(input_names(marked)))
+
+
+_MODELS: dict[str, BlockModel] = {}  # digest -> model, of this process
+
+
+def load_model(path: str) -> BlockModel:
+    """The model with the digest in the name of a file; "" = the shipped one. Raises BadModel."""
+    digest = model_digest(path)
+    return _MODELS.get(digest) or read_model(model_bytes(path), path or SHIPPED)
+
+
+def read_model(data: bytes, where: str) -> BlockModel:
+    """Read and check a model, which `load_model` then knows; `where` names it in errors. Raises BadModel."""
+    model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, trainer="train-extractor")
+    if len(model.marked) > _MOST_MARKED or model.inputs != inputs_digest(model.marked):
+        raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")
+    if any(abs(score) > MOST_SCORE for scores in (model.names, model.texts) for score in scores.values()):
+        raise BadModel(f"{where}: a score of a word is beyond {MOST_SCORE}")
+    first, more = map(len, input_names(model.marked))
+    try:
+        model.networks[0].check(first)
+        model.networks[1].check(first + more)
+    except ValueError as error:
+        raise BadModel(f"{where}: the numbers of a network do not fit together: {error}") from None
+    _MODELS[digest_of(data)] = model
+    return model

@@ -1,0 +1,70 @@
+"""The numbers of the extractor `blocks` in the docs, from its report: `python -m tests.tools.extraction_tables docs`.
+
+The model and its report are those of
+
+    farmwatch train-extractor PAGES --out FOLDER --source SOURCE --leave-out SOURCE …
+
+with each of aeb, cleaneval, cleanportaleval, readability, trafilatura_eval and wcxb for both options; PAGES has the
+file LICENSE for the sources with a known one. The model is filters/extraction/learned/blocks.json, its report
+docs/explanation/extraction.json.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from farmwatch.commands.inputs.train_extractor import Report, in_words
+from farmwatch.labels.evaluation_tables import Table
+from farmwatch.labels.main_text.errors import Errors
+from tests.tools.generated import document, renewed
+
+COMMAND = "python -m tests.tools.extraction_tables docs"
+
+
+def report(docs: Path) -> Report:
+    """The report of the shipped model."""
+    return msgspec.json.decode((docs / "explanation" / "extraction.json").read_bytes(), type=Report)
+
+
+def tables(docs: Path) -> str:
+    """The tables of docs/explanation/extraction.md, as Markdown."""
+    found = report(docs)
+    return document(
+        [
+            _by("source", found.sources, "F1 by source, of pages whose domain was left out of the model", mean=True),
+            _by("kind", found.kinds, "F1 by kind of page, of the same texts"),
+            _by(
+                "source left out",
+                found.left_out,
+                "F1 of sources whose domains were left out of the model",
+            ),
+        ]
+    )
+
+
+def _f1(number: float) -> str:
+    return f"{number:.3f}"
+
+
+def _by(what: str, rows: Mapping[str, Errors], title: str, *, mean: bool = False) -> Table:
+    headings = [what, "pages", "domains", "trafilatura", "blocks", "difference", "by Trafilatura"]
+    cells = [[name, str(row.pages), str(row.domains), *in_words(row)] for name, row in rows.items()]
+    if mean:
+        theirs, ours = (sum(getattr(row, of) for row in rows.values()) / len(rows) for of in ("trafilatura", "blocks"))
+        cells.append(["mean of sources", "", "", _f1(theirs), _f1(ours), f"{ours - theirs:+.4f}", ""])
+    return Table(title, headings, cells)
+
+
+def main() -> None:
+    """Renew the tables in the given folder of docs."""
+    for docs in map(Path, sys.argv[1:]):
+        page = docs / "explanation" / "extraction.md"
+        page.write_text(renewed(page.read_text(encoding="utf-8"), COMMAND, tables(docs)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

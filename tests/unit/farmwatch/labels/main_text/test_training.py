@@ -1,0 +1,134 @@
+"""Labelled pages as training and test pages: their domains, the guards of MEASURE, and what a model learned from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xxhash
+import zstandard
+from numpy.typing import NDArray
+
+from farmwatch.labels.labelled_pages import Label, LabelledPages
+from farmwatch.labels.main_text import errors as errors_module
+from farmwatch.labels.main_text import training
+from farmwatch.labels.main_text.errors import FOLDS, Held, Text, errors_by
+from farmwatch.labels.main_text.gold import Truth
+from farmwatch.labels.main_text.training import MainTextPage, learn, main_text_pages
+from filters.extraction.learned.model import input_names
+from filters.settings import MeasureSettings
+
+
+def folder(root: Path, rows: Sequence[tuple[str, str, dict[str, object]]]) -> LabelledPages:
+    """Labelled pages of (source, HTML, fields of the label)."""
+    for source, html, fields in rows:
+        ident = hashlib.sha256(html.encode()).hexdigest()
+        (root / source / "html").mkdir(parents=True, exist_ok=True)
+        (root / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
+        with (root / source / "gold.jsonl").open("a") as gold:
+            gold.write(json.dumps({"id": ident, **fields}) + "\n")
+    return LabelledPages(root)
+
+
+def test_pages_of_no_known_domain_are_one_and_pages_alike_join_domains(tmp_path: Path) -> None:
+    """So no page is tested by a model of its site; a page without URL may state it."""
+    html = "<html><head>{1}</head><body><p>Text {0} of a page"
+    stated = "<link rel=canonical href='https://www.c.example/x'>"
+    rows: list[tuple[str, str, dict[str, object]]] = [
+        ("a", html.format(1, ""), {"articleBody": "one"}),
+        ("a", html.format(2, ""), {"articleBody": "two"}),
+        ("b", html.format(3, ""), {"articleBody": "three"}),
+        ("b", html.format(4, stated), {"articleBody": "four"}),
+        ("b", html.format(5, ""), {"articleBody": "five", "url": "https://blog.d.example/"}),
+        ("b", html.format(6, ""), {"articleBody": "the same"}),
+        ("c", html.format(7, ""), {"articleBody": "The  same!", "url": "https://e.example/1"}),
+        ("c", html.format(8, ""), {"articleBody": "eight", "url": "https://e.example/2"}),
+    ]
+    pages = main_text_pages(folder(tmp_path, rows), MeasureSettings(), lambda _: None)
+    found = [page.domain for page in pages]
+    assert found[:5] == ["unknown:a", "unknown:a", "unknown:b", "c.example", "d.example"]
+    assert found[5:] == ["unknown:b"] * 3
+
+
+def test_nothing_is_learned_from_a_page_that_measure_refuses(tmp_path: Path) -> None:
+    """The guards are those of the settings; the page stays a test page."""
+    pages = folder(tmp_path, [("a", "<html><body>" + "<p>some words</p>" * 30, {"articleBody": "some words " * 30})])
+    for most, is_learned in ((1_000, True), (20, False)):
+        (page,) = main_text_pages(pages, MeasureSettings(max_elements=most), lambda _: None)
+        assert (page.blocks is not None) == is_learned and page.truth.text
+
+
+def _page(number: int, source: str, domain: str) -> MainTextPage:
+    label = Label(source=source, id=f"{number:064x}", place="", gold="a b")
+    return MainTextPage(label, domain, Truth("a b"), None)
+
+
+def test_the_second_network_learns_from_probabilities_of_unseen_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a page are by the first network of the other half of the domains; a network of all pages is kept."""
+    rows: list[tuple[str, str, dict[str, object]]] = [
+        ("a", f"<html><body><p>one two {n}<p>three", {"articleBody": f"one two {n}", "url": f"http://d{n}.example/"})
+        for n in range(8)
+    ]
+    pages = main_text_pages(folder(tmp_path, rows), MeasureSettings(), lambda _: None)
+    halves = [xxhash.xxh3_64_intdigest(page.domain.encode()) & 1 for page in pages for _ in range(2)]
+    given: dict[int, NDArray[np.uint8]] = {}
+
+    def fit_network(inputs: NDArray[np.uint8], *columns: object) -> list[tuple[NDArray[np.int16], NDArray[np.int32]]]:
+        seed = columns[-1]
+        assert isinstance(seed, int)
+        given[seed] = inputs
+        return [(np.zeros((inputs.shape[1], 1), np.int16), np.array([(-8_192, 8_192, 0, 0)[seed]], np.int32))]
+
+    monkeypatch.setattr(training, "fit_network", fit_network)
+    model = learn(pages)
+    first, more = input_names(model.marked)
+    assert [len(given[seed]) for seed in (0, 1, 2, 3)] == [halves.count(0), halves.count(1), 16, 16]
+    found = given[3][:, len(first) + more.index("p")]
+    low, high = 268 // 8, 731 // 8  # thousandths of the logits -1 and 1
+    assert found.tolist() == [high if half == 0 else low for half in halves]
+
+
+def test_no_page_is_tested_by_a_model_of_its_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of fold and for a source left out, whose domains are left out of the other sources, too."""
+    pages = [_page(number, "ab"[number % 2], f"d{number // 3}.example") for number in range(36)]
+    domain = {page.label: page.domain for page in pages}
+    learned: list[set[str]] = []
+    tested: list[set[str]] = []
+    monkeypatch.setattr(errors_module, "learn", lambda some: learned.append({page.domain for page in some}))
+    monkeypatch.setattr(errors_module, "write_model", lambda place, _: place)
+
+    def texts_of(part: LabelledPages, settings: MeasureSettings) -> dict[Label, Text]:
+        assert settings.extractor == "blocks" and settings.extractor_model
+        tested.append({domain[label] for label in part.labels})
+        return {label: Text("", "blocks") for label in part.labels}
+
+    monkeypatch.setattr(errors_module, "texts_of", texts_of)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "gold.jsonl").write_text("")
+    all_pages = LabelledPages(tmp_path)
+    all_pages.labels = [page.label for page in pages]
+    held = Held(all_pages, pages, MeasureSettings())
+    assert set(held.out_of_fold()) == set(domain) and len(learned) == FOLDS
+    assert {label.source for label in held.of_source("a")} == {"a"}
+    assert all(not of_model & of_test for of_model, of_test in zip(learned, tested, strict=True))
+    assert all(learned[:FOLDS]) and learned[FOLDS] == set()  # every domain has pages of both sources
+    assert len(all_pages.labels) == 36
+
+
+def test_an_interval_needs_domains() -> None:
+    """Below 20 domains there is none; the difference is paired, and a text that is not its own counts as such."""
+    for domains, is_known in ((19, False), (20, True)):
+        pages = [_page(number, "a", f"d{number}.example") for number in range(domains)]
+        theirs = {page.label: Text("a", "recall") for page in pages}
+        ours = {page.label: Text("a b", "recall" if page is pages[0] else "blocks") for page in pages}
+        found = errors_by(lambda label: label.source, pages, theirs, ours)["a"]
+        assert (found.pages, found.domains, found.blocks, found.trafilatura_share) == (domains, domains, 1, 1 / domains)
+        assert found.trafilatura == pytest.approx(2 / 3) and found.difference == pytest.approx(1 / 3)
+        assert (found.low is not None, found.high is not None) == (is_known, is_known)
+    assert np.isclose(found.low or 0, 1 / 3, atol=0.2)

@@ -1,0 +1,161 @@
+"""The extractor `blocks`: its text and block table, pages on which Trafilatura runs as well, models, hostile pages."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import msgspec
+import numpy as np
+import pytest
+import zstandard
+
+from farmwatch.labels.main_text.gold import f1
+from filters.errors import BadModel
+from filters.extraction.blocks import BlockKind, unpack
+from filters.extraction.extractor import extract
+from filters.extraction.html_tree import parse
+from filters.extraction.interface import ExtractError
+from filters.extraction.learned.main_blocks import by_blocks
+from filters.extraction.learned.model import load_model
+from filters.extraction.learned.model_name import digest_of
+from filters.measure.page_measures import RawPage
+from filters.measure.workers import ExtractionPool
+from filters.settings import MeasureSettings
+from tests.support.extraction_peer import gold_pages
+
+SETTINGS = MeasureSettings(extractor="blocks")
+SENTENCE = "The river rose slowly during the night, and the people of the village moved their boats to higher ground. "
+MENU = "<nav class='menu'><ul>" + "<li><a href='/x'>Another section</a></li>" * 20 + "</ul></nav>"
+FOOT = "<footer><p>Copyright 2024 <a href='/p'>Privacy</a> <a href='/t'>Terms</a></p></footer>"
+
+
+def page(body: str) -> str:
+    """An article with a menu before and a footer after it."""
+    return f"<html><head><title>A river</title></head><body>{MENU}<article>{body}</article>{FOOT}</body></html>"
+
+
+def test_an_article_is_found_among_menus() -> None:
+    """The text has a line for each block of the article; the table has its kinds, links and code."""
+    paragraph = f"<p>{SENTENCE * 3}<a href='/y'>linked</a>, <code>code</code>.</p>"
+    items = f"<ul><li>{SENTENCE}</li><li>{SENTENCE}</li></ul>"
+    found = extract(page(f"<h1>A river</h1>{paragraph * 4}{items}{paragraph}"), "", SETTINGS)
+    assert (found.error, found.path, found.tried) == ("", "blocks", ("blocks",))
+    rows = unpack(found.blocks)
+    assert found.text.split("\n")[0] == "A river" and "Another section" not in found.text
+    assert [row.kind for row in rows[:6]] == [BlockKind.HEADING, *[BlockKind.PARAGRAPH] * 4, BlockKind.ITEM]
+    assert [len(line) for line in found.text.split("\n")] == [row.chars for row in rows]
+    assert {(row.link_chars, row.code_chars) for row in rows[1:5]} == {(6, 4)}
+    assert found.link_code_share == pytest.approx(50 / sum(row.chars for row in rows), abs=1e-9)
+
+
+def test_trafilatura_runs_if_the_expected_f1_is_low() -> None:
+    """Also for next to no text: so embedded data is found. What was tried and the expected F1 are told."""
+    data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
+    html = f"<html><body><script type='application/ld+json'>{data}</script><div id='app'></div></body></html>"
+    found = extract(html, "", SETTINGS)
+    assert (found.error, found.path, found.tried) == ("", "fallback", ("blocks", "recall"))
+    assert found.expected_f1 == 0 and extract("<html><body></body></html>", "", SETTINGS).error == ExtractError.NO_TEXT
+    html = page(f"<p>{SENTENCE * 3}</p>" * 5)
+    for probability, expected, tried in ((300, 6 / 13, ("blocks", "recall")), (600, 12 / 16, ("blocks",))):
+        model: Any = Mock(probabilities=lambda page, same=probability: np.full(len(page.lines), same))
+        doubtful = by_blocks(model, html, parse(html), SETTINGS)
+        assert doubtful.tried == tried and doubtful.expected_f1 == pytest.approx(expected)
+        assert doubtful.path == tried[-1]
+
+
+HOSTILE = {
+    "empty": ("", ExtractError.EMPTY),
+    "one block": ("<p>x", ""),
+    "large": ("<p>" + SENTENCE * 25_000, ExtractError.TOO_LARGE),
+    "elements": ("<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
+    "many blocks": (f"<p>{SENTENCE}" * 3_000, ""),
+    "many lines": (f"{SENTENCE}<br>" * 3_000, ""),
+    "characters": (f"<p>{SENTENCE * 9}\0\ud800</p>", ""),
+    "deep": ("<div>" * 20_000 + SENTENCE * 9, ExtractError.TOO_DEEP),
+    "nested": ("<div class='a b c'>" * 200 + SENTENCE * 9, ""),
+    "nested more": ("<div class='a b c'>" * 600 + SENTENCE * 9, ExtractError.TOO_DEEP),
+    "nested inline": ("<b>" * 400 + SENTENCE * 9, ""),
+    "long name": ("<p class='" + "ab-Cd" * 100_000 + f"'>{SENTENCE * 9}", ""),
+    "one long word": ("<p>" + "a&shy;" * 100_000, ""),
+    "astral": ("<p>" + "𝔸 " * 100_000, ""),
+    "cells": ("<table>" + f"<tr><td>{SENTENCE}" * 1_500, ""),
+    "links": ("<p>" + "<a href=x>y</a> " * 2_000, ""),
+    "long title": ("<title>" + "w " * 100_000 + f"</title><p>{SENTENCE * 9}", ""),
+    "headings": ("<h1>" * 200 + "x", ""),
+    "hidden": ("<p hidden style='display:none'>x" * 2_000, ""),
+}
+
+
+@pytest.mark.parametrize(("html", "error"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_pages_end_in_a_text_or_a_named_error(html: str, error: str) -> None:
+    """The guards are those of each extractor; the pages that they accept have a text."""
+    found = extract(html, "", SETTINGS)
+    assert (found.error, bool(found.text)) == (error, not error)
+
+
+@pytest.fixture
+def other_model(tmp_path: Path) -> Path:
+    """A file with the numbers of the shipped model and another card."""
+    data = msgspec.json.encode(msgspec.structs.replace(load_model(""), card="other"))
+    file = tmp_path / f"{digest_of(data)}.json"
+    file.write_bytes(data)
+    return file
+
+
+def raw(html: str) -> RawPage:
+    return RawPage("https://a.example/x", "utf-8", zstandard.ZstdCompressor().compress(html.encode()))
+
+
+@pytest.mark.slow
+def test_a_page_of_many_blocks_fits_into_the_memory_of_a_worker() -> None:
+    """98,000 blocks, as many as the guards accept: with the default memory_bytes they have a text."""
+    with closing(ExtractionPool(msgspec.structs.replace(SETTINGS, workers=1, time_limit_s=300.0))) as pool:
+        (found,) = pool.map([raw("<html><body>" + "<p>x</p>y" * 49_000)])
+    assert found.error == ""
+
+
+@pytest.mark.slow
+def test_workers_keep_the_model_of_the_start(article: str, other_model: Path) -> None:
+    """A worker that replaces another one has the same model, also if the file is damaged or gone by then."""
+    settings = msgspec.structs.replace(SETTINGS, workers=1, extractor_model=str(other_model))
+    with closing(ExtractionPool(settings)) as pool:
+        (first,) = pool.map([raw(article)])
+        other_model.write_bytes(b"{}")
+        os.kill(pool.pids[0], signal.SIGKILL)
+        (second,) = pool.map([raw(article)])
+        other_model.unlink()
+        os.kill(pool.pids[0], signal.SIGKILL)
+        (third,) = pool.map([raw(article)])
+    assert first == second == third and (first.path, first.text) == ("blocks", extract(article, "", SETTINGS).text)
+
+
+def test_a_bad_model_is_refused_at_the_start_and_fails_no_page(article: str, tmp_path: Path) -> None:
+    """A file that is missing, damaged or of another version: in words, before a page is measured."""
+    old = msgspec.json.encode(msgspec.structs.replace(load_model(""), version=1))
+    for data, said in ((None, "cannot be read"), (b"{}", "is not the model of that name"), (old, "train it again")):
+        file = tmp_path / f"{digest_of(old)}.json"
+        if data is not None:
+            file.write_bytes(data)
+        settings = msgspec.structs.replace(SETTINGS, extractor_model=str(file))
+        for refuse in (ExtractionPool, lambda settings: extract(article, "", settings)):
+            with pytest.raises(BadModel, match=said):
+                refuse(settings)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_main_texts_are_better_than_those_of_trafilatura(shared: Path) -> None:
+    """On a sample of the pages that the shipped model learned from: a check that the model fits the code."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for source in ("cleaneval", "trafilatura_eval", "wcxb"):
+        pages = list(gold_pages(shared / "data" / "pages" / source, every=24))
+        for settings, scores in ((SETTINGS, ours), (MeasureSettings(), theirs)):
+            scores.append(f1([extract(one.html, "", settings).text for one in pages], [one.truth for one in pages]))
+    print(f"\nblocks {ours}, trafilatura {theirs}")
+    assert sum(ours) / 3 > sum(theirs) / 3 + 0.02
