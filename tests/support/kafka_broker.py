@@ -24,7 +24,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
 from tests.support.paths import ROOT
@@ -234,10 +234,13 @@ def killable_broker() -> Broker:
 
 @functools.cache
 def _kept_broker(_purpose: str) -> Broker:
-    """A broker per purpose, closed at exit."""
-    started = Broker()
-    atexit.register(started.close)
-    return started.start()
+    """A broker per purpose, which has begun a transaction: the first one makes a topic. Closed at exit."""
+    kept = Broker()
+    atexit.register(kept.close)
+    kept.start()
+    with closing(KafkaProducer(bootstrap_servers=kept.address, transactional_id="first", max_block_ms=60_000)) as first:
+        first.init_transactions()
+    return kept
 
 
 def free_ports(count: int) -> list[int]:
