@@ -32,16 +32,19 @@ def focus(page: Page, name: str) -> None:
     raise AssertionError(f"{page.url}: Tab does not reach {name}")
 
 
+def stops_of(page: Page) -> tuple[int, list[list[int | bool]]]:
+    """The number of stops, and for as many presses of Tab: the place of the stop, and whether it has an outline."""
+    page.evaluate(f"window.stops = []; document.addEventListener('focusin', () => window.stops.push(({_STOP})()))")
+    count: int = page.evaluate(_COUNT_STOPS)
+    for _ in range(count):
+        page.keyboard.press("Tab")
+    return count, page.evaluate("window.stops")
+
+
 def test_tab_reaches_all_in_order_and_shows_where_it_is(demo: ServedConsole, open_tab: OpenTab) -> None:
     """On each page: every link, field and button once, in the order of the page, each with an outline."""
-    tab = open_tab(demo)
-    for path in walk(tab):
-        page = tab.open(path)
-        stops = []
-        for _ in range(page.evaluate(_COUNT_STOPS)):
-            page.keyboard.press("Tab")
-            stops.append(page.evaluate(_STOP))
-        assert stops == [[number, True] for number in range(len(stops))], path
+    for path, (count, stops) in walk(open_tab(demo), stops_of).items():
+        assert stops == [[number, True] for number in range(count)], path
 
 
 def test_forms_are_sent_by_enter(small: ServedConsole, open_tab: OpenTab) -> None:

@@ -29,7 +29,7 @@ class Received(NamedTuple):
 
 @dataclass
 class Collector:
-    """`endpoint` is for OTEL_EXPORTER_OTLP_ENDPOINT; a `silent` one accepts requests and never answers."""
+    """`endpoint` is for OTEL_EXPORTER_OTLP_ENDPOINT; a `silent` one accepts requests and answers none until it ends."""
 
     silent: bool = False
     spans: list[Received] = field(default_factory=list)
@@ -43,6 +43,7 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if collector.silent:
                     collector._ended.wait()
+                    self.send_error(400)
                     return
                 collector.bodies.append(body)
                 collector.spans += _read(body)

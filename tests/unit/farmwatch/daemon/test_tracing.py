@@ -19,6 +19,7 @@ from stream.processing.loop import StageLoop
 from stream.schema.records import Hit, encode
 from tests.support.loops import Around, Copying, Transient, cycle, loop_on, refusing
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 from tests.support.web.collector import Collector
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -122,13 +123,16 @@ def test_a_silent_collector_does_not_hold_up_a_role(log: MemoryLog, monkeypatch:
     """While the collector is silent, records are committed, and the process ends long before the timeout."""
     put(log, *range(1, 1500))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
-    with Collector(silent=True) as collector:
-        monkeypatch.setenv(ENDPOINT, collector.endpoint)
-        with tracing("sqlite:log") as trace:
-            cycle(traced_loop(log, trace))
-            assert log.committed("copies", "in")[0] == 1499
-            began_s = time.monotonic()
-        assert time.monotonic() - began_s < 25
+    with structlog.testing.capture_logs() as said:
+        with Collector(silent=True) as collector:
+            monkeypatch.setenv(ENDPOINT, collector.endpoint)
+            with tracing("sqlite:log") as trace:
+                cycle(traced_loop(log, trace))
+                assert log.committed("copies", "in")[0] == 1499
+                began_s = time.monotonic()
+            assert time.monotonic() - began_s < 25
+        # the library's thread outlives the role, and must not log into another test
+        wait_until(lambda: "traces_lost" in {one["event"] for one in said}, lambda: str(said))
 
 
 def test_a_collector_that_is_away_is_named_once(
