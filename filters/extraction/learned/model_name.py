@@ -25,6 +25,7 @@ def digest_of(data: bytes) -> str:
     return xxhash.xxh3_64_hexdigest(data)
 
 
+@cache  # asked for each page
 def model_digest(path: str) -> str:
     """The digest of the model of a file, by its name; "" = the shipped model. Raises BadModel."""
     if not path:

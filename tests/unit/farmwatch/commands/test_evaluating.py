@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
+from tests.support.labelled_folder import add_page
 
 pytestmark = pytest.mark.slow
 
@@ -28,15 +27,6 @@ threshold = 300
 """
 
 
-def add(folder: Path, source: str, html: str, **fields: str) -> None:
-    """A page in the layout."""
-    ident = hashlib.sha256(html.encode()).hexdigest()
-    (folder / source / "html").mkdir(parents=True, exist_ok=True)
-    (folder / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
-    with (folder / source / "gold.jsonl").open("a") as gold:
-        gold.write(json.dumps({"id": ident, **fields}) + "\n")
-
-
 @pytest.fixture(autouse=True)
 def _extraction_here(monkeypatch: pytest.MonkeyPatch) -> None:
     extract_here(monkeypatch)
@@ -46,11 +36,11 @@ def _extraction_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def labels(tmp_path: Path) -> Path:
     """Two articles and two other pages with a page type, one page without; three of them have 300 words."""
     folder = tmp_path / "pages"
-    add(folder, "news", article_html(400), page_type="article", url="http://a.example/one")
-    add(folder, "news", article_html(250), page_type="article", url="http://b.example/two")
-    add(folder, "news", article_html(500), page_type="forum", url="http://c.example/three")
-    add(folder, "news", article_html(100), page_type="listing", url="http://d.example/four")
-    add(folder, "other", article_html(600))
+    add_page(folder, "news", article_html(400), page_type="article", url="http://a.example/one")
+    add_page(folder, "news", article_html(250), page_type="article", url="http://b.example/two")
+    add_page(folder, "news", article_html(500), page_type="forum", url="http://c.example/three")
+    add_page(folder, "news", article_html(100), page_type="listing", url="http://d.example/four")
+    add_page(folder, "other", article_html(600))
     return folder
 
 
@@ -100,7 +90,7 @@ def test_what_the_labels_cannot_say_is_left_open(
 ) -> None:
     """If every page is an article, precision is empty, and stderr has the reason."""
     for number, kind in enumerate(types):
-        add(tmp_path / "p", "my", article_html(400 + number), **({"page_type": kind} if kind else {}))
+        add_page(tmp_path / "p", "my", article_html(400 + number), **({"page_type": kind} if kind else {}))
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1")
     assert ["mine", *summary] in [line.split("\t") for line in ran.out.splitlines()]
     assert ran.code == Exit.OK and said in ran.err
@@ -127,7 +117,7 @@ def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> Non
 
 def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> None:
     """JSON has, per ruleset, the digest, counts with intervals, precision, recall, F1, and the drops by label."""
-    add(labels, "news", article_html(90))
+    add_page(labels, "news", article_html(90))
     (labels / "news" / "gold.jsonl").open("a").write("no json\n")
     ran = farmwatch("rulesets", "evaluate", mine, mine, "--labels", labels, "--json", "--jobs", "1")
     assert ran.code == Exit.PROBLEM and f"{labels / 'news' / 'gold.jsonl'}: line 6: " in ran.err

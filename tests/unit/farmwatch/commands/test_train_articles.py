@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from filters.articles.model import ARTICLE, load_model
 from filters.rules.ruleset import load_ruleset
@@ -15,6 +13,7 @@ from scoring.training import additive
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
+from tests.support.labelled_folder import add_page
 
 pytestmark = pytest.mark.slow
 
@@ -37,26 +36,16 @@ def forum_html(words: int) -> str:
     return f"<html><head><title>Thread</title></head><body><form><input name='q'></form>{posts}</body></html>"
 
 
-def add(folder: Path, source: str, html: str, **fields: str) -> str:
-    """A page in the layout; returns its id."""
-    ident = hashlib.sha256(html.encode()).hexdigest()
-    (folder / source / "html").mkdir(parents=True, exist_ok=True)
-    (folder / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
-    with (folder / source / "gold.jsonl").open("a") as gold:
-        gold.write(json.dumps({"id": ident, **fields}) + "\n")
-    return ident
-
-
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     """Twelve articles and twelve threads on as many sites, a page without a text, and a source without labels."""
     folder = tmp_path / "pages"
     for number in range(12):
-        add(folder, "web", article_html(300 + 10 * number), page_type="article", url=f"http://a{number}.example/x")
-        add(folder, "web", forum_html(300 + 12 * number), page_type="forum", url=f"http://f{number}.example/x")
-    add(folder, "web", "<p></p>", page_type="forum", url="http://empty.example/")
-    add(folder, "news", article_html(500), url="http://n.example/long")
-    add(folder, "news", article_html(100), url="http://n.example/short")
+        add_page(folder, "web", article_html(300 + 10 * number), page_type="article", url=f"http://a{number}.example/x")
+        add_page(folder, "web", forum_html(300 + 12 * number), page_type="forum", url=f"http://f{number}.example/x")
+    add_page(folder, "web", "<p></p>", page_type="forum", url="http://empty.example/")
+    add_page(folder, "news", article_html(500), url="http://n.example/long")
+    add_page(folder, "news", article_html(100), url="http://n.example/short")
     return folder
 
 
@@ -98,7 +87,7 @@ def test_pages_of_an_article_source_count_and_damaged_ones_do_not(
     farmwatch: Runner, labels: Path, tmp_path: Path
 ) -> None:
     """Those of at least 150 words are learned from, and their kept share is shown; damage gives the exit code 1."""
-    ident = add(labels, "web", article_html(900), page_type="article")
+    ident = add_page(labels, "web", article_html(900), page_type="article")
     (labels / "web" / "html" / f"{ident}.html.zst").write_bytes(b"no zstd")
     out = tmp_path / "mine.json"
     ran = farmwatch("train-articles", labels, "--out", out, "--articles", "news=0.3", "--jobs", "1")
@@ -136,8 +125,8 @@ def test_a_model_has_the_ending_by_which_rulesets_know_it(farmwatch: Runner, lab
 
 def test_too_few_labels_are_refused_in_words(farmwatch: Runner, tmp_path: Path) -> None:
     """Exit code 1, and nothing is written."""
-    add(tmp_path / "p", "my", article_html(300), page_type="article")
-    add(tmp_path / "p", "my", forum_html(300), page_type="forum")
+    add_page(tmp_path / "p", "my", article_html(300), page_type="article")
+    add_page(tmp_path / "p", "my", forum_html(300), page_type="forum")
     out = tmp_path / "mine.json"
     ran = farmwatch("train-articles", tmp_path / "p", "--out", out, "--jobs", "1")
     assert (ran.code, ran.out, out.exists()) == (Exit.PROBLEM, "", False)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from filters.extraction.extractor import extract
 from filters.extraction.learned.model_name import digest_of, model_digest
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
+from tests.support.labelled_folder import add_page
 
 pytestmark = pytest.mark.slow
 
@@ -37,28 +36,19 @@ def page_html(number: int) -> tuple[str, str]:
     return html, "\n".join([f"Story {number}", *paragraphs])
 
 
-def add(folder: Path, source: str, html: str, **fields: object) -> None:
-    """A page in the layout."""
-    ident = hashlib.sha256(html.encode()).hexdigest()
-    (folder / source / "html").mkdir(parents=True, exist_ok=True)
-    (folder / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
-    with (folder / source / "gold.jsonl").open("a") as gold:
-        gold.write(json.dumps({"id": ident, **fields}) + "\n")
-
-
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     """Twelve pages with main texts, four with segments, an empty one, and one without either."""
     folder = tmp_path / "pages"
     for number in range(12):
         html, text = page_html(number)
-        add(folder, "web", html, url=f"http://a{number}.example/x", articleBody=text, page_type="article")
+        add_page(folder, "web", html, url=f"http://a{number}.example/x", articleBody=text, page_type="article")
     for number in range(20, 24):
         html, text = page_html(number)
         parts = {"with": [text.split("\n")[2]], "without": ["Section 3"]}
-        add(folder, "parts", html, url=f"http://b{number}.example/x", **parts)
-    add(folder, "parts", "<p></p>", url="http://empty.example/", **{"with": ["nothing"]})
-    add(folder, "parts", "<p>no label</p>", url="http://none.example/")
+        add_page(folder, "parts", html, url=f"http://b{number}.example/x", **parts)
+    add_page(folder, "parts", "<p></p>", url="http://empty.example/", **{"with": ["nothing"]})
+    add_page(folder, "parts", "<p>no label</p>", url="http://none.example/")
     return folder
 
 
@@ -100,7 +90,7 @@ def test_damage_is_reported_once(farmwatch: Runner, labels: Path, tmp_path: Path
 def test_too_few_labels_and_no_folder_are_refused_in_words(farmwatch: Runner, tmp_path: Path) -> None:
     """Exit code 1 for pages of too few domains; a file of labels has no main texts."""
     html, text = page_html(1)
-    add(tmp_path / "p", "my", html, articleBody=text)
+    add_page(tmp_path / "p", "my", html, articleBody=text)
     ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path, "--jobs", "1")
     assert (ran.code, ran.out) == (Exit.PROBLEM, "") and "label pages of more domains" in ran.err
     ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path / "none")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xxhash
-import zstandard
 from numpy.typing import NDArray
 
 from farmwatch.labels.labelled_pages import Label, LabelledPages
@@ -21,16 +18,13 @@ from farmwatch.labels.main_text.gold import Truth
 from farmwatch.labels.main_text.training import MainTextPage, learn, main_text_pages
 from filters.extraction.learned.model import input_names
 from filters.settings import MeasureSettings
+from tests.support.labelled_folder import add_page
 
 
 def folder(root: Path, rows: Sequence[tuple[str, str, dict[str, object]]]) -> LabelledPages:
     """Labelled pages of (source, HTML, fields of the label)."""
     for source, html, fields in rows:
-        ident = hashlib.sha256(html.encode()).hexdigest()
-        (root / source / "html").mkdir(parents=True, exist_ok=True)
-        (root / source / "html" / f"{ident}.html.zst").write_bytes(zstandard.compress(html.encode()))
-        with (root / source / "gold.jsonl").open("a") as gold:
-            gold.write(json.dumps({"id": ident, **fields}) + "\n")
+        add_page(root, source, html, **fields)
     return LabelledPages(root)
 
 
