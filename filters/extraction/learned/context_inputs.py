@@ -27,12 +27,13 @@ def context_inputs(page: PageBlocks, probability: Ints) -> Columns:
     add("p_page_words", size(total // 1000))
     add("p_so_far", share(np.cumsum(expected) - expected, total))
     add("p_heading", np.where(page.heading < 0, 0, own[page.heading]))
+    both = np.stack([expected, words])
     for side, window in _WINDOWS.items():
-        add(f"p_{side}", _mean(in_window(expected, *window), in_window(words, *window)))
-    inner, of = (page.in_subtrees(column).astype(np.int64) for column in (expected, words))
-    for level, at in enumerate(page.ancestors()):
-        add(f"p_{level}", _mean(inner[at], of[at]))
-        add(f"p_part_{level}", share(inner[at], total))
+        add(f"p_{side}", _mean(*in_window(both, *window)))
+    inner, of = (page.in_subtrees(column).astype(np.int64)[page.ancestors] for column in both)
+    for level, (mean, part) in enumerate(zip(_mean(inner, of), share(inner, total), strict=True)):
+        add(f"p_{level}", mean)
+        add(f"p_part_{level}", part)
     alike = page.alike[page.holder]
     add("p_alike", _mean(*(np.bincount(alike, column)[alike].astype(np.int64) for column in (expected, words))))
     return found

@@ -11,7 +11,7 @@ ECIR 2018.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from filters.extraction.blocks import BlockKind
-from filters.extraction.learned.page_blocks import PageBlocks
+from filters.extraction.learned.page_blocks import LEVELS, PageBlocks
 
 if TYPE_CHECKING:
     from numpy import int64, uint8
@@ -111,13 +111,13 @@ def inside(last: Ints, groups: Sequence[Sequence[int]]) -> NDArray[np.int32]:
     return np.cumsum(edges[:, :-1], axis=1, out=edges[:, :-1])
 
 
-def near(column: NDArray[Any], away: int) -> NDArray[Any]:
-    """The column of the blocks `away` from each block; 0 beyond the page."""
-    found = np.zeros_like(column)
+def near(columns: NDArray[Any], away: int) -> NDArray[Any]:
+    """Columns [..., blocks] of the blocks `away` from each block; 0 beyond the page."""
+    found = np.zeros_like(columns)
     if away > 0:
-        found[:-away] = column[away:]
+        found[..., :-away] = columns[..., away:]
     else:
-        found[-away:] = column[:away]
+        found[..., -away:] = columns[..., :away]
     return found
 
 
@@ -134,6 +134,14 @@ class Columns:
         row: Inputs = self._matrix[len(self.names) - 1]
         np.minimum(column, MOST, out=row, casting="unsafe")
         return row
+
+    def add_all(self, names: Iterable[str], columns: Any) -> Inputs:
+        """Add inputs [inputs, blocks], as `add` does, and return them."""
+        first = len(self.names)
+        self.names += names
+        rows = self._matrix[first : len(self.names)]
+        np.minimum(columns, MOST, out=rows, casting="unsafe")
+        return rows
 
     def matrix(self) -> Inputs:
         """All inputs [inputs, blocks]."""
@@ -173,13 +181,10 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
     classes = _class_of()[np.minimum(codes, _SCALE_END - 1)]
     ends = np.cumsum(chars)
     starts = ends - chars
-
-    def counted(mask: Any) -> Ints:
-        total = np.concatenate([[0], np.cumsum(mask)])
-        return np.asarray(total[ends] - total[starts])
-
-    for number, name in enumerate(_CLASSES, start=1):
-        count = counted(classes == number)
+    kinds, of_block = len(_CLASSES) + 1, np.repeat(np.arange(len(chars)), chars)
+    tally = np.bincount((of_block * 2 + (codes > _ASCII_END)) * kinds + classes, minlength=len(chars) * 2 * kinds)
+    by_class = tally.reshape(len(chars), 2, kinds).T  # [class, whether it is ASCII, block]
+    for name, count in zip(_CLASSES, by_class[1:].sum(1), strict=True):
         add(f"{name}_share", share(count * 4, chars))
         if name in ("period", "comma"):
             add(f"{name}s", size(count))
@@ -188,7 +193,7 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
     add("ends_colon", flag(codes[ends - 1] == ord(":")))
     for name, number in (("upper", _UPPER), ("digit", _DIGIT), ("bar", _BAR)):
         add(f"starts_{name}", flag(classes[starts] == number))
-    add("non_ascii_share", share(counted(codes > _ASCII_END), chars))
+    add("non_ascii_share", share(by_class[:, 1].sum(0), chars))
     numbers: dict[str, int] = {}
     same = np.array([numbers.setdefault(line, len(numbers)) for line in page.lines])
     add("same_text", size(np.bincount(same)[same]))
@@ -223,17 +228,17 @@ def _of_elements(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns)
         by_tag.setdefault(tag, []).append(place)
     numbers = {tag: number for number, tag in enumerate(by_tag)}
     held = np.array([numbers[tag] for tag in page.tags])[holder]
-    for tag in _TAGS:
-        own[f"is_{tag}"] = add(f"is_{tag}", flag(held == numbers.get(tag, -1)))
+    tags = np.array([numbers.get(tag, -1) for tag in _TAGS])[:, np.newaxis]
+    is_tag = found.add_all([f"is_{tag}" for tag in _TAGS], flag(held == tags))
+    own.update(zip((f"is_{tag}" for tag in _TAGS), is_tag, strict=True))
     add("kind", page.kind * 4)
     add("depth", page.depth[holder])
     groups = [[place for tag in group for place in by_tag.get(tag, ())] for group in _AROUND]
-    *around, hidden = inside(page.last, [*groups, page.hidden])[:, holder]
-    for group, count in zip(_AROUND, around, strict=True):
-        add(f"in_{group[0]}", flag(count > 0) + np.minimum(count, 8))
-    for tag in _ON_PAGE:
-        add(f"page_{tag}", size(len(by_tag.get(tag, ()))))
-    add("hidden", flag(hidden > 0))
+    around = inside(page.last, [*groups, page.hidden])[:, holder]
+    found.add_all([f"in_{group[0]}" for group in _AROUND], flag(around[:-1] > 0) + np.minimum(around[:-1], 8))
+    on_page = np.array([len(by_tag.get(tag, ())) for tag in _ON_PAGE])
+    found.add_all([f"page_{tag}" for tag in _ON_PAGE], size(on_page)[:, np.newaxis])
+    add("hidden", flag(around[-1] > 0))
     order, titles = np.arange(len(holder)), np.flatnonzero(own["is_h1"])
     add("after_h1", flag(order > titles[0]) if len(titles) else 0)
     add("from_h1", size(abs(order - titles[0])) if len(titles) else 0)
@@ -242,27 +247,30 @@ def _of_elements(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns)
 def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
     """Sums over the subtrees of the element that holds a block and of its ancestors, and over those like it."""
     add, holder, alike = found.add, page.holder, page.alike
-    counted = {name: own[name] for name in ("words", "chars", "links", "long", "function")}
-    counted["blocks"] = np.ones(len(holder), np.int64)
-    counted["heads"] = page.kind == BlockKind.HEADING
-    subtree = np.stack([page.in_subtrees(column).astype(np.int64) for column in counted.values()])
+    counted = [own[name] for name in ("words", "chars", "links", "long", "function")]
+    counted += [np.ones(len(holder), np.int64), page.kind == BlockKind.HEADING]
+    subtree = np.stack([page.in_subtrees(column).astype(np.int64) for column in counted])
     everywhere = np.bincount(alike)
     _, group, counts = np.unique(page.parent * len(everywhere) + alike, return_inverse=True, return_counts=True)
-    twins = counts[group]
-    all_long = own["long"].sum()
-    for level, at in enumerate(page.ancestors()):
-        words, chars, links, long, function, blocks, heads = subtree[:, at]
-        add(f"long_{level}", share(long, all_long))
-        add(f"words_{level}", size(words))
-        add(f"link_share_{level}", share(links, chars))
-        add(f"twins_{level}", size(twins[at]))
-        if level:
-            add(f"part_{level}", share(own["words"], words))
-            add(f"blocks_{level}", size(blocks))
-            add(f"function_{level}", share(function, words))
-            add(f"mean_words_{level}", size(words // blocks))
-            add(f"heads_{level}", size(heads))
-            add(f"last_{level}", flag(page.last[at] == page.last[holder]))
+    at = page.ancestors
+    words, chars, links, long, function, blocks, heads = subtree[:, at]  # each [levels, blocks]
+    of_all: dict[str, NDArray[Any]] = {
+        "long": share(long, own["long"].sum()),
+        "words": size(words),
+        "link_share": share(links, chars),
+        "twins": size(counts[group][at]),
+    }
+    of_outer: dict[str, NDArray[Any]] = {
+        "part": share(own["words"], words),
+        "blocks": size(blocks),
+        "function": share(function, words),
+        "mean_words": size(words // blocks),
+        "heads": size(heads),
+        "last": flag(page.last[at] == page.last[holder]),
+    }
+    for level in range(LEVELS):
+        for name, columns in (of_all | of_outer if level else of_all).items():
+            add(f"{name}_{level}", columns[level])
     mine = alike[holder]
     words, chars, links = (
         np.bincount(mine, own[name], len(everywhere)).astype(np.int64)[mine] for name in ("words", "chars", "links")
@@ -274,19 +282,23 @@ def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns
 
 def _of_neighbours(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
     alike = page.alike[page.holder] + 1
+    names = ("size", "link_share", "function_share", "is_p", "is_li")
+    copied = np.stack([own[name] for name in names])
     for away in (-2, -1, 1, 2):
-        for name in ("size", "link_share", "function_share", "is_p", "is_li"):
-            found.add(f"{name}{away:+d}", near(own[name], away))
+        found.add_all([f"{name}{away:+d}" for name in names], near(copied, away))
         found.add(f"alike{away:+d}", flag(near(alike, away) == alike))
+    summed = np.stack([own[name] for name in ("words", "links", "chars", "long")])
     for side, window in (("before", (-8, 0)), ("around", (-3, 4)), ("after", (1, 9))):
-        words, links, chars, long = (in_window(own[name], *window) for name in ("words", "links", "chars", "long"))
+        words, links, chars, long = in_window(summed, *window)
         found.add(f"words_{side}", size(words))
         found.add(f"links_{side}", share(links, chars))
         found.add(f"long_{side}", share(long, words))
 
 
-def in_window(column: NDArray[Any], start: int, end: int) -> Ints:
-    """The sum for each block of the blocks around it, by their distance from `start` to before `end`."""
-    numbers, total = np.arange(len(column)), np.concatenate([[0], np.cumsum(column)])
-    first, last = (np.clip(numbers + edge, 0, len(column)) for edge in (start, end))
-    return np.asarray(total[last] - total[first])
+def in_window(columns: NDArray[Any], start: int, end: int) -> Ints:
+    """Sums [..., blocks] of the blocks around each block, by their distance from `start` to before `end`."""
+    count = columns.shape[-1]
+    total = np.zeros((*columns.shape[:-1], count + 1), np.int64)
+    np.cumsum(columns, axis=-1, out=total[..., 1:])
+    first, last = (np.clip(np.arange(edge, edge + count), 0, count) for edge in (start, end))
+    return np.asarray(total[..., last] - total[..., first])

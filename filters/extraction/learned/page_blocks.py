@@ -6,7 +6,6 @@ summed over a subtree by a cumulative sum. Only block elements are kept; a line 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -86,12 +85,13 @@ class PageBlocks:
         heads = np.where(self.kind == BlockKind.HEADING, np.arange(len(self.kind)), -1)
         return np.asarray(np.maximum.accumulate(heads))
 
-    def ancestors(self) -> Iterator[Ints]:
-        """The element that holds each block, then its parent, …: LEVELS of them."""
-        at = self.holder
-        for _ in range(LEVELS):
-            yield at
-            at = self.parent[at]
+    @cached_property
+    def ancestors(self) -> Ints:
+        """[LEVELS, blocks]: the element that holds each block, then its parent, …."""
+        found = [self.holder]
+        while len(found) < LEVELS:
+            found.append(self.parent[found[-1]])
+        return np.stack(found)
 
     def in_words(self, values: Any) -> Ints:
         """The sum for each block of the values of its words."""

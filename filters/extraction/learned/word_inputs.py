@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from filters.extraction.learned.inputs import Columns, flag, inside, near
-from filters.extraction.learned.page_blocks import PageBlocks
+from filters.extraction.learned.page_blocks import LEVELS, PageBlocks
 
 if TYPE_CHECKING:
     from filters.extraction.learned.inputs import Inputs
@@ -52,9 +52,9 @@ def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
     found = Columns(len(page.lines))
     mean = _of_texts(page, scores, found)
     path = _of_names(page, scores, found)
+    both = np.stack([mean, path])
     for away in (-2, -1, 1, 2):
-        found.add(f"text_score{away:+d}", near(mean, away))
-        found.add(f"path_score{away:+d}", near(path, away))
+        found.add_all([f"text_score{away:+d}", f"path_score{away:+d}"], near(both, away))
     return found
 
 
@@ -99,10 +99,10 @@ def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
     on_path = add("path_score", np.maximum(_MIDDLE + path[holder] // 4, 0))
     add("path_worst", _MIDDLE + lowest[holder])
     add("path_best", _MIDDLE + highest[holder])
-    for level, at in enumerate(page.ancestors()):
-        add(f"name_score_{level}", _MIDDLE + nearest[at])
-    for word, around in zip(marks, inside(page.last, list(marks.values()))[:, holder] > 0, strict=True):
-        add(f"named_{word}", flag(around))
+    at = page.ancestors
+    found.add_all([f"name_score_{level}" for level in range(LEVELS)], _MIDDLE + nearest[at])
+    around = inside(page.last, list(marks.values()))[:, holder]
+    found.add_all([f"named_{word}" for word in marks], flag(around > 0))
     return on_path
 
 
