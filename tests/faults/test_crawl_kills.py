@@ -24,7 +24,7 @@ from warcio.archiveiterator import ArchiveIterator
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
-from tests.support.kafka_broker import killable_broker
+from tests.support.kafka_broker import own_broker
 from tests.support.sizes import LONG
 from tests.support.web.crawl_driver import patient_settings
 from tests.support.web.crawl_process import INSPECTS, Crawl
@@ -172,6 +172,6 @@ def test_an_archive_is_whole_after_kills(tmp_path: Path) -> None:
 @pytest.mark.kafka
 def test_kills_on_kafka(tmp_path: Path) -> None:
     """The same holds on Kafka, where the frontier is restored from its changelog."""
-    url = f"kafka:{killable_broker().address}"
+    url = f"kafka:{own_broker().address}"
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", url, settings(web), INSPECTS) as crawl:
         check(crawl, web, kill_often(crawl, web, FEWER_KILLS, 2.0))

@@ -1,4 +1,7 @@
-"""kill -9 at random moments of any role, and of the Kafka broker: the result equals that of an undisturbed run."""
+"""kill -9 at random moments of any role, and of the Kafka broker: the result equals that of an undisturbed run.
+
+On the embedded log the console is a role, too.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from crawler.frontier.report import frontier_left
 from farmwatch.demo.server import LoopbackWeb
 from stream.schema.topics import VERDICTS
 from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
-from tests.support.kafka_broker import Broker, killable_broker
+from tests.support.kafka_broker import Broker, own_broker
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web
@@ -23,7 +26,7 @@ from tests.support.web.webs import Web, sample_web
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
 SETTLE_S = 400.0
-SITES = 30 if LONG else 6
+SITES = 30 if LONG else 3
 PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to begin work
 REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
@@ -50,11 +53,14 @@ def slowed(kills: int) -> dict[str, str]:
 
 
 def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
-    """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run."""
+    """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run.
+
+    Without a broker `up` runs a console, which is the second to be killed.
+    """
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
-    farm.start(hits)
+    farm.start(hits, console=broker is None)
     with farm.log() as log:
         wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), farm.tail, SETTLE_S, every_s=0.5)
     killed: dict[str, int] = {}
@@ -65,13 +71,13 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
             time.sleep(chance.uniform(0.0, 1.0))
             broker.start()
             killed["broker"] = killed.get("broker", 0) + 1
-        elif role := farm.kill_one(chance):
+        elif role := farm.kill_one(chance, "console" if broker is None and sum(killed.values()) == 1 else ""):
             killed[role] = killed.get(role, 0) + 1
     with farm.log() as log:
         print(f"at the last kill: {frontier_left(log, PARTITIONS)}")
     print(f"killed: {killed}")
     farm.settle(SETTLE_S)
-    farm.stop()
+    assert farm.stop() == 0, farm.tail()
     report = farm.audit()
     assert report.ok, report.broken[:5]
     assert report.settled
@@ -82,21 +88,21 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
         assert [key for key in mine if mine[key] != theirs[key]] == [], kind
 
 
-KILLS = [
-    pytest.param(5, marks=pytest.mark.kill),
-    pytest.param(50, marks=pytest.mark.chaos),
+CASES = [  # tests/e2e/test_real_input.py kills the broker once
+    pytest.param("embedded", 3, marks=pytest.mark.kill),
+    pytest.param("embedded", 50, marks=pytest.mark.chaos),
+    pytest.param("kafka", 50, marks=[pytest.mark.chaos, pytest.mark.kafka]),
 ]
 
 
-@pytest.mark.parametrize("kills", KILLS)
-@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.mark.parametrize(("kind", "kills"), CASES)
 def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills: int) -> None:
     """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean.
 
     On Kafka the broker is killed and restarted too.
     """
     with ExitStack() as stack:
-        broker = killable_broker() if kind == "kafka" else None
+        broker = own_broker() if kind == "kafka" else None
         url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"
         served = stack.enter_context(LoopbackWeb(web.hosts))
         settings = slowed(kills) | {"log.prefix": f"kills-{uuid.uuid4().hex[:12]}."}

@@ -8,16 +8,14 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from stream.embedded.log import EmbeddedLog
+from stream.kafka.settings import KafkaSettings
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from stream.kafka.settings import KafkaSettings
 
 LEASE_MS = 60_000  # of the logs with a clock under the test's control
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -130,7 +128,8 @@ class KafkaWorld(World):
 
     def __init__(self, folder: Path, settings: KafkaSettings | None = None) -> None:
         self.prefix = f"t{uuid.uuid4().hex[:12]}."
-        self._settings = settings
+        # a short heartbeat: by it a member learns that another one joins or leaves
+        self._settings = settings or KafkaSettings(heartbeat_s=0.1)
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
 
