@@ -38,6 +38,7 @@ from tests.support.kafka_broker import broker, own_broker
 from tests.support.runs.replay_world import rows_of, verdicts_of
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
+from tests.support.web.console_browser import Answer, Browser, browse
 from tests.support.web.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
@@ -85,7 +86,7 @@ def run(name: str, web: Web, folder: Path) -> Figures:
         url = f"kafka:{broker() if LONG else own_broker().address}"
         settings = {**settings, "log.prefix": f"real-{uuid.uuid4().hex[:12]}."}
     with LoopbackWeb(web.hosts) as served, Farm(folder, url, served, settings) as farm:
-        before, started = _children_cpu_s(), time.monotonic()
+        before, started = _roles_cpu_s(), time.monotonic()
         if LONG:
             farm.start(hits)
             farm.settle(TIMEOUT_S)
@@ -95,14 +96,31 @@ def run(name: str, web: Web, folder: Path) -> Figures:
         else:
             farm.work_here(hits, TIMEOUT_S, meanwhile=kill_broker if name == "kafka" else None, skipped=web.bad_lines)
             seconds, log_cpu_s = time.monotonic() - started, 0.0
-        cpu_s = _children_cpu_s() - before
+        cpu_s = _roles_cpu_s() - before
         with farm.log() as log:
             rows = read_sites(log)
+        if name == "kafka":
+            check_console(farm, rows, folder)
         replayed = replays(farm) if LONG else []
         figures = Figures(name, seconds, cpu_s, log_cpu_s, farm.audit(), farm.outcome(), rows, replayed)
     for row in rows:
         figures.agreement[web.truth.get(row.site, UNKNOWN), row.verdict] += 1
     return figures
+
+
+def check_console(farm: Farm, rows: Sequence[SiteState], folder: Path) -> None:
+    """The console reads this log as any: each site has its verdict and its pages, and no page of the console fails."""
+    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/templates", "/health")
+
+    async def visit(browser: Browser) -> tuple[list[Answer], list[Answer], Answer]:
+        await browser.open()
+        sites = [await browser.get("/site.json", {"site": row.site}) for row in rows[:SITES]]
+        return sites, [await browser.get(path) for path in pages], await browser.get("/health.json")
+
+    sites, others, health = browse(farm.config.log.url, folder, visit, config=farm.config)
+    for answer, row in zip(sites, rows, strict=False):
+        assert (answer.json["site"]["verdict"], len(answer.json["pages"])) == (row.verdict, row.pages)
+    assert {answer.status for answer in others} == {200} and health.json["behind"] == 0
 
 
 def kill_broker(log: Log) -> None:
@@ -207,8 +225,9 @@ def test_the_sample_web_is_judged(both: list[Figures]) -> None:
     assert right >= 0.8 * judged
 
 
-def _children_cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def _roles_cpu_s() -> float:
+    """CPU seconds of the roles so far, be they processes or threads."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN if LONG else resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
@@ -28,6 +29,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
+from tests.support.extraction_here import extract_here
 from tests.support.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
@@ -87,10 +89,12 @@ class Farm:
     ) -> None:
         """Run the roles as threads of this process until all is processed; the result is that of processes.
 
-        `skipped`: unusable lines of `hits`.
+        MEASURE extracts here, too. `skipped`: unusable lines of `hits`.
         """
         assert [summary.skipped for _, summary in append_files(self.config, [hits])] == [skipped]
-        with roles_at_work(self.config, {Role(role): Metrics() for role in ROLES}):
+        with pytest.MonkeyPatch.context() as patch, ExitStack() as working:
+            extract_here(patch)
+            working.enter_context(roles_at_work(self.config, {Role(role): Metrics() for role in ROLES}))
             if meanwhile is not None:
                 with self.log() as log:
                     meanwhile(log)
