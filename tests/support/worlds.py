@@ -15,6 +15,7 @@ import pytest
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 
 LEASE_MS = 60_000  # of the logs with a clock under the test's control
@@ -43,7 +44,7 @@ class World:
     """A log under test. `log` is one process's view; `again()` opens that of another process."""
 
     embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker has its own clock
-    examples = 25  # of the state machine
+    examples = 100 if LONG else 12  # of the state machine
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -148,7 +148,7 @@ def a_site(draw: st.DrawFn) -> list[Record]:
     return found
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(a_site())
 def test_a_row_is_proved_for_any_order_of_topics(records: list[Record]) -> None:
     """The row that TALLY made on arrival is proved from the log, which has an order only within each topic."""
