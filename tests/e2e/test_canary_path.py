@@ -49,13 +49,13 @@ _WORDS = (
 
 
 def prose(seed: str, mark: str) -> str:
-    """A text of 40 unique sentences that the default ruleset keeps."""
+    """A text of 20 unique sentences that the default ruleset keeps."""
     chance = random.Random(seed)
     sentences = []
-    for _ in range(40):
+    for _ in range(20):
         one, two, three, four = chance.sample(_WORDS.split(), 4)
         sentences.append(f"When the {one} was near the {two}, they would walk to the {three} and talk of the {four}.")
-    paragraphs = [" ".join(sentences[start : start + 8]) for start in range(0, 40, 8)]
+    paragraphs = [" ".join(sentences[start : start + 5]) for start in range(0, 20, 5)]
     return "\n\n".join([*paragraphs, f"At the end of it all {mark} went home by the same road as the others."])
 
 

@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 from farmwatch.__main__ import run
 from farmwatch.demo.server import LoopbackWeb, Response
+from tests.support.runs.replay_process import Command
 from tests.support.waiting import wait_until
 
 ROBOTS = Response(headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /private\n")
@@ -49,7 +49,6 @@ class Commands:
     def __init__(self, folder: Path, url: str, web: LoopbackWeb, capture: pytest.CaptureFixture[str]) -> None:
         settings = {
             "log.url": url,
-            "log.prefix": f"t{uuid.uuid4().hex[:12]}.",
             "log.state_folder": str(folder / "state"),
             "log.partitions": "4",
             "metrics.port": "0",
@@ -75,9 +74,8 @@ class Commands:
         return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def crawl_to_the_end(self, *arguments: str, code: int = 0) -> None:
-        process = self.crawl("--until-done", *arguments)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == code, err
+        process = Command(self.folder / "said", "crawl", "--until-done", *arguments, *self.flags)
+        assert process.code() == code, process.said()
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run a read-only command in this process; returns its output."""
@@ -88,13 +86,6 @@ class Commands:
 
     def json(self, *arguments: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.run(*arguments, "--json").splitlines()]
-
-
-@pytest.fixture
-def kafka_url() -> str:
-    from tests.support.kafka_broker import broker
-
-    return f"kafka:{broker()}"
 
 
 @pytest.fixture
@@ -199,24 +190,3 @@ def test_a_crawl_without_hits_is_done_at_once(commands: Commands, web: LoopbackW
     (commands.folder / "bad.txt").write_text("http://canary.invalid/\n", encoding="utf-8")
     commands.crawl_to_the_end("--hits", "bad.txt", code=1)
     assert not web.requests
-
-
-@pytest.mark.kafka
-def test_on_kafka_it_is_the_same(
-    tmp_path: Path,
-    kafka_url: str,
-    web: LoopbackWeb,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On Kafka, where state is read from the changelog, a crawl ends, rests, and plans its next requests."""
-    monkeypatch.chdir(tmp_path)
-    commands = Commands(tmp_path, kafka_url, web, capfd)
-    (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")
-    commands.crawl_to_the_end("--hits", "hits.txt")
-    assert {(host, "/1") for host in FARM} <= set(starts(web))
-    (report,) = commands.json("frontier")
-    assert report["sites"] == {"active": 0, "parked": 0, "resting": 3, "stopped": 0}
-    plans = commands.json("crawl", "--dry-run")
-    assert [(plan["site"], plan["waits_for"]) for plan in plans if plan["requests"]] != []
-    assert {plan["waits_for"] for plan in plans} == {"revisit"}

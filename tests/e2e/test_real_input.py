@@ -1,9 +1,10 @@
-"""Real pages and a sample web, crawled over HTTP and processed by every stage as real processes, on both logs.
+"""Real pages and a sample web, crawled over HTTP and processed by every stage, on both logs; they must agree.
 
-Every page with a URL is served on loopback under its own host name. The output has, per log: pages, time, CPU, the
-log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) all labelled pages are
-crawled, not every 72nd, and the whole sample web, and the stored records are replayed under the same rules, from
-`features` and from `pages`: both must equal live.
+Every page with a URL is served on loopback under its own host name. The roles are threads, and the broker is killed
+once while they work. With FARMWATCH_LONG (`make real`) they are processes and the broker lives, all labelled pages are
+crawled, not every 144th, and the whole sample web, and the stored records are replayed under the same rules, from
+`features` and from `pages`: both must equal live. The output then has, per log: pages, time, CPU, the log's share of
+it, and the audit.
 """
 
 from __future__ import annotations
@@ -31,17 +32,20 @@ from scoring.rates.rate import estimate
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
+from stream.schema.topics import VERDICTS
 from tests.support.farm import Farm, Outcome, write_hits
-from tests.support.kafka_broker import broker
+from tests.support.kafka_broker import broker, own_broker
 from tests.support.runs.replay_world import rows_of, verdicts_of
 from tests.support.sizes import LONG
+from tests.support.waiting import wait_until
+from tests.support.web.console_browser import Answer, Browser, browse
 from tests.support.web.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
 SETTINGS = {"crawl.use_links": "false"}  # the served web has exactly the labelled pages
 TIMEOUT_S = 900.0
-EVERY = 1 if LONG else 72  # of the labelled pages
-SITES = 60 if LONG else 12  # of the sample web
+EVERY = 1 if LONG else 144  # of the labelled pages
+SITES = 60 if LONG else 5  # of the sample web
 UNKNOWN = "?"  # the truth of a labelled page's site
 
 
@@ -75,26 +79,55 @@ class Figures:
 
 
 def run(name: str, web: Web, folder: Path) -> Figures:
-    """One run of `web` on one log, in processes, to the end."""
+    """One run of `web` on one log to the end."""
     hits = write_hits(folder, web)
     url, settings = f"sqlite:{folder / 'log'}", SETTINGS
     if name == "kafka":
-        url, settings = f"kafka:{broker()}", {**settings, "log.prefix": f"real-{uuid.uuid4().hex[:12]}."}
+        url = f"kafka:{broker() if LONG else own_broker().address}"
+        settings = {**settings, "log.prefix": f"real-{uuid.uuid4().hex[:12]}."}
     with LoopbackWeb(web.hosts) as served, Farm(folder, url, served, settings) as farm:
-        before, started = _children_cpu_s(), time.monotonic()
-        farm.start(hits)
-        farm.settle(TIMEOUT_S)
-        seconds, log_cpu_s = time.monotonic() - started, sum(_log_cpu_s(farm))
-        code = farm.stop()
-        assert code == (1 if web.bad_lines else 0), farm.tail()  # a skipped line shows in the exit code
-        cpu_s = _children_cpu_s() - before
+        before, started = _roles_cpu_s(), time.monotonic()
+        if LONG:
+            farm.start(hits)
+            farm.settle(TIMEOUT_S)
+            seconds, log_cpu_s = time.monotonic() - started, sum(_log_cpu_s(farm))
+            code = farm.stop()
+            assert code == (1 if web.bad_lines else 0), farm.tail()  # a skipped line shows in the exit code
+        else:
+            farm.work_here(hits, TIMEOUT_S, meanwhile=kill_broker if name == "kafka" else None, skipped=web.bad_lines)
+            seconds, log_cpu_s = time.monotonic() - started, 0.0
+        cpu_s = _roles_cpu_s() - before
         with farm.log() as log:
             rows = read_sites(log)
+        if name == "kafka":
+            check_console(farm, rows, folder)
         replayed = replays(farm) if LONG else []
         figures = Figures(name, seconds, cpu_s, log_cpu_s, farm.audit(), farm.outcome(), rows, replayed)
     for row in rows:
         figures.agreement[web.truth.get(row.site, UNKNOWN), row.verdict] += 1
     return figures
+
+
+def check_console(farm: Farm, rows: Sequence[SiteState], folder: Path) -> None:
+    """The console reads this log as any: each site has its verdict and its pages, and no page of the console fails."""
+    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/templates", "/health")
+
+    async def visit(browser: Browser) -> tuple[list[Answer], list[Answer], Answer]:
+        await browser.open()
+        sites = [await browser.get("/site.json", {"site": row.site}) for row in rows[:SITES]]
+        return sites, [await browser.get(path) for path in pages], await browser.get("/health.json")
+
+    sites, others, health = browse(farm.config.log.url, folder, visit, config=farm.config)
+    for answer, row in zip(sites, rows, strict=False):
+        assert (answer.json["site"]["verdict"], len(answer.json["pages"])) == (row.verdict, row.pages)
+    assert {answer.status for answer in others} == {200} and health.json["behind"] == 0
+
+
+def kill_broker(log: Log) -> None:
+    """kill -9 the broker when some pages are judged, and start it again."""
+    wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), "the first verdicts", TIMEOUT_S, 0.1)
+    own_broker().kill()
+    own_broker()
 
 
 def replays(farm: Farm) -> list[Replayed]:
@@ -192,8 +225,9 @@ def test_the_sample_web_is_judged(both: list[Figures]) -> None:
     assert right >= 0.8 * judged
 
 
-def _children_cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def _roles_cpu_s() -> float:
+    """CPU seconds of the roles so far, be they processes or threads."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN if LONG else resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 

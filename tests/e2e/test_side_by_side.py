@@ -36,7 +36,7 @@ from tests.support.roles_here import roles_at_work
 from tests.support.waiting import wait_until
 
 SITE = "a.example"
-ARTICLES = 6
+ARTICLES = 3
 ALL_THREE = "lite-ngram,binoculars,fast-detectgpt"
 
 
@@ -113,7 +113,7 @@ def _text(number: int) -> str:
 
 
 def put_articles(log: Log, *, topic: str = SCORE_REQUESTS, run: str = "live") -> None:
-    """JUDGE's records of six articles of a site."""
+    """JUDGE's records of three articles of a site."""
     ruleset = load_ruleset("default")
     by: dict[str, Any] = {"ruleset": ruleset.name, "digest": ruleset.digest}
     for n in range(ARTICLES):
@@ -186,7 +186,7 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
         put_articles(log)
         with roles_at_work(config, {Role.SCORE: Metrics()}):
             wait_until(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
-            scored = 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0'
+            scored = 'result="scored",role="score",ruleset="",run="r7",stage="score"} 3.0'
             wait_until(lambda: scored in get(config, "metrics")[1], "what is counted after its commit")
             page = get(config, "metrics")[1]
         runs = [message.headers.get("run") for message in log.read(SCORES, 0)]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_each_page_is_one_trace_from_its_fetch_to_its_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`farmwatch up` exports each record of a page once, below the fetch; an article passes all stages."""
+    """The roles export each record of a page once, below the fetch; an article passes all stages."""
     web = EndlessWeb()
     hits = tmp_path / "hits.jsonl"
     wanted = [hit for hit in web.hits() if hit["query"] in ("q1", "q2")]
@@ -28,9 +28,7 @@ def test_each_page_is_one_trace_from_its_fetch_to_its_site(tmp_path: Path, monke
     with Collector() as collector, LoopbackWeb(web.hosts) as served:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
         with Farm(tmp_path, f"sqlite:{tmp_path / 'log'}", served, {"crawl.page_budget": "3"}) as farm:
-            farm.start(hits)
-            farm.settle(120)
-            assert farm.stop() == 0
+            farm.work_here(hits, 120)
             with farm.log() as log:
                 read = [m for topic in (PAGES, VERDICTS) for p in range(PARTITIONS) for m in log.read(topic, p)]
         found = [m for m in read if m.value and not is_heartbeat(m)]

@@ -193,7 +193,7 @@ def _named(record: Read, name: str) -> str:
 def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Path) -> None:
     """Labelled pages that are served, crawled, imported and measured have the same features."""
     found = LabelledPages(shared / "data" / "pages", on_bad=lambda _: None)
-    bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in _some(found, 20)]
+    bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in _some(found, 9)]
     with Web() as served:
         for number, body in enumerate(bodies):
             how = number % 3

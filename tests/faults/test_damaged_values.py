@@ -58,7 +58,7 @@ def append(folder: Path, records: list[tuple[str, Record]]) -> None:
 
 def page(number: int) -> Page:
     """A fetched page with a unique article, too large for the database."""
-    text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(200))
+    text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(60))
     html = f"<html>{ARTICLE_HEAD}<body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>"
     headers = {"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))}
     url, name = f"https://{SITE}/{number}", f"p{number}"

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.forgettable import HOST, make_log, serve, traces
-from tests.support.paths import ROOT
+from tests.support.runs.replay_process import Command
+from tests.support.waiting import wait_until
 from tests.support.web.loopback import Web
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
-DELAYS_S = (0.0, 0.005, 0.02)  # after the removal of records began
+DELAYS_S = (0.0, 0.01)  # after the removal of records began
 _BEGUN = "removing records"
-
-
-def forget(folder: Path, archive: Path) -> subprocess.Popen[str]:
-    settings = [f"log.url=sqlite:{folder}", "log.partitions=2", f"crawl.warc_folder={archive}"]
-    flags = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-m", "farmwatch", "forget", HOST, "--yes", *flags]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "200"})
 
 
 def test_a_killed_removal_is_completed(tmp_path: Path) -> None:
@@ -34,18 +25,20 @@ def test_a_killed_removal_is_completed(tmp_path: Path) -> None:
     with Web() as web:
         serve(web)
         make_log(folder, web, archive)
+
+    def forget(number: int) -> Command:
+        settings = (f"log.url=sqlite:{folder}", "log.partitions=2", f"crawl.warc_folder={archive}")
+        flags = (word for setting in settings for word in ("--set", setting))
+        return Command(tmp_path / f"said-{number}", "forget", HOST, "--yes", *flags)
+
     killed = 0
-    for delay_s in DELAYS_S:
-        process = forget(folder, archive)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if _BEGUN in line:
-                break
+    for number, delay_s in enumerate(DELAYS_S):
+        process = forget(number)
+        wait_until(lambda p=process: not p.runs or _BEGUN in p.said(), "the removal", every_s=0.001)
         time.sleep(delay_s)  # the moment of the kill
-        process.send_signal(signal.SIGKILL)
-        killed += process.wait() == -signal.SIGKILL
+        process.kill()
+        killed += process.code() == -signal.SIGKILL
     assert killed > 0
-    process = forget(folder, archive)
-    _, said = process.communicate()
-    assert process.returncode == 0, said
+    process = forget(len(DELAYS_S))
+    assert process.code() == 0, process.said()
     assert traces(folder, archive) == []

@@ -1,4 +1,7 @@
-"""kill -9 at random moments of any role, and of the Kafka broker: the result equals that of an undisturbed run."""
+"""kill -9 at random moments of any role, and of the Kafka broker: the result equals that of an undisturbed run.
+
+On the embedded log the console is a role, too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import time
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
+from socket import create_server, socket
 
 import pytest
 
@@ -15,7 +19,7 @@ from crawler.frontier.report import frontier_left
 from farmwatch.demo.server import LoopbackWeb
 from stream.schema.topics import VERDICTS
 from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
-from tests.support.kafka_broker import Broker, killable_broker
+from tests.support.kafka_broker import Broker, own_broker
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web
@@ -23,8 +27,9 @@ from tests.support.web.webs import Web, sample_web
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
 SETTLE_S = 400.0
-SITES = 30 if LONG else 6
+SITES = 30 if LONG else 3
 PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to begin work
+SERVED = "\nconsole: http://"
 REQUESTS = 17  # per site: robots.txt, sitemap, 15 pages
 
 
@@ -49,14 +54,25 @@ def slowed(kills: int) -> dict[str, str]:
     return {"crawl.delay_s": str((kills + 4) * PACE_S / REQUESTS)}
 
 
-def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
-    """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run."""
+def kill_and_compare(
+    farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None, port: socket | None = None
+) -> None:
+    """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run.
+
+    With the `port` of a console, which is not free at first, the console is the second to be killed.
+    """
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
-    farm.start(hits)
+    farm.start(hits, console=port is not None)
+    if port is not None:
+        wait_until(lambda: count(farm, "role_died role=console"), farm.tail, SETTLE_S)
+        assert count(farm, "console.port: cannot serve on 127.0.0.1:") and not count(farm, SERVED)
+        port.close()
     with farm.log() as log:
         wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), farm.tail, SETTLE_S, every_s=0.5)
+    if port is not None:
+        wait_until(lambda: count(farm, SERVED), farm.tail, SETTLE_S)
     killed: dict[str, int] = {}
     while sum(killed.values()) < kills:
         time.sleep(chance.uniform(0.1, 2 * PACE_S))
@@ -65,13 +81,14 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
             time.sleep(chance.uniform(0.0, 1.0))
             broker.start()
             killed["broker"] = killed.get("broker", 0) + 1
-        elif role := farm.kill_one(chance):
+        elif role := farm.kill_one(chance, "console" if port is not None and sum(killed.values()) == 1 else ""):
             killed[role] = killed.get(role, 0) + 1
     with farm.log() as log:
         print(f"at the last kill: {frontier_left(log, PARTITIONS)}")
     print(f"killed: {killed}")
     farm.settle(SETTLE_S)
-    farm.stop()
+    wait_until(lambda: port is None or count(farm, SERVED) > 1, farm.tail, SETTLE_S)
+    assert farm.stop() == 0, farm.tail()
     report = farm.audit()
     assert report.ok, report.broken[:5]
     assert report.settled
@@ -82,23 +99,31 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
         assert [key for key in mine if mine[key] != theirs[key]] == [], kind
 
 
-KILLS = [
-    pytest.param(5, marks=pytest.mark.kill),
-    pytest.param(50, marks=pytest.mark.chaos),
+def count(farm: Farm, text: str) -> int:
+    return farm.output.read_text().count(text)
+
+
+CASES = [  # tests/e2e/test_real_input.py kills the broker once
+    pytest.param("embedded", 3, marks=pytest.mark.kill),
+    pytest.param("embedded", 50, marks=pytest.mark.chaos),
+    pytest.param("kafka", 50, marks=[pytest.mark.chaos, pytest.mark.kafka]),
 ]
 
 
-@pytest.mark.parametrize("kills", KILLS)
-@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.mark.parametrize(("kind", "kills"), CASES)
 def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills: int) -> None:
     """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean.
 
-    On Kafka the broker is killed and restarted too.
+    On Kafka the broker is killed and restarted too. On the embedded log, so is the console; if its port is taken, it
+    names the setting, and is tried again until it is served.
     """
     with ExitStack() as stack:
-        broker = killable_broker() if kind == "kafka" else None
+        broker = own_broker() if kind == "kafka" else None
         url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"
         served = stack.enter_context(LoopbackWeb(web.hosts))
         settings = slowed(kills) | {"log.prefix": f"kills-{uuid.uuid4().hex[:12]}."}
+        port = stack.enter_context(create_server(("127.0.0.1", 0))) if broker is None else None
+        if port is not None:
+            settings["console.port"] = str(port.getsockname()[1])
         farm = stack.enter_context(Farm(tmp_path, url, served, settings))
-        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker)
+        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker, port)

@@ -51,9 +51,9 @@ from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
 
-KILLS = 60 if LONG else 8
+KILLS = 60 if LONG else 4
 _MOST_KILLS = 5 * KILLS + 60
-_PAGES = 1200 if LONG else 400
+_PAGES = 1200 if LONG else 200
 _FROM_PAGES = 40  # measured again
 _SMALL = 10  # records of a batch, so that kills fall into the middle of a run
 _SETTINGS = ("measure.workers=1", "measure.time_limit_s=60", "tally.sprt={p0=0.1, p1=0.6}")
@@ -117,7 +117,7 @@ class Killing:
 
     def _arguments(self, name: str) -> list[str]:
         begins = name not in Control(self.log).runs
-        return ["replay", "--name", name, *(["--ruleset", self.rules] if begins else [])]
+        return ["replay", "--name", name, "--full-speed", *(["--ruleset", self.rules] if begins else [])]
 
 
 @pytest.fixture
@@ -173,6 +173,7 @@ def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
     assert world.live_traces() == before
 
 
+@pytest.mark.skipif(not LONG, reason="the test on Kafka kills a run that measures, at one moment")
 def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
     """Killed while it measures pages again, a run has the features of each page once, and equal results."""
     log = world.log
@@ -213,8 +214,10 @@ def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     kafka.close()
 
 
-@pytest.mark.parametrize("cutover_dies", [Dies.BEFORE_MOVE, Dies.AFTER_MOVE])
-@pytest.mark.parametrize("replay_dies", [Dies.BEFORE_DONE, Dies.AFTER_DONE])
+MOMENTS = [(Dies.AFTER_DONE, Dies.BEFORE_MOVE), *([(Dies.BEFORE_DONE, Dies.AFTER_MOVE)] if LONG else [])]
+
+
+@pytest.mark.parametrize(("replay_dies", "cutover_dies"), MOMENTS)
 def test_kills_between_the_end_and_the_cutover(
     world: LiveWorld, tmp_path: Path, replay_dies: Dies, cutover_dies: Dies
 ) -> None:
@@ -256,26 +259,30 @@ def said(folder: Path) -> str:
     return (folder / "replay.log").read_text()[-3000:]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_drains_and_leaves_the_run_to_be_resumed(
-    world: LiveWorld, tmp_path: Path, number: int, code: int
-) -> None:
-    """Its current batch is committed, the resume command is printed, and the resumed run equals an undisturbed one."""
+def test_a_signal_drains_and_leaves_the_run_to_be_resumed(world: LiveWorld, tmp_path: Path) -> None:
+    """Its current batch is committed, the resume command is printed, and the resumed run equals an undisturbed one.
+
+    The exit code is 0 after SIGTERM, and 130 after SIGINT.
+    """
     log = world.log
-    world.feed(features_of_pages(20, 60, world.epoch))
+    world.feed(features_of_pages(20, 40, world.epoch))
     world.carry_on()
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 20))
-    process = killing.start("replay", "--ruleset", killing.rules, "--name", "mine", records=2)
+    begins, done = ["--ruleset", killing.rules], 0
+    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+        (tmp_path / "replay.log").unlink(missing_ok=True)
+        process = killing.start("replay", *begins, "--full-speed", "--name", "mine", records=2)
 
-    def begun() -> bool:
-        assert process.runs
-        return "mine" in Control(log).runs and progress_of(log, world.row("mine")).done > 0
+        def works(process: Command = process, done: int = done) -> bool:
+            assert process.runs
+            return "mine" in Control(log).runs and progress_of(log, world.row("mine")).done > done
 
-    wait_until(begun, "its first records")
-    process.signal(number)
-    assert process.code() == code
-    assert "`farmwatch replay --name mine` resumes it" in process.said()
-    assert world.row("mine").state == RunStatus.RUNNING
-    assert log.members("judge.mine") == []
+        wait_until(works, "its next records")
+        process.signal(number)
+        assert process.code() == code
+        assert "`farmwatch replay --name mine` resumes it" in process.said()
+        assert world.row("mine").state == RunStatus.RUNNING
+        assert log.members("judge.mine") == []
+        begins, done = [], progress_of(log, world.row("mine")).done
     assert killing.replay("mine") == 0
     assert world.outcome("mine") == world.outcome()

@@ -38,7 +38,7 @@ def kafka_log(kafka_world: KafkaWorld) -> KafkaLog:
 
 @pytest.fixture
 def one_broker() -> Broker:
-    """A running broker that a test may kill and damage; such tests are in the group "kills"."""
-    from tests.support.kafka_broker import killable_broker
+    """A running broker that a test may kill and damage."""
+    from tests.support.kafka_broker import own_broker
 
-    return killable_broker()
+    return own_broker()

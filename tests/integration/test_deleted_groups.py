@@ -1,6 +1,6 @@
 """Groups that would reread a topic: they are detected before they start, with the right report.
 
-On both logs where a log's own offsets, groups and topics matter.
+On Kafka, too, where its markers take offsets; the contract suite has the offsets of removed groups and topics.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
     assert list(find_rereading_groups(made.log)) == []
 
 
+@on_embedded
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
     """A group without offsets is reported with its topic and records.
 
@@ -157,6 +158,7 @@ def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     assert "beyond the end of features, which was recreated or truncated" in found.text
 
 
+@on_embedded
 def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live: LiveWorld, world: World) -> None:
     """Every log deletes the offsets with a topic, so that new records on it are read, once."""
     live.log.remove(topics=[FEATURES])
@@ -194,6 +196,7 @@ def test_score_is_repaired_by_the_fetches_of_its_scores(live: LiveWorld) -> None
         assert all(map(is_heartbeat, live.log.read(SCORE_REQUESTS, partition, offset or 0)))
 
 
+@on_embedded
 def test_offsets_beyond_the_end_are_repaired(live: LiveWorld) -> None:
     """Only the partition whose offset is beyond the end changes."""
     before = live.log.committed("judge", FEATURES)
@@ -207,6 +210,7 @@ def test_offsets_beyond_the_end_are_repaired(live: LiveWorld) -> None:
     assert list(find_rereading_groups(live.log)) == []
 
 
+@on_embedded
 def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
     """A group with members is not repaired: the refusal says to stop it, because its offsets would move."""
     live.log.remove(groups=["judge"])
@@ -226,16 +230,8 @@ def test_tally_needs_no_repair(live: LiveWorld) -> None:
     assert list(repair_groups(live.log)) == []
 
 
-@pytest.mark.parametrize(
-    ("world", "topic"),
-    [
-        ("embedded", VERDICTS),
-        ("embedded", SCORES),
-        ("embedded", "sites"),
-        pytest.param("kafka", "sites", marks=pytest.mark.kafka),
-    ],
-    indirect=["world"],
-)
+@on_embedded
+@pytest.mark.parametrize("topic", [VERDICTS, SCORES, "sites"])
 def test_a_topic_that_was_deleted_and_made_again_is_reported(live: LiveWorld, topic: str) -> None:
     """A recreated topic is reported with the replay that recreates its records from the features."""
     assert [name for name, _ in find_emptied_topics(live.log)] == ["pages"]

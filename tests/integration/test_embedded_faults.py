@@ -26,10 +26,11 @@ from stream.embedded.segments import LogDamaged
 from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, lose_page, segments, sql, worker_process
+from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import record, settle, values
 
-KILLS = 10
+KILLS = 30 if LONG else 5
 DAY_MS = 86_400_000
 Start = Callable[..., "subprocess.Popen[str]"]
 Open = Callable[..., EmbeddedLog]
@@ -69,7 +70,7 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 @pytest.mark.kill
 def test_nothing_reported_is_lost_and_nothing_half_is_seen(log: EmbeddedLog, start: Start) -> None:
-    """A process is killed ten times during commits: each reported record is there once, each commit whole or absent."""
+    """A process is killed often during commits: each reported record is there once, each commit whole or absent."""
     dice = random.Random(7)
     reported = {"count": 0, "x": 0, "y": 0}
     for _ in range(KILLS):

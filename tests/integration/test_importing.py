@@ -1,4 +1,4 @@
-"""An import on every log: later processes know the existing pages."""
+"""An import: later processes know the existing pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farmwatch.crawl.archive_import import ImportSummary, import_pages
 from stream.log.contract import Log
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.web.warc_check import write
-from tests.support.worlds import World
+from tests.support.worlds import World, on_embedded
 
 PARTITIONS = 2
 
@@ -48,6 +48,7 @@ def assert_each_is_there_once(log: Log) -> None:
         assert sum(1 for part in range(PARTITIONS) for _ in log.read(topic, part)) == 6
 
 
+@on_embedded
 def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -> None:
     """After a part of an archive, then the whole twice, each by another process, each page exists once."""
     data = archive(tmp_path)
@@ -60,6 +61,7 @@ def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -
     assert_each_is_there_once(world.log)
 
 
+@on_embedded
 def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path) -> None:
     """Two imports with alternating batches: each knows the other's pages at its next batch."""
     pages = list(pages_of(io.BytesIO(archive(tmp_path)), CrawlSettings(), now_ms=2 * 10**12))

@@ -13,11 +13,11 @@ from stream.kafka.log import KafkaLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.support.kafka_broker import Broker
+from tests.support.kafka_files import HEADER_BYTES, batches, flip, segment
 from tests.support.waiting import PATIENCE_S
 from tests.support.worlds import drain, settle
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kills")]
-HEADER_BYTES = 61  # byte offset in a batch; its records follow
+pytestmark = pytest.mark.kafka
 DELTA_AT, ATTRIBUTES_AT = 23, 21  # bytes of the batch header: last offset minus first; attributes
 
 
@@ -28,28 +28,6 @@ def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
     opened.create([Topic("in", 1), Topic("out", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     yield opened
     opened.close()
-
-
-def segment(broker: Broker, log: KafkaLog, topic: str = "in") -> Path:
-    (file,) = (broker.data / f"{log._site.full(topic)}-0").glob("*.log")
-    return file
-
-
-def batches(file: Path) -> list[tuple[int, int]]:
-    """(first offset, byte) of each batch in the file."""
-    data, at, found = file.read_bytes(), 0, []
-    while at + HEADER_BYTES <= len(data) and (size := int.from_bytes(data[at + 8 : at + 12], "big")):
-        found.append((int.from_bytes(data[at : at + 8], "big"), at))
-        at += 12 + size
-    return found
-
-
-def flip(file: Path, byte: int, bits: int = 1) -> None:
-    with file.open("r+b") as opened:
-        opened.seek(byte)
-        before = opened.read(1)[0]
-        opened.seek(byte)
-        opened.write(bytes([before ^ bits]))
 
 
 def append_batches(log: Log, topic: str = "in", batches: int = 4, records: int = 3) -> None:
@@ -125,33 +103,3 @@ def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_p
     with pytest.raises(StreamError, match=r"offsets 0 to 0 of .*state\.s, partition 0, is damaged"):
         list(other.scan_state("s", 0))
     other.close()
-
-
-def test_a_changelog_whose_last_marker_was_removed_is_restored(
-    log: KafkaLog, one_broker: Broker, tmp_path: Path
-) -> None:
-    """Compaction may remove the last marker of a rolled segment: the end is never reached, without an error.
-
-    The state is still restored, by a command and by the next owner of the partition.
-    """
-    member = log.join("g", ["in"], member="m", store="s")
-    settle([member], 1)
-    member.commit(Commit(state={0: [StateChange(b"k", b"v")]}))
-    member.close()
-    (end,) = log.end("state.s")
-    file = segment(one_broker, log, "state.s")
-    one_broker.stop()
-    last, at = batches(file)[-1]
-    assert last == end - 1
-    with file.open("r+b") as opened:
-        opened.truncate(at)
-    file.with_name(f"{end:020}.log").touch()  # the newest segment is empty
-    one_broker.start()
-    again = KafkaLog(one_broker.address, prefix=log._site.prefix, state_folder=tmp_path / "another")
-    assert again.end("state.s") == [end]
-    assert list(again.scan_state("s", 0)) == [(b"k", b"v")]
-    member = again.join("g", ["in"], member="n", store="s")
-    settle([member], 1)
-    assert member.state(0).get(b"k") == b"v"
-    member.close()
-    again.close()

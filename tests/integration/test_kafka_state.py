@@ -104,7 +104,7 @@ def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
     member = world.owner(2, "in", store="s")
     put(member, a="1")
     member.close()
-    options = KafkaSettings(transaction_timeout_s=5).producer_options(broker(), f"{world.prefix}dead")
+    options = KafkaSettings(transaction_timeout_s=1).producer_options(broker(), f"{world.prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(f"{world.prefix}state.s", b"\0" * 8 + b"ghost", b"a", [], 0).get(timeout=30)

@@ -86,13 +86,15 @@ def test_a_start_changes_only_the_limits_that_are_set(kafka_log: KafkaLog, capsy
     """An operator's own limits stay; a configured limit replaces the topic's and is reported once."""
     silent = Config(log=LogSettings(url="kafka:broker:9092", partitions=2))
     create_topics(kafka_log, silent)
-    kafka_log.set_limits([Topic(topics.PAGES, 2, retention_ms=400 * DAY_MS, retention_bytes=1 << 40)])
+    own, other = (Topic(topics.PAGES, 2, CleanupPolicy.DELETE, days * DAY_MS, 1 << 40) for days in (400, 10))
+    kafka_log.set_limits([own])
+    wait_until(lambda: kafka_log.definitions()[topics.PAGES] == own, "the broker to have heard of it")
     create_topics(kafka_log, silent)
-    assert kafka_log.definitions()[topics.PAGES] == Topic(topics.PAGES, 2, CleanupPolicy.DELETE, 400 * DAY_MS, 1 << 40)
+    assert kafka_log.definitions()[topics.PAGES] == own
     spoken = msgspec.structs.replace(silent, retention=RetentionSettings(pages_days=10))
     assert capsys.readouterr().err == ""
     create_topics(kafka_log, spoken)
-    assert kafka_log.definitions()[topics.PAGES] == Topic(topics.PAGES, 2, CleanupPolicy.DELETE, 10 * DAY_MS, 1 << 40)
+    wait_until(lambda: kafka_log.definitions()[topics.PAGES] == other, "the broker to have heard of it")
     create_topics(kafka_log, spoken)
     assert capsys.readouterr().err == "retention of pages: 10 days, 2048.0 GiB; before: 400 days, 2048.0 GiB\n"
 

@@ -141,6 +141,7 @@ def test_a_letter_of_a_run_that_is_not_live_is_refused(world: World) -> None:
     assert retry(world).count == 1
 
 
+@on_embedded
 def test_an_unreadable_record_is_retried_as_its_topic_has_it_now(world: World) -> None:
     """A letter of a damaged record has no content: the retry takes the record from its topic, or is refused."""
     loops = [begin(world, Reading("crawl")), begin(world, Reading("tally"))]

@@ -1,4 +1,4 @@
-"""Quota and progress of a source's round survive a restart, on every log."""
+"""Quota and progress of a source's round survive a restart."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from crawler.sources.source import Query
 from stream.log.contract import CleanupPolicy, Topic
 from stream.schema.topics import CONTROL, HITS
 from tests.support.web.search_desk import PARTITIONS, Desk, answer
-from tests.support.worlds import World
+from tests.support.worlds import World, on_embedded
 
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(4)]
 SAID = {"web": {"results": [{"url": "https://a.example/"}, {"url": "https://b.example/"}]}}
 
 
+@on_embedded
 def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
     """After two of four queries, the next process counts on and asks the other two; each hit exists once."""
     world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
@@ -34,6 +35,7 @@ def test_a_round_and_its_quota_survive_the_process(world: World) -> None:
     assert len(ids) == len(set(ids)) == 8
 
 
+@on_embedded
 def test_two_processes_see_each_others_requests(world: World) -> None:
     """Each process reads the other's counts before a request."""
     world.log.create([Topic(HITS, PARTITIONS), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])

@@ -1,4 +1,4 @@
-"""Seven months of terms with all roles, time compressed: what each role keeps does not grow."""
+"""Six months of terms with all roles, time compressed: what each role keeps does not grow."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from tests.support.worlds import EmbeddedWorld
 pytestmark = pytest.mark.slow
 
 TERM_MS = 30 * 86_400_000
-TERMS, SETTLED = 7, 4  # sites repeat with every second term
-BEATS_MS = 100  # by which the clock moves between two looks at the stages
+TERMS, SETTLED = 6, 4  # sites repeat with every second term
+BEATS_MS = 400  # by which the clock moves between two looks at the stages
 PAGES = 5
 CAP = 3 * PAGES  # of the pages that a role keeps of a site; a site with new pages reaches it in the third term
 TURNS, GOES, GROWS = "turns.test", "goes.test", "grows.test"
@@ -79,7 +79,7 @@ class _Months:
         """A term: the same hits come again, the sites are measured, old records expire. Returns `_sizes`."""
         hits = hits_of(*(f"http://{host}/" for host in (TURNS, GOES, GROWS)))
         self.log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
-        wait_until(self._is_settled, lambda: f"term {self.term}", every_s=0.0)
+        wait_until(self._is_settled, lambda: f"term {self.term}", every_s=0.005)
         self.log.expire(self.world.clock())
         self.world.clock.turn(TERM_MS)
         self.term += 1
@@ -117,5 +117,5 @@ def test_no_role_keeps_more_after_more_terms(tmp_path: Path) -> None:
         room = 1.25 if name == "memory" else 1.1  # threads and connections come and go
         assert max(found[SETTLED:]) <= room * max(found[:SETTLED]), (name, found)
     verdicts = {(row.site, row.term): row.verdict for row in rows}
-    assert [verdicts[TURNS, term] for term in range(TERMS)] == ["human", "llm"] * 3 + ["human"]
+    assert [verdicts[TURNS, term] for term in range(TERMS)] == ["human", "llm"] * 3
     assert [verdicts[GROWS, term] for term in range(TERMS)] == ["human"] * TERMS

@@ -7,13 +7,14 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
@@ -28,6 +29,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
+from tests.support.extraction_here import extract_here
 from tests.support.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
@@ -82,10 +84,20 @@ class Farm:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
 
-    def work_here(self, hits: Path, timeout_s: float) -> None:
-        """Run the roles as threads of this process until all is processed; the result is that of processes."""
-        assert [summary.skipped for _, summary in append_files(self.config, [hits])] == [0]
-        with roles_at_work(self.config, {Role(role): Metrics() for role in ROLES}):
+    def work_here(
+        self, hits: Path, timeout_s: float, *, meanwhile: Callable[[Log], None] | None = None, skipped: int = 0
+    ) -> None:
+        """Run the roles as threads of this process until all is processed; the result is that of processes.
+
+        MEASURE extracts here, too. `skipped`: unusable lines of `hits`.
+        """
+        assert [summary.skipped for _, summary in append_files(self.config, [hits])] == [skipped]
+        with pytest.MonkeyPatch.context() as patch, ExitStack() as working:
+            extract_here(patch)
+            working.enter_context(roles_at_work(self.config, {Role(role): Metrics() for role in ROLES}))
+            if meanwhile is not None:
+                with self.log() as log:
+                    meanwhile(log)
             self.settle(timeout_s)
 
     def settle(self, timeout_s: float) -> None:
@@ -101,9 +113,9 @@ class Farm:
         self._process.terminate()
         return self._process.wait(timeout_s)
 
-    def kill_one(self, chance: random.Random) -> str:
-        """kill -9 the process of a random role; returns its role, "" if none runs."""
-        running = self.roles()
+    def kill_one(self, chance: random.Random, role: str = "") -> str:
+        """kill -9 the process of this role, or of a random one; returns its role, "" if none runs."""
+        running = {name: pid for name, pid in self.roles().items() if role in ("", name)}
         if not running:
             return ""
         role, pid = chance.choice(sorted(running.items()))

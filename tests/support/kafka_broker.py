@@ -1,5 +1,7 @@
 """A real Apache Kafka broker for tests, with its data in a temporary folder, that can be killed and restarted.
 
+Each process of tests has one: it runs one test at a time, so that a test may kill and damage its broker.
+
 The controller is a separate process, as in a cluster, and survives a killed broker. If both were killed together, the
 broker would start as the leader of all partitions and lose them again when it registers. In between, Kafka 4.3 drops
 the markers of a transaction that is being committed (KAFKA-20734), which then never ends; loads of groups fail too.
@@ -58,8 +60,6 @@ _PROPERTIES = (
     + """\
 process.roles=broker
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 log.dirs={home}/data
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=4
@@ -79,6 +79,26 @@ message.max.bytes=8388608
 auto.create.topics.enable=false
 """
 )
+# a second listener, for clients with TLS, a password and only the rights that they were given
+USER, PASSWORD = "farmwatch", "a password"
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_RIGHTS = """\
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+_GUARD = (
+    _RIGHTS
+    + f"""\
+listeners=PLAINTEXT://127.0.0.1:{{port}},GUARDED://localhost:{{guarded}}
+advertised.listeners=PLAINTEXT://127.0.0.1:{{port}},GUARDED://localhost:{{guarded}}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_SSL
+inter.broker.listener.name=PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.guarded.plain.sasl.jaas.config={_LOGIN} user_{USER}="{PASSWORD}";
+ssl.keystore.type=PEM
+ssl.keystore.location={{home}}/store.pem
+"""
+)
 # the fate of transaction markers is logged at INFO
 _LOGGING = """\
 <Configuration status="ERROR"><Appenders><Console name="out">
@@ -93,25 +113,21 @@ _LOGGING = """\
 class Broker:
     """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
 
-    def __init__(self, *properties: str, guarded_port: int = 0) -> None:
-        """Choose ports and format the data folder. Skips if Java or the jars are missing.
-
-        `properties` are added; those about access apply to the controller too.
-        """
+    def __init__(self, *properties: str) -> None:
+        """Choose ports and format the data folder; `properties` are added. Skips if Java or the jars are missing."""
         require_installed()
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
-        self._port, controller = free_ports(2)
+        self._port, self._guarded_port, controller = free_ports(3)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
-        access = [line for line in properties if line.startswith(("authorizer.", "super.users"))]
-        if guarded_port:  # a listener for untrusted clients
-            both = f"PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}"
-            properties = (*properties, f"listeners={both}", f"advertised.listeners={both}")
-        for path, text, added in (
-            (self._config, _PROPERTIES, properties),
-            (self._controller_config, _CONTROLLER_PROPERTIES, access),
+        places = {"port": self._port, "guarded": self._guarded_port, "controller": controller, "home": self._home}
+        for path, text in (
+            (self._config, "\n".join([_PROPERTIES + _GUARD, *properties, ""])),
+            (self._controller_config, _CONTROLLER_PROPERTIES + _RIGHTS),
         ):
-            text = text.format(port=self._port, controller=controller, home=self._home)
-            path.write_text("\n".join([text, *added, ""]))
+            path.write_text(text.format(**places))
+        key = self._home / "key.pem"
+        make_certificate(key, self.certificate, "localhost")
+        (self._home / "store.pem").write_text(key.read_text() + self.certificate.read_text())
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"
@@ -125,6 +141,15 @@ class Broker:
     def address(self) -> str:
         """host:port, the same after every restart."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def guarded_address(self) -> str:
+        """host:port of the listener that asks for `USER` and `PASSWORD`, and shows `certificate`."""
+        return f"localhost:{self._guarded_port}"
+
+    @property
+    def certificate(self) -> Path:
+        return self._home / "ca.pem"
 
     @property
     def data(self) -> Path:
@@ -222,25 +247,32 @@ def require_installed() -> None:
 
 
 def broker() -> str:
-    """host:port of one broker for all tests of a run, started at the first call and closed at exit."""
-    return os.environ.get(OPERATORS_BROKER) or _kept_broker("shared").address
+    """host:port of this process's broker, or of the operator's."""
+    return os.environ.get(OPERATORS_BROKER) or own_broker().address
 
 
-def killable_broker() -> Broker:
-    """A second broker of a run, running, for the tests that kill or damage it; these share the group "kills"."""
-    kept = _kept_broker("killable")
+def own_broker() -> Broker:
+    """The broker of this process, running: started at the first call or if a test killed it, and closed at exit."""
+    kept = _kept_broker()
     return kept if kept.running else kept.start()
 
 
 @functools.cache
-def _kept_broker(_purpose: str) -> Broker:
-    """A broker per purpose, which has begun a transaction: the first one makes a topic. Closed at exit."""
+def _kept_broker() -> Broker:
+    """A broker that has begun a transaction: the first one makes a topic."""
     kept = Broker()
     atexit.register(kept.close)
     kept.start()
     with closing(KafkaProducer(bootstrap_servers=kept.address, transactional_id="first", max_block_ms=60_000)) as first:
         first.init_transactions()
     return kept
+
+
+def make_certificate(key: Path, certificate: Path, name: str) -> None:
+    """Create a self-signed certificate."""
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2"]
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made, *names], check=True, capture_output=True)
 
 
 def free_ports(count: int) -> list[int]:

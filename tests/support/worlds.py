@@ -8,16 +8,15 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from stream.embedded.log import EmbeddedLog
+from stream.kafka.settings import KafkaSettings
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from stream.kafka.settings import KafkaSettings
 
 LEASE_MS = 60_000  # of the logs with a clock under the test's control
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -45,7 +44,7 @@ class World:
     """A log under test. `log` is one process's view; `again()` opens that of another process."""
 
     embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker has its own clock
-    examples = 25  # of the state machine
+    examples = 100 if LONG else 12  # of the state machine
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -130,7 +129,8 @@ class KafkaWorld(World):
 
     def __init__(self, folder: Path, settings: KafkaSettings | None = None) -> None:
         self.prefix = f"t{uuid.uuid4().hex[:12]}."
-        self._settings = settings
+        # a short heartbeat: by it a member learns that another one joins or leaves
+        self._settings = settings or KafkaSettings(heartbeat_s=0.1)
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
 

@@ -20,7 +20,7 @@ from farmwatch.__main__ import run
 from farmwatch.commands.runs import cutover as cutover_command
 from farmwatch.commands.runs import replay as replay_command
 from farmwatch.config.config import Config
-from filters import judge_stage, known_scores
+from filters import judge_stage, known_scores, measure_stage
 from filters.measure_stage import MeasureStage
 from replay.engine import progress_line as telling
 from replay.engine import runner as engine
@@ -33,6 +33,7 @@ from stream.kafka import log as kafka_log
 from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
+from tests.support.extraction_here import ExtractionHere
 
 # lazy imports of the commands, done in advance
 LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)
@@ -64,6 +65,7 @@ class Command:
     def __init__(self, said: Path, *arguments: str, records: int = 1000, dies: Dies = Dies.NEVER) -> None:
         """Start it; `records` is the size of a replay's batches."""
         self._said = said
+        said.touch()
         self._process: ForkServerProcess = _SERVER.Process(
             target=_carry_out, args=(arguments, said, records, dies), daemon=True
         )
@@ -104,6 +106,8 @@ def _carry_out(arguments: Sequence[str], said: Path, records: int, dies: Dies) -
             os.dup2(output.fileno(), descriptor)
     paced = partial(engine.Replay, tempo=engine.Tempo(records=records))
     setattr(replay_command, "Replay", paced)  # noqa: B010 - mypy knows a class
+    telling._EVERY_S = 0.5
+    setattr(measure_stage, "ExtractionPool", ExtractionHere)  # noqa: B010
     MeasureStage.max_records = min(records, MeasureStage.max_records)
     if dies in _IN_COMMITS:
         _die_in_commits_of(dies)

@@ -53,10 +53,11 @@ SITES = {"a.example": "human"}
 NOW = 10_000
 
 
-@pytest.fixture(params=["memory", "embedded"])
+@pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    """A log with the topics of a live farmwatch."""
-    found: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    """A log with the topics of a live farmwatch, in memory unless the test names another kind."""
+    is_embedded = getattr(request, "param", "memory") == "embedded"
+    found: Log = open_log(f"sqlite:{tmp_path / 'log'}") if is_embedded else MemoryLog()
     begin(found)
     yield found
     found.close()
@@ -80,6 +81,7 @@ def change(found: Comparison, name: str) -> ShareChange:
     return next(one for one in found.changes if one.name == name)
 
 
+@pytest.mark.parametrize("log", ["memory", "embedded"], indirect=True)
 def test_a_flip_counts_for_its_rules(log: Log) -> None:
     """A page let in counts for the rules of A that it failed, a page thrown out for those of B: first, only, any."""
     two_runs(log)
@@ -167,7 +169,7 @@ PAGE = st.tuples(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(PAGE, max_size=30), st.lists(st.tuples(KINDS, KINDS), max_size=12))
 def test_every_cell_equals_a_plain_count(
     pages: list[tuple[int, bool, bool, str, int]], sites: list[tuple[str, str]]

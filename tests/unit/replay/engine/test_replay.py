@@ -135,7 +135,7 @@ def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
     endings = []
     for turn in range(20):
         stop = threading.Event()
-        threading.Timer(0.02 * (turn + 1), stop.set).start()
+        threading.Timer(0.02 * 1.4**turn, stop.set).start()  # a slow machine needs longer
         endings.append(world.resume(run, ruleset, stop=stop))
         if endings[-1] is Ending.DONE:
             break

@@ -1,4 +1,4 @@
-"""Verdicts of live and of a replay under one ruleset: labelled pages and a part of the sample web, on each log.
+"""Verdicts of live and of a replay under one ruleset: labelled pages and a part of the sample web, on the embedded log.
 
 With FARMWATCH_LONG all labelled pages and half of the sample web.
 """
@@ -28,11 +28,10 @@ from tests.support.extraction_here import extract_here
 from tests.support.runs.replay_world import LiveWorld, config_of, measuring_otherwise, output
 from tests.support.sizes import LONG
 from tests.support.web.webs import HTML_HEADERS, sample_web
-from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 
-SITES = 30 if LONG else 8  # of the sample web
+SITES = 30 if LONG else 5  # of the sample web
 LIVE, OTHER = "default", "notes"
 _CONFIG = config_of("sqlite:nowhere", "measure.time_limit_s=60")
 Outcome = tuple[list[Verdict], dict[str, SiteState]]
@@ -107,27 +106,12 @@ def embedded(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     log.close()
 
 
-@pytest.fixture(scope="module")
-def kafka(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
-    made = KafkaWorld(tmp_path_factory.mktemp("equals"))
-    with pytest.MonkeyPatch.context() as patch:
-        extract_here(patch)
-        yield live_under(LIVE, made.log, given)
-    made.close()
-
-
-BOTH_LOGS = pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-
-
-@BOTH_LOGS
-def test_a_replay_under_the_live_ruleset(
-    kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
-) -> None:
-    """Each record equals that of live, on this log and on all logs; `compare` reports them as identical.
+def test_a_replay_under_the_live_ruleset(given: Given, expected: dict[str, Outcome], embedded: LiveWorld) -> None:
+    """Each record equals that of live, on this log and in memory; `compare` reports them as identical.
 
     The replay changed nothing of live.
     """
-    world: LiveWorld = request.getfixturevalue(kind)
+    world = embedded
     live, before = world.outcome(), world.live_traces()
     assert live == expected[LIVE]
     assert len(live[0]) == len(given.labelled) + len(given.web)
@@ -144,22 +128,16 @@ def test_a_replay_under_the_live_ruleset(
     assert world.live_traces() == before
 
 
-@BOTH_LOGS
-def test_a_replay_from_pages(
-    kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
-) -> None:
-    """Measured again from pages, each record equals that of live, and that of a replay from features.
-
-    On the embedded log with labelled pages and the sample web; on Kafka with the sample web.
-    """
-    world: LiveWorld = request.getfixturevalue(kind)
+def test_a_replay_from_pages(given: Given, expected: dict[str, Outcome], embedded: LiveWorld) -> None:
+    """Measured again from pages, each record equals that of live, and that of a replay from features."""
+    world = embedded
     before = world.live_traces()
     with measuring_otherwise(world):
         assert world.replay(ruleset=LIVE, name="anew") is Ending.DONE
     row = world.row("anew")
     assert row.source == "pages"
     assert row.epoch != world.epoch
-    pages = [*given.web, *(given.labelled_pages if kind == "embedded" else ())]
+    pages = [*given.web, *given.labelled_pages]
     sites = {page.site for page in pages} - given.torn
     verdicts = [verdict for verdict in world.outcome("anew")[0] if verdict.site in sites]
     live = [msgspec.structs.replace(said, epoch=row.epoch) for said in expected[LIVE][0] if said.site in sites]

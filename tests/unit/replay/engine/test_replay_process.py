@@ -13,6 +13,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.schema.runs import RunStatus
+from tests.support.runs.replay_process import Command, flags_of
 from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world
 
 pytestmark = pytest.mark.slow
@@ -52,15 +53,17 @@ def nobody() -> int:
     return writer
 
 
-def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
+def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld, tmp_path: Path) -> None:
     """With `2>&1 | head` it exits with 0, leaves its groups, and has committed its work."""
-    reader, writer = os.pipe()
-    with replay(world, "--name", "left", "--to", "follow", out=writer, err=writer) as process:
-        with os.fdopen(reader) as said:
-            for line in said:
-                if "caught up" in line:
-                    break
-        assert process.wait(_PATIENCE_S) == 0
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    flags = ("--ruleset", world.rules, "--full-speed", *flags_of(world.config, ()))
+    process = Command(pipe, "replay", *flags, "--name", "left", "--to", "follow")
+    with pipe.open() as said:
+        for line in said:
+            if "caught up" in line:
+                break
+    assert process.code() == 0
     assert world.log.members("judge.left") == world.log.members("tally.left") == []
     assert world.row("left").state == RunStatus.RUNNING
     assert world.row("left").error == ""

@@ -26,7 +26,6 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-ON_BOTH = pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
 ROLES = (Role.MEASURE, Role.JUDGE, Role.TALLY)
 _BATCH = 12  # pages
 
@@ -93,7 +92,6 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
         assert audit(world.log, run.name).broken == []
 
 
-@ON_BOTH
 def test_a_daemon_of_another_epoch_refuses_the_live_run(world: CutoverWorld) -> None:
     """MEASURE does not mix two epochs in one run: it ends, and the message names the commands."""
     world.begin_live()
@@ -102,7 +100,6 @@ def test_a_daemon_of_another_epoch_refuses_the_live_run(world: CutoverWorld) -> 
         pass
 
 
-@ON_BOTH
 def test_after_an_upgrade_every_row_rests_on_the_new_epoch(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +144,6 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@ON_BOTH
 def test_an_upgrade_waits_until_measure_has_ended(world: CutoverWorld) -> None:
     """While MEASURE runs nothing changes."""
     first = world.begin_live()

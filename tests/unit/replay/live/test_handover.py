@@ -56,10 +56,6 @@ def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     wait_until(lambda: all(_shows(counted, run) for counted in metrics.values()), f"all go on as {run}")
 
 
-ON_BOTH = pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
-
-
-@ON_BOTH
 def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
     """While features arrive, live switches to a replayed run and back.
 
@@ -219,7 +215,6 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
 
-@ON_BOTH
 def test_measure_stays_with_its_run_if_the_new_one_is_of_another_epoch(world: CutoverWorld) -> None:
     """It would mix two epochs in one topic: it says so, names `upgrade`, and measures the next pages as before."""
     first = world.begin_live()
