@@ -36,5 +36,4 @@ def by_blocks(model: BlockModel, html: str, tree: Any, settings: MeasureSettings
     from filters.extraction.trafilatura_text import by_trafilatura  # takes half a second
 
     other = by_trafilatura(html, tree, settings)
-    kept_text = found if other.error and found.text else other
-    return replace(kept_text, tried=(_MODE, *other.tried), expected_f1=found.expected_f1)
+    return replace(other, tried=(_MODE, *other.tried), expected_f1=found.expected_f1)
