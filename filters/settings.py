@@ -27,7 +27,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
     """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
-    expects a bad text. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
+    finds next to no words. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
     'farmwatch[resiliparse]'` installs it."""
 
     extractor_model: str = ""
