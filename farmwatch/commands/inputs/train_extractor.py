@@ -11,7 +11,6 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
-from farmwatch.commands.rulesets.labelled import Labels
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text.errors import (
     Errors,
@@ -28,6 +27,7 @@ from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.training.additive import fold_of
 from stream.text.user_errors import UsageError
+from stream.text.wording import counted
 
 _FOLDS = 5
 _TIME_LIMIT_S = 120.0
@@ -44,7 +44,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def train_extractor(
-    labels: Labels,
+    labels: Annotated[Path, Parameter(help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst.")],
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for the model, DIGEST.json, and its report, DIGEST.report.json.")],
@@ -65,14 +65,20 @@ def train_extractor(
     skipped: exit code 1.
     """
     if not labels.is_dir():
-        raise UsageError(f"{labels}: main texts are in a folder of labelled pages, and this is none")
-    if not out.is_dir():
-        raise UsageError(f"--out {out}: there is no such folder")
+        raise UsageError(f"{labels}: no folder; labelled pages are in one")
     folder = LabelledPages(labels, source or ())
+    read = len(folder.labels)
     keep_main_texts(folder)
+    if not folder.labels:
+        raise UsageError(f"{labels}: of {counted(read, 'label')} none has `articleBody`, or `with` and `without`")
+    out.mkdir(parents=True, exist_ok=True)
     measure = common.load().config.measure
     settings = msgspec.structs.replace(  # on a busy machine, no page should reach the time limit
-        measure, workers=jobs, extractor="trafilatura", time_limit_s=max(measure.time_limit_s, _TIME_LIMIT_S)
+        measure,
+        workers=jobs,
+        extractor="trafilatura",
+        extractor_model="",
+        time_limit_s=max(measure.time_limit_s, _TIME_LIMIT_S),
     )
     with counting(len(folder.labels), "pages by Trafilatura") as bar:
         theirs = texts_of(folder, settings, bar)
