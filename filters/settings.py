@@ -27,12 +27,12 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
     """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
-    expects a bad text. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
+    finds next to no words. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
     'farmwatch[resiliparse]'` installs it."""
 
     extractor_model: str = ""
     """Model of `farmwatch train-extractor` for the extractor `blocks`, a file DIGEST.json; empty: the model that ships
-    (epoch). Only MEASURE reads the file."""
+    (epoch). Of the stages only MEASURE reads the file."""
 
     retry_link_code_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
     """Share of characters in links or code above which Trafilatura runs again, for precision (epoch)."""

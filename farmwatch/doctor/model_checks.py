@@ -12,6 +12,7 @@ from farmwatch.daemon.canaries import read_canaries
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from filters.errors import BadRuleset
+from filters.measure.epoch import epoch_settings
 from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
 from scoring.detectors.registry import detector_identities
 from scoring.interface import SiteMethod, name_of, refuse_uncalibrated
@@ -32,7 +33,8 @@ def extractor(at: Subject) -> Results:
         mend = f"reinstall {name}, or set measure.extractor to another one"
         yield fail(f"{name} extracts nothing from a plain page: {error}", mend)
     else:
-        yield ok(name)
+        model = f", model {epoch_settings(at.config.measure)['measure.extractor_model']}" if name == "blocks" else ""
+        yield ok(name + model)
 
 
 def ruleset(at: Subject) -> Results:

@@ -66,7 +66,7 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _print(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     if (expected := features.measures.get("expected_f1")) is not None:
-        ran = "" if features.extract_path == "blocks" else "; it was low or the text short, so Trafilatura ran as well"
+        ran = "" if features.extract_path == "blocks" else "; it has next to no words, so Trafilatura ran"
         _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")
     put("")
     put_rules(found)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from shlex import quote
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import choose_source
 from replay.runs.configured import (
+    as_flags,
     identity_of,
     load_configured_ruleset,
     require_site_method,
@@ -223,12 +223,7 @@ def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
-            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, with {_settings(run.measured_by)};"
-            f" this configuration is {epoch}, with {_settings(epoch_settings(config.measure))}. Use the settings, and"
+            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, with {as_flags(run.measured_by)};"
+            f" this configuration is {epoch}, with {as_flags(epoch_settings(config.measure))}. Use the settings, and"
             " the versions of farmwatch and its libraries, of the run, or begin another run"
         )
-
-
-def _settings(measured_by: Mapping[str, str]) -> str:
-    named = " ".join(f"--set {quote(f'{name}={value}')}" for name, value in measured_by.items())
-    return one_line(named) or "the default settings"

@@ -13,7 +13,7 @@ import structlog
 
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
-from replay.runs.configured import require_site_method
+from replay.runs.configured import as_flags, require_site_method
 from replay.runs.run_rules import RunRules, live_now
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -44,8 +44,9 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
     if epoch and live.run.epoch not in ("", epoch):
         raise LiveRunUnfit(
             f"this installation measures in the feature epoch {epoch}, the live run {live.run.shown} in"
-            f" {live.run.epoch}: their features cannot be compared. `farmwatch upgrade --check` shows what differs,"
-            " `farmwatch upgrade` measures the stored pages again; or restore the former versions and [measure]"
+            f" {live.run.epoch}: their features cannot be compared. Start with the settings of the run,"
+            f" {as_flags(live.run.measured_by)}, and its versions. Or `farmwatch upgrade` measures the stored pages"
+            " again, and `farmwatch upgrade --check` shows what differs"
         )
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:

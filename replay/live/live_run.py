@@ -13,7 +13,7 @@ import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
-from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.configured import as_flags, load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
@@ -116,7 +116,8 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> Ite
     if epoch != run.epoch:
         yield (
             f"[measure] has the feature epoch {epoch}, and the live run {run.shown} began with {run.epoch}: pages"
-            f" are compared only within an epoch. To measure all pages in one: {commands}"
+            f" are compared only within an epoch. Start `farmwatch up` with the settings of the run,"
+            f" {as_flags(run.measured_by)}, and its versions. Or, to measure all pages in one: {commands}"
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from shlex import quote
 
+from replay.runs.configured import as_flags
 from replay.runs.lookup import ever_live
 from replay.runs.phases import PhaseProgress, RunProgress, groups_of, progress_of, request_phase
 from replay.runs.topology import lag_by_group
@@ -97,11 +97,9 @@ class RunState:
         """The command that resumes the run; "" unless it is stopped."""
         if self.state != STOPPED:
             return ""
-        settings = (
-            self.run.measured_by.items() if self.run.remeasures else ()
-        )  # a resumed run may have to measure more pages
-        flags = (f" --set {quote(f'{name}={value}')}" for name, value in settings)
-        return f"farmwatch replay --name {self.run.shown}{''.join(flags)}"
+        # It may have to measure more pages
+        flags = [as_flags(self.run.measured_by)] if self.run.remeasures and self.run.measured_by else []
+        return " ".join(("farmwatch replay --name", self.run.shown, *flags))
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -151,7 +152,7 @@ def bench_measure(pages: list[Page]) -> None:
             take("bare", second, partial(bare, htmls[second]))
             take("extraction", first, partial(extracted, accepted.get(htmls[first], "")))
     again = [number for number, result in enumerate(results["trafilatura"]) if result.extract_path == "precision"]
-    retries = sum(min(cpu_s(partial(bare, htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)
+    retries = sum(min(cpu_s(partial(bare, htmls[n], "precision")) for _ in range(ROUNDS)) for n in again)
     gc.unfreeze()
     size, sites = sum(map(len, htmls)) / 1e6, len({page.site for page in pages})
     total = {name: sum(times) for name, times in spent.items()}
@@ -205,11 +206,19 @@ def bench_parts(pages: list[Page]) -> None:
 def bench_extractors(root: Path) -> None:
     """Every labelled page by each extractor: F1 by the labels for each source, and CPU time.
 
-    The model of `blocks` learned from these pages: `farmwatch train-extractor` prints its F1 on others.
+    The model of `blocks` learned from most of these pages: `farmwatch train-extractor` prints its F1 on others.
+    rs-trafilatura has no wheels, so it is no requirement: it is measured where it is installed.
     """
     peer = "same calls of Trafilatura"
     ours: tuple[Any, ...] = ("trafilatura", "blocks", "resiliparse")
-    names = (*ours, peer, "its first call alone")
+    works: dict[str, Callable[[str], str]] = {
+        focus: partial(bare_text, focus=focus) for focus in ("recall", "balanced", "precision")
+    }
+    if find_spec("rs_trafilatura") is None:
+        print("\nrs-trafilatura is not installed: no column (pip install rs-trafilatura, which needs Rust)")
+    else:
+        works["rs-trafilatura"] = _by_rs_trafilatura
+    names = (*ours, peer, *works)
     spent = dict.fromkeys(names, 0.0)
     print("\nmain texts, F1 by the labels, all pages (goal: trafilatura within .005 of the same calls)")
     print(f"  {'source':18s} {'pages':>5s} " + " ".join(f"{name:>{max(8, len(name))}s}" for name in names))
@@ -220,23 +229,34 @@ def bench_extractors(root: Path) -> None:
         count += len(pages)
         texts: dict[str, list[str]] = {name: [] for name in names}
         for page in pages:
-            again = False
+            took: dict[str, float] = {}
+            retried = False
             for name in ours:
                 started = time.process_time()
                 found = extract(page.html, "", MeasureSettings(extractor=name))
-                spent[name] += time.process_time() - started
+                took[name] = time.process_time() - started
                 texts[name].append(found.text)
-                again = again or (name == "trafilatura" and len(found.tried) > 1)
-            started = time.process_time()
-            once = bare_text(page.html, retried=False)
-            spent["its first call alone"] += time.process_time() - started
-            texts["its first call alone"].append(once)
-            texts[peer].append(bare_text(page.html, retried=True) if again else once)
-            spent[peer] += time.process_time() - started
+                retried = retried or (name == "trafilatura" and len(found.tried) > 1)
+            for name, work in works.items():
+                started = time.process_time()
+                texts[name].append(work(page.html))
+                took[name] = time.process_time() - started
+            texts[peer].append((retried and texts["precision"][-1]) or texts["recall"][-1])
+            took[peer] = took["recall"] + retried * took["precision"]
+            for name, seconds in took.items():
+                spent[name] += seconds
         scores = " ".join(f"{f1(texts[name], truths):{max(8, len(name))}.4f}" for name in names)
         print(f"  {source.name:18s} {len(pages):5d} {scores}", flush=True)
     each = " ".join(f"{spent[name] / count * 1e3:{max(8, len(name))}.2f}" for name in names)
     print(f"  {'ms CPU a page':18s} {count:5d} {each}")
+    ratios = " ".join(f"{spent[name] / spent['recall']:{max(8, len(name))}.3f}" for name in names)
+    print(f"  {'ratio to recall':18s} {count:5d} {ratios}")
+
+
+def _by_rs_trafilatura(html: str) -> str:
+    from rs_trafilatura import extract as extract_in_rust
+
+    return str(extract_in_rust(html).main_content)
 
 
 def bench_chunking(texts: list[bytes]) -> None:

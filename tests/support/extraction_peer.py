@@ -37,12 +37,15 @@ def html_of(source: Path, ident: str) -> bytes:
     return zstandard.ZstdDecompressor().decompress(data, max_output_size=1 << 26)
 
 
-def bare(html: str, *, precision: bool = False) -> Any:
-    """Call Trafilatura with the options of the extractor `trafilatura`; returns its document, or None."""
+def bare(html: str, focus: str = "recall") -> Any:
+    """Call Trafilatura with the options of the extractor `trafilatura`; returns its document, or None.
+
+    `focus`: recall, precision, or balanced, its default.
+    """
     return trafilatura.bare_extraction(
         html,
-        favor_recall=not precision,
-        favor_precision=precision,
+        favor_recall=focus == "recall",
+        favor_precision=focus == "precision",
         include_comments=False,
         include_links=True,
         include_formatting=True,
@@ -50,11 +53,7 @@ def bare(html: str, *, precision: bool = False) -> Any:
     )
 
 
-def bare_text(html: str, *, retried: bool) -> str:
-    """All text of Trafilatura's result: for recall, or if `retried` for precision if that finds any.
-
-    It is joined as Trafilatura does to count it; Trafilatura's own rendering would contain link targets.
-    """
-    documents = [bare(html, precision=True)] if retried else []
-    documents = [document for document in documents if document is not None] or [bare(html)]
-    return " ".join(documents[0].body.itertext()) if documents[0] is not None else ""
+def bare_text(html: str, focus: str = "recall") -> str:
+    """All text of Trafilatura's result, joined as it does to count it; its own rendering would contain link targets."""
+    document = bare(html, focus)
+    return " ".join(document.body.itertext()) if document is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,25 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
-from farmwatch.commands.rulesets.labelled import Labels
-from farmwatch.labels.labelled_pages import LabelledPages
-from farmwatch.labels.main_text.errors import FOLDS, Errors, Held, errors_by, texts_of, write_model
+from farmwatch.labels.labelled_pages import Label, LabelledPages
+from farmwatch.labels.main_text.errors import (
+    Errors,
+    Text,
+    errors_by,
+    texts_of,
+    texts_of_other_domains,
+    write_model,
+)
 from farmwatch.labels.main_text.gold import keep_main_texts
 from farmwatch.labels.main_text.training import card_of, learn, main_text_pages
 from farmwatch.terminal.messages import counting, put, put_table
+from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
+from scoring.training.additive import fold_of
 from stream.text.user_errors import UsageError
+from stream.text.wording import counted
 
+_FOLDS = 5
 _TIME_LIMIT_S = 120.0
 
 
@@ -33,41 +44,41 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def train_extractor(
-    labels: Labels,
+    labels: Annotated[Path, Parameter(help="Folder with <source>/gold.jsonl and <source>/html/<id>.html.zst.")],
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for the model, DIGEST.json, and its report, DIGEST.report.json.")],
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
-    leave_out: Annotated[
-        list[str] | None,
-        Parameter(
-            help="Also test this source by a model that learned nothing of its domains; may be repeated.", negative=""
-        ),
-    ] = None,
     jobs: Jobs = 0,
     common: Common = DEFAULTS,
 ) -> int:
     """Train the extractor `blocks` on labelled pages, and print the quality of its texts on other domains.
 
-    LABELS is a folder as for `rulesets evaluate`, with articleBody, or with and without: a page of neither is skipped.
-    The first line of <source>/LICENSE, if there is one, is the licence in the model's card. For the tables the
-    registrable domains are split into 5 parts, and the pages of each are extracted by a model that was trained on the
-    others. F1 counts the words of a text, or the segments of a source without main texts. Both extractors run as in
-    MEASURE. The same pages give the same model on one machine. Damaged entries are reported and skipped: exit code 1.
+    LABELS is a folder as for `rulesets evaluate`; a line needs the field `articleBody`, or the fields `with` and
+    `without`, or it is skipped. The first line of <source>/LICENSE, if there is one, is the licence in the model's
+    card. For the tables the registrable domains are split into 5 parts, and the pages of each are extracted by a model
+    that was trained on the others; of several sources, each is also extracted by a model of the domains that are not in
+    it, if these are enough. F1 counts the words of a text, or the segments of a source without main texts. Both
+    extractors run as in MEASURE. The same pages give the same model on one machine. Damaged entries are reported and
+    skipped: exit code 1.
     """
     if not labels.is_dir():
-        raise UsageError(f"{labels}: main texts are in a folder of labelled pages, and this is none")
-    if not out.is_dir():
-        raise UsageError(f"--out {out}: there is no such folder")
+        raise UsageError(f"{labels}: no folder; labelled pages are in one")
     folder = LabelledPages(labels, source or ())
-    if unknown := sorted(set(leave_out or ()) - set(folder.sources)):
-        raise UsageError(f"--leave-out {unknown[0]}: no source that is read; there are {', '.join(folder.sources)}")
+    read = len(folder.labels)
     keep_main_texts(folder)
+    if not folder.labels:
+        raise UsageError(f"{labels}: of {counted(read, 'label')} none has `articleBody`, or `with` and `without`")
+    out.mkdir(parents=True, exist_ok=True)
     measure = common.load().config.measure
     settings = msgspec.structs.replace(  # on a busy machine, no page should reach the time limit
-        measure, workers=jobs, extractor="trafilatura", time_limit_s=max(measure.time_limit_s, _TIME_LIMIT_S)
+        measure,
+        workers=jobs,
+        extractor="trafilatura",
+        extractor_model="",
+        time_limit_s=max(measure.time_limit_s, _TIME_LIMIT_S),
     )
     with counting(len(folder.labels), "pages by Trafilatura") as bar:
         theirs = texts_of(folder, settings, bar)
@@ -75,21 +86,27 @@ def train_extractor(
     with counting(len(folder.labels), "pages read") as bar:
         pages = main_text_pages(folder, settings, bar)
     file = write_model(out, model := learn(pages, card_of(pages, folder)))
-    put(f"{file}: the model; learned from {model.card}")
+    put(f"{file}: the model; trained on {model.card}")
     put("")
-    held = Held(folder, pages, settings)
-    with counting(FOLDS + len(leave_out or ()), "models") as bar:
-        ours = held.out_of_fold(bar)
-        left_out: dict[str, Errors] = {}
-        for name in leave_out or ():
-            left_out |= errors_by(lambda label: label.source, pages, theirs, held.of_source(name))
+    folds = fold_of([page.domain for page in pages], _FOLDS).tolist()
+    parts = [[page for page, of in zip(pages, folds, strict=True) if of == fold] for fold in range(_FOLDS)]
+    sources = sorted({page.label.source for page in pages})
+    of_sources = [[page for page in pages if page.label.source == name] for name in sources if len(sources) > 1]
+    ours, of_others = dict[Label, Text](), dict[Label, Text]()
+    with counting(_FOLDS + len(of_sources), "models") as bar:
+        for tested in parts:
+            ours |= texts_of_other_domains(folder, pages, tested, settings)
+            bar(1)
+        for tested in of_sources:
+            with suppress(TooFewLabels):  # nearly all domains are in it
+                of_others |= texts_of_other_domains(folder, pages, tested, settings)
             bar(1)
     report = Report(
         model=file.name,
         card=model.card,
         sources=errors_by(lambda label: label.source, pages, theirs, ours),
         kinds=errors_by(lambda label: label.page_type if label.gold else "", pages, theirs, ours),
-        left_out=left_out,
+        left_out=errors_by(lambda label: label.source, pages, theirs, of_others),
     )
     numbers = each_float(msgspec.to_builtins(report), lambda number: significant(number, SCORE_DIGITS))
     file.with_suffix(".report.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers), indent=2) + b"\n")

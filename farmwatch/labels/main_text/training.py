@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
@@ -119,7 +118,8 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     scores = word_scores(list(_words(known_pages)))
     halves = [xxhash.xxh3_64_intdigest(domain.encode()) & 1 for domain, _ in known_pages]
     if len(set(halves)) < 2:
-        raise TooFewLabels("pages of so few domains are too few to learn from: label pages of more domains")
+        domains = counted(len({domain for domain, _ in known_pages}), "domain")
+        raise TooFewLabels(f"too few to train on: {domains}; label pages of more")
     sizes = [len(blocks.shares) for blocks in learned]
     inputs = np.concatenate(
         [np.concatenate([blocks.inputs, word_inputs(blocks.page, scores).matrix()]) for blocks in learned], axis=1
@@ -174,11 +174,3 @@ def card_of(pages: Sequence[MainTextPage], folder: LabelledPages) -> str:
         f"{source}: {counted(pages_of, 'page')}, licence {folder.licence(source) or 'unknown'}"
         for source, pages_of in sorted(number.items())
     )
-
-
-def encode_model(model: BlockModel) -> bytes:
-    """The file of a model: JSON with a field a line."""
-    lines = (
-        b'"%s":%s' % (name.encode(), msgspec.json.encode(getattr(model, name))) for name in model.__struct_fields__
-    )
-    return b"{" + b",\n".join(lines) + b"}\n"

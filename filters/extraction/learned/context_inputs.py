@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from filters.extraction.learned.inputs import Columns, in_window, near, share, size
-from filters.extraction.learned.page_blocks import PageBlocks
-
-if TYPE_CHECKING:
-    from filters.extraction.learned.inputs import Inputs
-    from filters.extraction.learned.page_blocks import Ints
+from filters.extraction.learned.inputs import Columns, Inputs, in_window, near, share, size
+from filters.extraction.learned.page_blocks import Ints, PageBlocks
 
 _WINDOWS = {"before": (-8, 0), "around": (-3, 4), "after": (1, 9), "far_before": (-24, 0), "far_after": (1, 25)}
 

@@ -14,19 +14,15 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from filters.extraction.blocks import BlockKind
-from filters.extraction.learned.page_blocks import LEVELS, PageBlocks
+from filters.extraction.learned.page_blocks import LEVELS, Ints, PageBlocks
 
-if TYPE_CHECKING:
-    from numpy import int64, uint8
-    from numpy.typing import NDArray
-
-    Ints = NDArray[int64]
-    Inputs = NDArray[uint8]  # [inputs, blocks]
+Inputs = NDArray[np.uint8]  # [inputs, blocks]
 
 MOST = 127
 _ASCII_END = 127

@@ -10,28 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import xxhash
 from lxml import etree
+from numpy.typing import NDArray
 
 from filters.errors import BadModel
 from filters.extraction.learned.context_inputs import context_inputs
-from filters.extraction.learned.inputs import MOST, Columns, block_inputs
+from filters.extraction.learned.inputs import MOST, Columns, Inputs, block_inputs
 from filters.extraction.learned.model_name import MOST_BYTES, SHIPPED, digest_of, model_bytes, model_digest
-from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
-from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, word_inputs
+from filters.extraction.learned.page_blocks import Ints, PageBlocks, page_blocks
+from filters.extraction.learned.word_inputs import WordScores, word_inputs
 from filters.model_file import decoded
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from filters.extraction.learned.inputs import Inputs
-    from filters.extraction.learned.page_blocks import Ints
-
-VERSION = 2  # of the file, and of what the inputs mean: a name in `inputs` does not tell that a word is cut otherwise
+VERSION = 3  # of the file
 PER_MILLE = 1000
 WEIGHT_UNITS = 256
 """A weight of 1."""
@@ -41,8 +36,11 @@ HIDDEN_UNITS = 32
 """A hidden value of 1; none is above MOST."""
 _LOGIT_UNITS = HIDDEN_UNITS * WEIGHT_UNITS
 _EXACT = 1 << 24  # whole numbers up to this are exact in float32
-_MOST_MARKED, _MOST_OUTPUTS = 200, 256  # they bound the memory that a page takes
 _ROWS = 4096  # blocks at once
+_SAMPLE = """
+<html><head><title>The river</title></head><body><nav class="menu"><ul><li><a href="/">Home</a><li>Share</ul></nav>
+<div class="post"><h1>A river: 2 boats</h1><p>The river rose, and so did <code>x</code>.<p hidden>Share!</div>
+"""
 
 
 class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,8 +61,6 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True
         """Weights and bias of each layer. Raises ValueError if they do not fit together."""
         found = []
         for layer in self.layers:
-            if not 0 < layer.outputs <= _MOST_OUTPUTS:
-                raise ValueError(f"a layer has {layer.outputs} outputs, and at most {_MOST_OUTPUTS} are possible")
             weights = np.frombuffer(layer.weights, "<i2").reshape(-1, layer.outputs)
             bias = np.frombuffer(layer.bias, "<i4").reshape(layer.outputs)
             found.append((weights.astype(np.float32), bias.astype(np.float32)))
@@ -103,7 +99,7 @@ def _edges() -> Any:
 
 
 class BlockModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """The numbers of a model. `card` says what it was trained on, `inputs` is the digest of the names of its inputs."""
+    """The numbers of a model. `card` says what it was trained on, `inputs` is `inputs_digest`."""
 
     version: int
     card: str
@@ -137,17 +133,19 @@ def best_blocks(probability: Ints, words: Ints) -> tuple[NDArray[np.bool_], floa
     return probability >= probability[order[best]], float(f1[best])
 
 
-def input_names(marked: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Names of the inputs of the first network, and of those that the second one has more."""
-    page = page_blocks(etree.HTML("<p>word"))
+def sample_inputs(marked: tuple[str, ...]) -> list[Columns]:
+    """The inputs of a small page: two kinds of the first network, and those that the second one has more."""
+    page = page_blocks(etree.HTML(_SAMPLE))
     assert page is not None
-    of_words: Columns = word_inputs(page, WordScores({}, {}, marked))
-    return block_inputs(page).names + of_words.names, context_inputs(page, np.array([PER_MILLE])).names
+    scores = WordScores({"post": 9, "menu": -9}, {"river": 9, "share": -9}, marked)
+    known = np.arange(len(page.lines)) * 99 % PER_MILLE
+    return [block_inputs(page), word_inputs(page, scores), context_inputs(page, known)]
 
 
 def inputs_digest(marked: tuple[str, ...]) -> str:
-    """A digest of the names of all inputs."""
-    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(input_names(marked)))
+    """A digest of the names of all inputs, and of their values on a small page."""
+    found = [(columns.names, columns.matrix().tolist()) for columns in sample_inputs(marked)]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(found))
 
 
 _MODELS: dict[str, BlockModel] = {}  # digest -> model, of this process
@@ -162,14 +160,12 @@ def load_model(path: str) -> BlockModel:
 def read_model(data: bytes, where: str) -> BlockModel:
     """Read and check a model, which `load_model` then knows; `where` names it in errors. Raises BadModel."""
     model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, trainer="train-extractor")
-    if len(model.marked) > _MOST_MARKED or model.inputs != inputs_digest(model.marked):
+    if model.inputs != inputs_digest(model.marked):
         raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")
-    if any(abs(score) > MOST_SCORE for scores in (model.names, model.texts) for score in scores.values()):
-        raise BadModel(f"{where}: a score of a word is beyond {MOST_SCORE}")
-    first, more = map(len, input_names(model.marked))
+    of_blocks, of_words, of_context = (len(columns.names) for columns in sample_inputs(model.marked))
     try:
-        model.networks[0].check(first)
-        model.networks[1].check(first + more)
+        model.networks[0].check(of_blocks + of_words)
+        model.networks[1].check(of_blocks + of_words + of_context)
     except ValueError as error:
         raise BadModel(f"{where}: the numbers of a network do not fit together: {error}") from None
     _MODELS[digest_of(data)] = model

@@ -41,7 +41,7 @@ def model_bytes(path: str) -> bytes:
     digest = model_digest(path)
     if digest == model_digest(""):
         return _shipped()
-    data = read_bytes(Path(path), MOST_BYTES)
+    data = read_bytes(Path(path).absolute(), MOST_BYTES)  # a relative path is of the working directory
     if digest_of(data) != digest:
         raise BadModel(f"{path}: damaged or changed, its content is not the model of that name: put the file back")
     return data

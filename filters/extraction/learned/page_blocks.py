@@ -9,20 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from filters.extraction.blocks import BlockKind
 from filters.structure.measures import HIDING
 from filters.structure.names import UNSEEN
 from filters.structure.page_lines import INLINE
 
-if TYPE_CHECKING:
-    from numpy import int64
-    from numpy.typing import NDArray
-
-    Ints = NDArray[int64]
+Ints = NDArray[np.int64]
 
 LEVELS = 5
 """The element that holds a block, and its ancestors, of which there are inputs."""

@@ -10,16 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from filters.extraction.learned.inputs import Columns, flag, inside, near
-from filters.extraction.learned.page_blocks import LEVELS, PageBlocks
-
-if TYPE_CHECKING:
-    from filters.extraction.learned.inputs import Inputs
-    from filters.extraction.learned.page_blocks import Ints
+from filters.extraction.learned.inputs import Columns, Inputs, flag, inside, near
+from filters.extraction.learned.page_blocks import LEVELS, Ints, PageBlocks
 
 MOST_SCORE = 35
 _MIDDLE = 40  # the input of the score 0

@@ -23,6 +23,9 @@ from filters.settings import MeasureSettings
 
 SETTINGS = MeasureSettings()
 PLAIN = MeasureSettings(extractor="resiliparse")
+BOTH = pytest.mark.parametrize(
+    "settings", [SETTINGS, MeasureSettings(extractor="blocks")], ids=["trafilatura", "blocks"]
+)
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
 
@@ -91,6 +94,7 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
     assert (core.load_html, core.baseline, trafilatura.external.justext_rescue) == before
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("html", "error"),
     [
@@ -110,24 +114,26 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
         (b"<" * 50_001, ExtractError.NOT_HTML),
     ],
 )
-def test_page_without_a_text_has_a_named_error(html: bytes, error: str) -> None:
+def test_page_without_a_text_has_a_named_error(html: bytes, error: str, settings: MeasureSettings) -> None:
     """A page without a text gives an error by name; nothing is raised."""
-    found = extract(html, "utf-8", SETTINGS)
+    found = extract(html, "utf-8", settings)
     assert (found.error, found.path, found.text, found.blocks) == (error, "none", "", b"")
 
 
-def test_guards_are_at_their_limits() -> None:
+@BOTH
+def test_guards_are_at_their_limits(settings: MeasureSettings) -> None:
     """A page at a cap of the settings is accepted; one more is refused."""
     html = page(f"<p>{SENTENCE * 4}</p>" * 3)
-    exact = msgspec.structs.replace(SETTINGS, max_html_bytes=len(html), max_elements=html.count("<") - html.count("</"))
+    exact = msgspec.structs.replace(settings, max_html_bytes=len(html), max_elements=html.count("<") - html.count("</"))
     assert extract(html, "", exact).error == ""
     assert extract(html + " ", "", exact).error == ExtractError.TOO_LARGE
-    fewer = msgspec.structs.replace(SETTINGS, max_elements=exact.max_elements - 1)
+    fewer = msgspec.structs.replace(settings, max_elements=exact.max_elements - 1)
     assert extract(html, "", fewer).error == ExtractError.TOO_MANY_ELEMENTS
 
 
+@BOTH
 @pytest.mark.parametrize("attribute", [" a{}", " a{}=b", " a{}='>'", ' a{}= "</p>"', "/a{}", " a{}<p", ' a{}=">"a'])
-def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: str) -> None:
+def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: str, settings: MeasureSettings) -> None:
     """One attribute above the cap, in any notation, is refused before a parser sees it; the cap is accepted."""
     padding = f"<p>{SENTENCE * 1_500}</p>"
     each = 2 if attribute.endswith("a") else 1  # attributes
@@ -136,8 +142,8 @@ def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: 
         element = "<div" + "".join(attribute.format(number) for number in range(count // each)) + ">"
         return f"{padding}<!-- <a --><script>if (a<b) c('<p')</script>{element}</div>{article}"
 
-    assert extract(with_attributes(MAX_ATTRIBUTES + 2), "", SETTINGS).error == ExtractError.TOO_MANY_ATTRIBUTES
-    assert extract(with_attributes(MAX_ATTRIBUTES), "", SETTINGS).error == ""
+    assert extract(with_attributes(MAX_ATTRIBUTES + 2), "", settings).error == ExtractError.TOO_MANY_ATTRIBUTES
+    assert extract(with_attributes(MAX_ATTRIBUTES), "", settings).error == ""
 
 
 @pytest.mark.parametrize(
@@ -185,33 +191,37 @@ def test_search_for_attributes_takes_time_for_each_character_once(part: str) -> 
     sum(len(tag[0]) for tag in _MANY_ATTRIBUTES.finditer(html))
 
 
-def test_too_much_text_is_given_up(article: str) -> None:
+@BOTH
+def test_too_much_text_is_given_up(article: str, settings: MeasureSettings) -> None:
     """Main text above its cap is an error, so that no record outgrows the log's."""
-    settings = msgspec.structs.replace(SETTINGS, max_text_bytes=1000)
-    assert extract(article, "", settings).error == ExtractError.TOO_LARGE
+    small = msgspec.structs.replace(settings, max_text_bytes=1000)
+    assert extract(article, "", small).error == ExtractError.TOO_LARGE
 
 
+@BOTH
 @pytest.mark.parametrize("depth", [200, 254, 300, 500])
-def test_nested_page_is_extracted_whole(depth: int) -> None:
+def test_nested_page_is_extracted_whole(depth: int, settings: MeasureSettings) -> None:
     """Nested divs are extracted beyond the parser's usual limit, and so is the text after them."""
     end = f"<p>{SENTENCE * 3}The end.</p>"
-    found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", SETTINGS)
+    found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", settings)
     assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8
 
 
-def test_nul_bytes_are_dropped(article: str) -> None:
+@BOTH
+def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     """NUL bytes between and within words do not end the page or its text."""
     with_nuls = article.replace("river", "ri\0ver").replace("<p>", "\0<p>").encode()
-    assert extract(with_nuls, "utf-8", SETTINGS).text == extract(article, "", SETTINGS).text
+    assert extract(with_nuls, "utf-8", settings).text == extract(article, "", settings).text
 
 
+@BOTH
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "ascii", "shift_jis", "utf-16", "no-such-charset", "zlib", "idna", "hex", ""]
 )
-def test_lying_charset_is_survived(encoding: str) -> None:
+def test_lying_charset_is_survived(encoding: str, settings: MeasureSettings) -> None:
     """With any charset label, undecodable bytes yield text or a named error."""
     html = page(f"<article><p>{SENTENCE * 5} Grüße aus Köln.</p></article>").encode("latin-1")
-    found = extract(html, encoding, SETTINGS)
+    found = extract(html, encoding, settings)
     assert found.error in ("", ExtractError.NO_TEXT, ExtractError.NOT_HTML)
     if encoding not in ("utf-16", "shift_jis"):
         assert SENTENCE.strip() in found.text

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text import errors as errors_module
 from farmwatch.labels.main_text import training
-from farmwatch.labels.main_text.errors import FOLDS, Held, Text, errors_by
+from farmwatch.labels.main_text.errors import Text, errors_by, texts_of_other_domains
 from farmwatch.labels.main_text.gold import Truth
 from farmwatch.labels.main_text.training import MainTextPage, learn, main_text_pages
-from filters.extraction.learned.model import input_names
+from filters.extraction.learned.model import sample_inputs
 from filters.settings import MeasureSettings
 from tests.support.labelled_folder import add_page
 
@@ -81,42 +81,36 @@ def test_the_second_network_learns_from_probabilities_of_unseen_pages(
 
     monkeypatch.setattr(training, "fit_network", fit_network)
     model = learn(pages)
-    first, more = input_names(model.marked)
+    names = [name for columns in sample_inputs(model.marked) for name in columns.names]
     assert [len(given[seed]) for seed in (0, 1, 2, 3)] == [halves.count(0), halves.count(1), 16, 16]
-    found = given[3][:, len(first) + more.index("p")]
+    found = given[3][:, names.index("p")]
     low, high = 268 // 8, 731 // 8  # thousandths of the logits -1 and 1
     assert found.tolist() == [high if half == 0 else low for half in halves]
 
 
 def test_no_page_is_tested_by_a_model_of_its_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of fold and for a source left out, whose domains are left out of the other sources, too."""
+    """The domains of the tested pages are left out of all sources; only these pages are extracted, by that model."""
     pages = [_page(number, "ab"[number % 2], f"d{number // 3}.example") for number in range(36)]
-    domain = {page.label: page.domain for page in pages}
     learned: list[set[str]] = []
-    tested: list[set[str]] = []
     monkeypatch.setattr(errors_module, "learn", lambda some: learned.append({page.domain for page in some}))
     monkeypatch.setattr(errors_module, "write_model", lambda place, _: place)
 
     def texts_of(part: LabelledPages, settings: MeasureSettings) -> dict[Label, Text]:
         assert settings.extractor == "blocks" and settings.extractor_model
-        tested.append({domain[label] for label in part.labels})
         return {label: Text("", "blocks") for label in part.labels}
 
     monkeypatch.setattr(errors_module, "texts_of", texts_of)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "gold.jsonl").write_text("")
-    all_pages = LabelledPages(tmp_path)
-    all_pages.labels = [page.label for page in pages]
-    held = Held(all_pages, pages, MeasureSettings())
-    assert set(held.out_of_fold()) == set(domain) and len(learned) == FOLDS
-    assert {label.source for label in held.of_source("a")} == {"a"}
-    assert all(not of_model & of_test for of_model, of_test in zip(learned, tested, strict=True))
-    assert all(learned[:FOLDS]) and learned[FOLDS] == set()  # every domain has pages of both sources
-    assert len(all_pages.labels) == 36
+    folder_of = LabelledPages(tmp_path)
+    folder_of.labels = [page.label for page in pages]
+    found = texts_of_other_domains(folder_of, pages, pages[:4], MeasureSettings())
+    assert list(found) == [page.label for page in pages[:4]] and len(folder_of.labels) == 36
+    assert learned == [{f"d{number}.example" for number in range(2, 12)}]
 
 
 def test_an_interval_needs_domains() -> None:
-    """Below 20 domains there is none; the difference is paired, and a text that is not its own counts as such."""
+    """Below 20 domains there is none; equal differences have one without a width; texts of Trafilatura are counted."""
     for domains, is_known in ((19, False), (20, True)):
         pages = [_page(number, "a", f"d{number}.example") for number in range(domains)]
         theirs = {page.label: Text("a", "recall") for page in pages}
@@ -124,5 +118,22 @@ def test_an_interval_needs_domains() -> None:
         found = errors_by(lambda label: label.source, pages, theirs, ours)["a"]
         assert (found.pages, found.domains, found.blocks, found.trafilatura_share) == (domains, domains, 1, 1 / domains)
         assert found.trafilatura == pytest.approx(2 / 3) and found.difference == pytest.approx(1 / 3)
-        assert (found.low is not None, found.high is not None) == (is_known, is_known)
-    assert np.isclose(found.low or 0, 1 / 3, atol=0.2)
+        assert (found.low, found.high) == (pytest.approx((1 / 3,) * 2) if is_known else (None, None))
+
+
+def test_the_interval_is_that_of_the_means_of_domains() -> None:
+    """With a page a domain it is Student's for the mean of differences; pages of one domain are one observation."""
+    texts = ("", "a", "a b") * 10
+    singles = [_page(number, "a", f"d{number}.example") for number in range(30)]
+    theirs = {page.label: Text("a", "recall") for page in singles}
+    ours = {page.label: Text(text, "blocks") for page, text in zip(singles, texts, strict=True)}
+    found = errors_by(lambda label: label.source, singles, theirs, ours)["a"]
+    differences = np.array([{"": -2 / 3, "a": 0, "a b": 1 / 3}[text] for text in texts])
+    error = differences.std() / np.sqrt(30)
+    assert found.low is not None and found.difference == pytest.approx(differences.mean())
+    assert found.difference - found.low == pytest.approx(2.045 * error, rel=0.01)  # Student's, 29 degrees of freedom
+    twice = [*singles, *(_page(100 + number, "a", page.domain) for number, page in enumerate(singles))]
+    theirs |= {page.label: Text("a", "recall") for page in twice[30:]}
+    ours |= {page.label: Text(text, "blocks") for page, text in zip(twice[30:], texts, strict=True)}
+    of_both = errors_by(lambda label: label.source, twice, theirs, ours)["a"]
+    assert of_both.low == pytest.approx(found.low)
