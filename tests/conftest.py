@@ -38,7 +38,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def labelled(shared: Path) -> list[LabelledPage]:
-    """The labelled pages of a twelfth of the sites (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
+    """The labelled pages of every 24th site (FARMWATCH_LONG: of all), measured once. For tests marked `data`."""
     from tests.tools.ruleset_tables import is_sampled
 
     damage: list[str] = []
@@ -69,9 +69,11 @@ def _logging_is_reset() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one process, since they share fixtures; so do those of a named group."""
+    """Tests with a broker run in one process, so that one is started; those of a named group; those of a file."""
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
+        if item.get_closest_marker("kafka"):
+            item.add_marker(pytest.mark.xdist_group("kafka"))
+        elif item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 

@@ -41,7 +41,7 @@ MAPPED = PAGES // 3  # of them, in its sitemap; the others are found one by one
 ANSWER_S = 0.2  # at most; pages take different times, so that sites fall out of step
 WAY_THERE = ("/robots.txt", "/sitemap.xml")
 
-pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.kill]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tests.support.runs.replay_process import Command
 from tests.support.waiting import wait_until
 from tests.support.web.loopback import Web
 
-pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.kill]
 
 DELAYS_S = (0.0, 0.01)  # after the removal of records began
 _BEGUN = "removing records"

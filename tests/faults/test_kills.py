@@ -24,7 +24,7 @@ from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web
 
-pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.data]
 
 SETTLE_S = 400.0
 SITES = 30 if LONG else 3

@@ -49,7 +49,7 @@ from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld
 
-pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.kill]
 
 KILLS = 60 if LONG else 4
 _MOST_KILLS = 5 * KILLS + 60

@@ -28,7 +28,7 @@ from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import drain, gather, settle
 
-pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
+pytestmark = [pytest.mark.kafka, pytest.mark.kill]
 ROUNDS = 50
 RECORDS = 3000
 AWAY_S = 60.0 if LONG else 7.0  # longer than every time limit in SETTINGS
