@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, stats
 
 from scoring.rates import mixture
 from scoring.rates.beta_binomial import log_beta_binomial
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from tests.support.lazily import Lazily
 from tests.support.sizes import LONG
+
+if TYPE_CHECKING:
+    from scipy import optimize, stats
+else:
+    optimize, stats = Lazily("scipy.optimize"), Lazily("scipy.stats")
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from scoring.training import networks
 from scoring.training.networks import Units, fit_network
 
-pytest.importorskip("torch")
+pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 UNITS = Units(input=16, hidden=32, weight=256, most=127)
 
 

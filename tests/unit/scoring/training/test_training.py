@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from scipy import sparse
 
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
@@ -252,6 +251,8 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 
 def test_rare_buckets_are_made_cheap() -> None:
     """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
+    from scipy import sparse
+
     columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
     starts = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
