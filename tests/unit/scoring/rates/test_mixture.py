@@ -110,10 +110,10 @@ def test_the_share_is_unbiased_and_its_interval_covers() -> None:
     """With 40 + 40 known sites, the mean error is small for each kind of web, and 15 of 16 intervals cover the truth.
 
     The kinds: few LLM sites, half of all, hardly any, and LLM sites that are flagged in 62% of pages, not in 80%. The
-    intervals are wide for the share of these very sites: its errors are half of what they allow. Of intervals half as
-    wide, at 67%, 15 of 16 would cover with a probability of .01.
+    intervals are wide for the share of these very sites: its errors are half of the standard errors that they allow. Of
+    16, the root mean square is above .75 with a probability of .003; of intervals half as wide, it would be with .91.
     """
-    covered = 0
+    covered, squares = 0, []
     for sites, share, llm, bias in (
         (300, 0.15, LLM, 0.02),
         (300, 0.5, LLM, 0.02),
@@ -127,9 +127,12 @@ def test_the_share_is_unbiased_and_its_interval_covers() -> None:
             found = fitted(counts, canaries(rng))
             errors.append(found.share - truth)
             covered += found.low <= truth <= found.high
+            half = found.high - found.share if truth > found.share else found.share - found.low
+            squares.append((1.96 * (found.share - truth) / half) ** 2)
         chance = 0.0 if LONG else 2 * float(np.std(errors)) / math.sqrt(DRAWS)  # two standard errors of the mean
         assert abs(float(np.mean(errors))) < bias + chance
     assert covered >= 4 * DRAWS * 15 / 16
+    assert np.mean(squares) < 0.75**2
 
 
 def test_short_sites_count() -> None:
