@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -213,7 +213,7 @@ def commands(app: App, prefix: str = "") -> dict[str, App]:
 
 def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
     """The meaning of a field: the comment on its line or above it, or else its name in words."""
-    lines = inspect.getsource(owner).splitlines()
+    lines = _source_of(owner)
     start = next(place for place, line in enumerate(lines) if re.match(rf" {{4}}{name}:", line))
     end = start + 1
     while end < len(lines) and re.match(r" {5}| {4}[)\]]", lines[end]):
@@ -228,6 +228,11 @@ def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
     words = name.split("_")
     unit = _UNITS.get(words[-1])
     return f"{' '.join(words[:-1])}, {unit}" if unit else " ".join(words)
+
+
+@cache
+def _source_of(owner: type[msgspec.Struct]) -> list[str]:
+    return inspect.getsource(owner).splitlines()
 
 
 def bounds_of(kind: Any) -> str:
@@ -288,26 +293,18 @@ def reasons_tables() -> str:
     )
 
 
-@cache
-def pages() -> dict[str, str]:
-    """Path below docs/ -> content of each generated page."""
-    return {
-        "reference/configuration.md": configuration_page(),
-        "reference/metrics.md": metrics_page(),
-        "reference/cli.md": commands_page(),
-    }
-
-
-@cache
-def sections() -> dict[str, str]:
-    """Path below docs/ -> content of the generated section of a hand-written page."""
-    return {
-        "reference/rules.md": f"{rules_table()}\n\n{structure_table()}",
-        "reference/topics.md": topics_table(),
-        "reference/reasons.md": reasons_tables(),
-        "reference/formats.md": exports_table(),
-        "reference/languages.md": textwrap.fill(", ".join(f"`{code}`" for code in sorted(LANGUAGES)), 120),
-    }
+GENERATED: dict[str, Callable[[], str]] = {  # path below docs/ -> what writes the page
+    "reference/configuration.md": configuration_page,
+    "reference/metrics.md": metrics_page,
+    "reference/cli.md": commands_page,
+}
+SECTIONS: dict[str, Callable[[], str]] = {  # path below docs/ -> what writes the generated section of the page
+    "reference/rules.md": lambda: f"{rules_table()}\n\n{structure_table()}",
+    "reference/topics.md": topics_table,
+    "reference/reasons.md": reasons_tables,
+    "reference/formats.md": exports_table,
+    "reference/languages.md": lambda: textwrap.fill(", ".join(f"`{code}`" for code in sorted(LANGUAGES)), 120),
+}
 
 
 def _reason_rows(reasons: Mapping[str, Meaning]) -> list[str]:
@@ -359,8 +356,8 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
-    for file_name, content in pages().items():
-        (folder / file_name).write_text(content, encoding="utf-8")
-    for file_name, content in sections().items():
+    for file_name, content_of in GENERATED.items():
+        (folder / file_name).write_text(content_of(), encoding="utf-8")
+    for file_name, content_of in SECTIONS.items():
         page = (folder / file_name).read_text(encoding="utf-8")
-        (folder / file_name).write_text(renewed(page, COMMAND, content), encoding="utf-8")
+        (folder / file_name).write_text(renewed(page, COMMAND, content_of()), encoding="utf-8")

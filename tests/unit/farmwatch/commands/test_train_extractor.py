@@ -11,10 +11,11 @@ from filters.extraction.extractor import extract
 from filters.extraction.learned.model_name import digest_of, model_digest
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner
 from tests.support.labelled_folder import add_page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 SENTENCES = (
     "The river rose slowly during the night, and nobody in the village was asleep.",
@@ -36,6 +37,11 @@ def page_html(number: int) -> tuple[str, str]:
     return html, "\n".join([f"Story {number}", *paragraphs])
 
 
+@pytest.fixture(autouse=True)
+def _extracts_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract_here(monkeypatch)
+
+
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     """Twelve pages with main texts, four with segments, an empty one, and one without either."""
@@ -53,7 +59,10 @@ def labels(tmp_path: Path) -> Path:
 
 
 def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The tables have each source, kind and source left out; the file is a model that MEASURE takes."""
+    """The tables have each source, kind and source left out; the file is a model that MEASURE takes.
+
+    Damage is reported once: the other pages are learned from, and the exit code tells.
+    """
     (labels / "web" / "LICENSE").write_text("CC0-1.0\nmore")
     out = tmp_path / "models"
     out.mkdir()
@@ -75,16 +84,11 @@ def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp
     settings = MeasureSettings(extractor="blocks", extractor_model=str(file))
     text = extract(page_html(50)[0], "", settings)
     assert (text.path, text.error) == ("blocks", "") and page_html(50)[1].split("\n")[1] in text.text
-    again = farmwatch("train-extractor", labels, "--out", out, "--source", "web", "--jobs", "1")
-    assert again.code == Exit.OK and "learned from web: 12 pages, licence CC0-1.0" in again.out
-    assert file.exists() and len(list(out.glob("*.report.json"))) == 2
-
-
-def test_damage_is_reported_once(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The other pages are learned from, and the exit code tells."""
     next((labels / "web" / "html").iterdir()).write_bytes(b"x")
-    ran = farmwatch("train-extractor", labels, "--out", tmp_path, "--jobs", "1")
-    assert ran.code == Exit.PROBLEM and ran.err.count("no zstd file") == 1 and "web: 11 pages" in ran.out
+    again = farmwatch("train-extractor", labels, "--out", out, "--source", "web", "--jobs", "1")
+    assert again.code == Exit.PROBLEM and again.err.count("no zstd file") == 1
+    assert "learned from web: 11 pages, licence CC0-1.0" in again.out
+    assert file.exists() and len(list(out.glob("*.report.json"))) == 2
 
 
 def test_too_few_labels_and_no_folder_are_refused_in_words(farmwatch: Runner, tmp_path: Path) -> None:

@@ -132,20 +132,20 @@ def test_languages_of_the_labelled_pages(labelled: list[LabelledPage]) -> None:
     truth = json.loads((DATA / "language_truth.json").read_text("utf-8"))
     pages = [(truth["pages"].get(page.label.id, truth["default"]), page.features.measures) for page in labelled]
     judged = [(code, measures["language"]) for code, measures in pages if code and measures.get("language")]
-    assert len(judged) > 250
+    assert len(judged) > 120
     wrong = [(code, found) for code, found in judged if {"nb": "no", "nn": "no"}.get(str(found), found) != code]
     assert len(wrong) <= len(judged) / 500, wrong
     assert sum(code != "en" and found == "en" for code, found in judged) <= 1
-    assert sum(code != "en" for code, _ in judged) > 30
+    assert sum(code != "en" for code, _ in judged) > 15
 
 
 @pytest.mark.data
 def test_passages_say_what_the_whole_page_says(labelled: list[LabelledPage]) -> None:
-    """For every second labelled page, the sampled passages and the whole text have the same language."""
+    """For every labelled page, the sampled passages and the whole text have the same language."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     whole = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    texts = [page.features.text for page in labelled[::2] if len(page.features.text) > FIRST_CHARS]
+    texts = [page.features.text for page in labelled if len(page.features.text) > FIRST_CHARS]
     assert len(texts) > 60
     differ = [(identify(text), whole.classify(text)) for text in texts if identify(text)[0] != whole.classify(text)[0]]
     assert len(differ) <= len(texts) / 100, differ

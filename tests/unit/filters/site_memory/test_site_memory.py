@@ -22,9 +22,11 @@ from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import HEAD, NoState
 from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 from stream.processing.state import KeyedState
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
+MOST = 80 if LONG else 30  # examples
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
 ROOMY = MeasureSettings()
@@ -109,7 +111,7 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
     assert site.memory.compare(site.state, 0, SITE, "p2", mixed, outline("a", 1)).duplicate_share == 0.75
 
 
-@settings(max_examples=80)
+@settings(max_examples=MOST)
 @given(VISITS)
 def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
     """Below the caps, three measures agree with sets of chunks, sets of shingles and a list of simhashes.
@@ -137,7 +139,7 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
         pages[page] = set(ids), own, found.simhash
 
 
-@settings(max_examples=50)
+@settings(max_examples=MOST)
 @given(VISITS, CAPS, st.data())
 def test_template_lines_follow_their_definition(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
@@ -181,6 +183,7 @@ def test_a_line_is_template_wherever_earlier_pages_have_it(new_state: NewState) 
     assert site.see("b", (9, 4, 7)).template_block_share is None
 
 
+@settings(max_examples=MOST)
 @given(visits=VISITS)
 def test_a_page_has_the_template_of_the_nearest_page_or_a_new_one(
     new_state: NewState, visits: list[tuple[str, list[int]]]
@@ -298,7 +301,7 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
     assert site.rows() == {}
 
 
-@settings(max_examples=80)
+@settings(max_examples=MOST)
 @given(VISITS, CAPS)
 def test_fetching_three_times_in_a_row_changes_nothing(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings
@@ -359,7 +362,7 @@ def test_one_page_above_the_cap_is_cut_to_it(new_state: NewState) -> None:
     assert np.frombuffer(site.rows()[b"a.example\0p2"], "<u8", 3, HEAD.itemsize).tolist() == [10, 11, 12]
 
 
-@settings(max_examples=60)
+@settings(max_examples=MOST)
 @given(VISITS, CAPS)
 def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings) -> None:
     """Measures and state are the same with the cache kept, dropped before each page, or of size zero."""
@@ -375,7 +378,7 @@ def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
-@settings(max_examples=60)
+@settings(max_examples=MOST)
 @given(VISITS)
 def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
     """Pages, identities, shingles and lines of a site stay within the caps, and the cache equals the stored rows."""
@@ -394,7 +397,7 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
         assert site.memory.size_bytes == counted
 
 
-@settings(max_examples=80)
+@settings(max_examples=MOST)
 @given(VISITS, CAPS, st.data())
 def test_taking_a_page_out_and_in_again(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 from tests.bench.pair_bench import main
-from tests.bench.pair_reference import FalconShape, document_flops
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 
 
 def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
@@ -21,6 +17,8 @@ def test_a_document_of_the_falcon_pair_costs_14_33_tflop() -> None:
 
     The weights' part grows with the tokens, and attention's with their square.
     """
+    from tests.bench.pair_reference import FalconShape, document_flops
+
     falcon = FalconShape()
     assert document_flops(falcon, 512) == pytest.approx(14.33e12, rel=5e-4)
     weights = 2 * 2 * (32 * (4_544 * 4_672 + 4_544 * 4_544 + 2 * 4_544 * 18_176) + 4_544 * 65_024)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+from tests.support.lazily import Lazily
 
-import torch  # noqa: E402
+if TYPE_CHECKING:
+    import torch
 
-from scoring.pair.body import WideLinear, fast_body, widen_linears  # noqa: E402
+    from scoring.pair import body
+else:
+    torch, body = Lazily("torch"), Lazily("scoring.pair.body")
+transformers: Any = Lazily("transformers")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("inference")]
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "falcon": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6},
@@ -56,19 +59,17 @@ def assert_equal_states(fast: Any, own: Any, limit: float, *shapes: tuple[int, i
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-@torch.no_grad()
 def test_the_same_hidden_states(name: str) -> None:
     """Falcon of all kinds, Llama and GPT-2 give transformers' hidden states for any number and length of texts."""
     own = body_of(name)
-    fast = fast_body(copy.deepcopy(own))
+    fast = body.fast_body(copy.deepcopy(own))
     assert isinstance(fast, torch.nn.Module) == (name != "falcon")
     assert_equal_states(fast, own, 1e-5, (1, 1), (1, 17), (3, 40))
 
 
-@torch.no_grad()
 def test_what_stands_on_the_right_is_not_seen() -> None:
     """Ids after a text do not change its hidden states."""
-    fast = fast_body(body_of("falcon"))
+    fast = body.fast_body(body_of("falcon"))
     ids = torch.randint(0, 90, (2, 30))
     ids[1, :20] = ids[0, :20]
     found = fast(input_ids=ids).last_hidden_state
@@ -76,32 +77,30 @@ def test_what_stands_on_the_right_is_not_seen() -> None:
     assert not torch.allclose(found[0, 20:], found[1, 20:], atol=0.1)
 
 
-@torch.inference_mode()
 def test_the_compiled_layer_gives_the_same_and_is_traced_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """With `compiled` the hidden states are the same, and few graphs serve all layers, models and shapes."""
     from torch._dynamo import testing
 
     counter: Any = testing.CompileCounter()
     compile_: Any = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda layer, **options: compile_(layer, backend=counter, **options))
+    monkeypatch.setattr("torch.compile", lambda layer, **options: compile_(layer, backend=counter, **options))
     for seed in range(2):
         own = body_of("falcon")
         own.word_embeddings.weight.add_(seed)
-        fast = fast_body(copy.deepcopy(own), compiled=True)
+        fast = body.fast_body(copy.deepcopy(own), compiled=True)
         assert_equal_states(fast, own, 1e-6, (1, 2), (8, 16), (3, 40), (1, 40), (7, 9), (2, 2))
     assert 1 <= counter.frame_count <= 6
 
 
-@torch.no_grad()
 def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
     """All of GPT-2's products (4 per layer) are replaced, and none of a body in half precision.
 
     A new layer has the numbers of the replaced layer, with and without bias.
     """
-    assert widen_linears(body_of("gpt2")) == 8
-    assert widen_linears(body_of("gpt2").bfloat16()) == 0
+    assert body.widen_linears(body_of("gpt2")) == 8
+    assert body.widen_linears(body_of("gpt2").bfloat16()) == 0
     for bias in (False, True):
         layer = torch.nn.Linear(30, 20, bias=bias)
         states = torch.randn(2, 5, 30)
-        wide = WideLinear(layer.weight, layer.bias)
+        wide = body.WideLinear(layer.weight, layer.bias)
         torch.testing.assert_close(wide(states), layer(states), rtol=1e-5, atol=1e-6)

@@ -24,7 +24,7 @@ from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
 from tests.support.prose import PROSE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
 

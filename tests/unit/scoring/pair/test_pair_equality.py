@@ -12,25 +12,27 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-import torch
-
 from scoring.interface import TextScore
-from scoring.pair.engine import PairEngine
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
+from tests.support.lazily import Lazily
 from tests.support.pairs import ARCHITECTURES, Pair, settings_of
 from tests.support.sizes import LONG
 
-pytestmark = pytest.mark.slow
+if TYPE_CHECKING:
+    import torch
+
+    from scoring.pair import engine as engines
+else:
+    torch, engines = Lazily("torch"), Lazily("scoring.pair.engine")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 
 LIMIT, BETWEEN_BATCHES = 2e-5, 1e-6
 WORDS = 304
@@ -54,12 +56,12 @@ class NaivePair:
         self.performer = load(performer, dtype=torch.float64).eval()
         self.pad_id = pad_id
 
-    @torch.no_grad()
     def score(self, ids: Sequence[int]) -> NaiveScores:
         """Scores of a document of at least two tokens."""
         tokens = torch.tensor([list(ids)])
-        p = torch.softmax(self.observer(input_ids=tokens).logits[0].double(), dim=-1)
-        log_q = torch.log_softmax(self.performer(input_ids=tokens).logits[0].double(), dim=-1)
+        with torch.no_grad():
+            p = torch.softmax(self.observer(input_ids=tokens).logits[0].double(), dim=-1)
+            log_q = torch.log_softmax(self.performer(input_ids=tokens).logits[0].double(), dim=-1)
         following = tokens[0, 1:]
         log_likelihood = log_q[:-1][torch.arange(len(following)), following]
         ppl = -log_likelihood.mean()
@@ -94,9 +96,9 @@ def loaded(pairs: dict[str, Pair]) -> Loaded:
     return found
 
 
-def engine(pair: Pair, models: PairModels, **changes: object) -> PairEngine:
+def engine(pair: Pair, models: PairModels, **changes: object) -> engines.PairEngine:
     """An engine on loaded models."""
-    return PairEngine(models, settings_of(pair, **changes))
+    return engines.PairEngine(models, settings_of(pair, **changes))
 
 
 def apart(read: Sequence[object], expected: Sequence[object]) -> float:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,14 +26,20 @@ from scoring.errors import (
     UnsupportedModel,
 )
 from scoring.interface import TextScore
-from scoring.pair.device import PairDevice, choose_kernel
-from scoring.pair.engine import Ids, PairEngine, Result
 from scoring.pair.models import PairModels, device_errors, load_models
 from scoring.pair.scores import PairReading
 from scoring.pair.suspects import Suspects
+from tests.support.lazily import Lazily
 from tests.support.pairs import Pair, settings_of
 
-pytestmark = pytest.mark.slow
+if TYPE_CHECKING:
+    from scoring.pair import device as devices
+    from scoring.pair import engine as engines
+    from scoring.pair.engine import Ids, PairEngine, Result
+else:
+    devices, engines = Lazily("scoring.pair.device"), Lazily("scoring.pair.engine")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 POISON = 13
 
@@ -87,7 +93,7 @@ def start(pairs: dict[str, Pair], models: PairModels) -> Callable[..., PairEngin
         make = on if callable(on) else lambda _: on
         suspects = changes.pop("suspects", None)
         settings = settings_of(pairs["falcon"], **changes)
-        return PairEngine(models, settings, reload=reload, device=make, suspects=suspects)
+        return engines.PairEngine(models, settings, reload=reload, device=make, suspects=suspects)
 
     return started
 
@@ -432,13 +438,13 @@ def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
 
     card, cpu = torch.device("cuda"), torch.device("cpu")
     with capture_logs() as events:
-        assert choose_kernel("auto", card, fails) == "torch"
-        assert choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
+        assert devices.choose_kernel("auto", card, fails) == "torch"
+        assert devices.choose_kernel("torch", card) == devices.choose_kernel("auto", cpu) == "torch"
     (event,) = events
     assert "Failed to find C compiler. Please" in event["why"] and "C compiler" in event["remedy"]
     with pytest.raises(BadParameters, match="install a C compiler"):
-        choose_kernel("triton", card, fails)
-    assert choose_kernel("auto", card, lambda _: None) == "triton"
+        devices.choose_kernel("triton", card, fails)
+    assert devices.choose_kernel("auto", card, lambda _: None) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
@@ -465,7 +471,7 @@ def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
     models = load_models(settings)
     with torch.no_grad():
         models.performer.body.embed_tokens.weight[77] = float("nan")  # type: ignore[attr-defined]
-    engine = PairEngine(models, settings, device=PairDevice)
+    engine = engines.PairEngine(models, settings, device=devices.PairDevice)
     read = engine.read_ids([[5, 6, 7, 8], [5, 77, 6, 7], [9, 10, 11, 12]])
     assert read[1] == TextScore(abstain="not_a_number", tokens=4)
     assert isinstance(read[0], PairReading)

@@ -20,7 +20,7 @@ from scoring.pair.models import load_models
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 
 def test_pair_is_loaded_from_folders(pairs: dict[str, Pair]) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("torch")
+from tests.support.lazily import Lazily
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
-from scoring.pair.vocabulary_pass import Head, TokenSums, vocab_pass
+    from scoring.pair import vocabulary_pass as tiled
+    from scoring.pair.vocabulary_pass import Head, TokenSums
+else:
+    torch, tiled = Lazily("torch"), Lazily("scoring.pair.vocabulary_pass")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 
 Array = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 SHAPES = st.fixed_dictionaries(
@@ -42,7 +47,9 @@ class Case:
     targets: torch.Tensor
 
     def run(self, tile: int | None = None, block: int | None = None) -> TokenSums:
-        return vocab_pass(self.hidden_p, self.hidden_q, self.head_p, self.head_q, self.targets, tile=tile, block=block)
+        return tiled.vocab_pass(
+            self.hidden_p, self.hidden_q, self.head_p, self.head_q, self.targets, tile=tile, block=block
+        )
 
 
 def random_case(
@@ -54,7 +61,7 @@ def random_case(
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=made)
 
-    heads = [Head(normal(words, width), normal(words) if bias else None) for width in (width_p, width_q)]
+    heads = [tiled.Head(normal(words, width), normal(words) if bias else None) for width in (width_p, width_q)]
     targets = torch.randint(-1, words, (count,), generator=made)
     return Case(normal(count, width_p), normal(count, width_q), heads[0], heads[1], targets)
 
@@ -62,7 +69,7 @@ def random_case(
 def exact_case(p: Array, q: Array, targets: list[int]) -> Case:
     """A pass whose logits are exactly p and q [N, V]: position n's hidden state picks column n of the weights."""
     one_hot = torch.eye(len(p))
-    heads = [Head(torch.tensor(logits.T.copy(), dtype=torch.float32)) for logits in (p, q)]
+    heads = [tiled.Head(torch.tensor(logits.T.copy(), dtype=torch.float32)) for logits in (p, q)]
     return Case(one_hot, one_hot.clone(), heads[0], heads[1], torch.tensor(targets))
 
 
@@ -181,7 +188,10 @@ def test_half_precision_weights_are_summed_in_fp32() -> None:
     """bfloat16 heads and hidden states on a CPU give the logits of their exact values."""
     case = random_case(count=16, words=300, width_p=64, width_q=64)
     case.hidden_p, case.hidden_q = case.hidden_p.bfloat16(), case.hidden_q.bfloat16()
-    case.head_p, case.head_q = Head(case.head_p.weight.bfloat16()), Head(case.head_q.weight.bfloat16())
+    case.head_p, case.head_q = (
+        tiled.Head(case.head_p.weight.bfloat16()),
+        tiled.Head(case.head_q.weight.bfloat16()),
+    )
     assert_equals(case.run(tile=64), case)
 
 
@@ -197,5 +207,5 @@ def test_with_and_without_onednn_the_sums_are_the_same(monkeypatch: pytest.Monke
 def test_weights_without_gradients() -> None:
     """Heads with parameters that require gradients give sums that do not."""
     case = random_case()
-    case.head_p = Head(torch.nn.Parameter(case.head_p.weight))
+    case.head_p = tiled.Head(torch.nn.Parameter(case.head_p.weight))
     assert not any(column.requires_grad for column in case.run())

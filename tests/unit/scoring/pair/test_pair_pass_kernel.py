@@ -8,10 +8,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
-pytest.importorskip("torch")
-pytest.importorskip("triton")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 
 _COMPARE = """
 import torch
@@ -63,6 +60,7 @@ def test_the_kernel_equals_the_torch_path() -> None:
 
     The cases are one tile or many, a tail beyond the chunk, biases, fp32 and bfloat16 logits, extreme logits and NaN.
     """
+    pytest.importorskip("triton")
     environment = os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
         [sys.executable, "-c", _COMPARE], env=environment, capture_output=True, text=True, timeout=300, check=False
@@ -73,6 +71,7 @@ def test_the_kernel_equals_the_torch_path() -> None:
 
 def test_the_kernel_compiles_for_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a card, the kernel compiles to machine code for compute capabilities 8.0 and 9.0, both logit types."""
+    pytest.importorskip("triton")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 

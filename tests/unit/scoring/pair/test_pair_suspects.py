@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.pair.suspects import REMEMBERED, Suspects, default_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 
 def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:

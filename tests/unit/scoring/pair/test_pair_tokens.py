@@ -12,7 +12,7 @@ from scoring.pair.tokens import batches, head, plain_tokenizer, tokenise
 from tests.support.pairs import END, build_tokenizer
 from tests.support.prose import PROSE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. " * 9
 TOKENIZERS = {

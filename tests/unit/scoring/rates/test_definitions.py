@@ -14,7 +14,7 @@ from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from tests.support.sizes import LONG
 
-WEBS = 20 if LONG else 4  # of each number of queries
+WEBS = 20 if LONG else 2  # of each number of queries
 
 
 def web(rng: np.random.Generator, operators: int, subdomains: int, share: float, **more: int) -> list[SiteState]:
@@ -99,9 +99,9 @@ def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[
 
 @pytest.mark.slow
 def test_few_queries_widen_the_interval() -> None:
-    """For 3, 5 and 8 different queries, the interval covers in 10 of 12 webs; the text has the number of queries.
+    """For 3, 5 and 8 different queries, the interval covers in 5 of 6 webs; the text has the number of queries.
 
-    At 95%, it does so with a probability of .98; at 50%, of .02.
+    At 95%, it does so with a probability of .97; at 50%, of .11.
     """
     covered = 0
     for queries in (3, 5, 8):
@@ -110,7 +110,7 @@ def test_few_queries_widen_the_interval() -> None:
             assert found.low is not None and found.high is not None
             covered += found.low <= 0.3 <= found.high
             assert f"{queries} queries" in found.text
-    assert covered / (3 * WEBS) >= 10 / 12
+    assert covered / (3 * WEBS) >= 5 / 6
 
 
 def test_one_operator_with_nearly_all_sites_is_no_number() -> None:

@@ -72,14 +72,11 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
 def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None:
     """Without known sites, a web without LLM sites gets no share; with known sites its share is small."""
     rng = np.random.default_rng(7)
-    named = 0
-    for _ in range(2):
-        cells = drawn(rng, 300, HUMAN)
-        found = share_of(cells, {}, {})
-        named += found.share is not None and found.share > 0.05
-        with_known = share_of(cells, drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9))
-        assert with_known.low == pytest.approx(0, abs=0.01) and (with_known.share or 0) < 0.05
-    assert named == 0
+    cells = drawn(rng, 300, HUMAN)
+    found = share_of(cells, {}, {})
+    assert found.share is None or found.share <= 0.05
+    with_known = share_of(cells, drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9))
+    assert with_known.low == pytest.approx(0, abs=0.01) and (with_known.share or 0) < 0.05
 
 
 def test_a_detector_without_a_threshold_flags_nothing() -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.stats import betabinom
 
 from scoring.rates.beta_binomial import log_beta_binomial
 from scoring.rates.mixture import Components, estimate_share
@@ -55,6 +54,7 @@ def test_the_share_by_labels_is_that_of_ppi_py(right: float) -> None:
 
 def test_forty_known_sites_of_either_kind_bound_what_any_estimate_reaches() -> None:
     """By the Cramér-Rao bound the RMSE at 5,000 sites is 1.3 to 1.5 times an oracle's; with 1,000 known sites 1.1."""
+    from scipy.stats import betabinom
 
     def cells(share: float, betas: np.ndarray, lengths: dict[int, float]) -> np.ndarray:
         a, b, c, d = np.exp(betas)

@@ -7,8 +7,11 @@ import pytest
 
 from scoring.rates.intervals import Interval
 from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
+from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
+
+DRAWS = 400 if LONG else 120
 
 
 def by_labels(likely: dict[str, float], labels: dict[str, bool]) -> Interval | None:
@@ -30,10 +33,13 @@ def web(rng: np.random.Generator, sites: int, share: float, blind: float) -> tup
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
 @pytest.mark.parametrize("blind", [0.0, 0.6], ids=["right", "blind to most"])
 def test_the_interval_covers_the_truth_whatever_the_detector_sees(share: float, blind: float) -> None:
-    """With 100 labels of 800 sites, the interval covers in at least 94% of 400 draws, without bias."""
+    """With 100 labels of 800 sites, the interval covers in at least 92% of 120 draws, without bias.
+
+    At 95%, it does so with a probability of .92; at 85%, of .01. FARMWATCH_LONG: in 94% of 400.
+    """
     rng = np.random.default_rng(1)
     covered, errors = 0, []
-    for _ in range(400):
+    for _ in range(DRAWS):
         likely, truth = web(rng, 800, share, blind)
         labelled = {site: truth[site] for site in rng.choice(list(truth), 100, replace=False).tolist()}
         found = by_labels(likely, labelled)
@@ -41,7 +47,7 @@ def test_the_interval_covers_the_truth_whatever_the_detector_sees(share: float, 
         true = sum(truth.values()) / 800
         covered += found.low <= true <= found.high
         errors.append(found.point - true)
-    assert covered >= 0.94 * 400
+    assert covered >= (0.94 if LONG else 0.92) * DRAWS
     assert abs(np.mean(errors)) < 0.01
 
 

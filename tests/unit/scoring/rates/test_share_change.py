@@ -14,7 +14,7 @@ from tests.support.sizes import LONG
 pytestmark = pytest.mark.slow
 
 Pairs = Counter[tuple[Cell, Cell]]
-SAMPLES = 32 if LONG else 9
+SAMPLES = 32 if LONG else 6
 
 
 def fit_of(pairs: Pairs, run: int, human: Pairs, llm: Pairs) -> Fit:
@@ -45,9 +45,9 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
 
 
 def test_the_interval_covers_the_true_change() -> None:
-    """In 8 of 9 samples of 150 sites, the interval covers the true change, with a change and without.
+    """In 6 of 6 samples of 150 sites, the interval covers the true change, with a change and without.
 
-    At 95%, it does so with a probability of .93; at 60%, of .07.
+    At 95%, it does so with a probability of .74; at 60%, of .05.
     """
     rng = np.random.default_rng(7)
     covered = 0
@@ -75,12 +75,12 @@ def test_what_runs_have_in_common_cancels() -> None:
 def test_influence_is_the_effect_of_a_little_more_of_a_cell() -> None:
     """The influence of a cell is the change of the share when sites of the cell are added, also for known sites."""
     rng = np.random.default_rng(5)
-    drawn_sites = (drawn(rng, number, share, (1.0, 1.0))[0] for number, share in ((600, 0.3), (40, 0.0), (40, 1.0)))
+    drawn_sites = (drawn(rng, number, share, (1.0, 1.0))[0] for number, share in ((300, 0.3), (40, 0.0), (40, 1.0)))
     cells = [{pair[0]: float(sites) for pair, sites in found.items()} for found in drawn_sites]
     fit = estimate_share(cells[0], WIDE, KnownSites(*cells[1:]))
     assert fit is not None
     for at, influence in enumerate((fit.influence, *fit.known_influence)):
-        for cell in list(cells[at])[:2]:
+        for cell in list(cells[at])[:1]:
             more = [dict(one) for one in cells]
             more[at][cell] += 0.1
             moved = estimate_share(more[0], WIDE, KnownSites(*more[1:]))

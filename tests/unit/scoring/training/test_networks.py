@@ -10,7 +10,8 @@ import pytest
 from scoring.training import networks
 from scoring.training.networks import Units, fit_network
 
-pytest.importorskip("torch")
+pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
+ROWS = 400
 UNITS = Units(input=16, hidden=32, weight=256, most=127)
 
 
@@ -36,8 +37,8 @@ def logits(layers: Any, rows: np.ndarray) -> np.ndarray:
 def examples() -> tuple[np.ndarray, np.ndarray]:
     """Rows that belong to a class if exactly one of two inputs is high; a third one tells nothing."""
     rng = np.random.default_rng(0)
-    high = rng.integers(0, 2, (800, 2))
-    rows = np.column_stack([high * 40 + rng.integers(0, 9, (800, 2)), rng.integers(0, 127, 800)])
+    high = rng.integers(0, 2, (ROWS, 2))
+    rows = np.column_stack([high * 40 + rng.integers(0, 9, (ROWS, 2)), rng.integers(0, 127, ROWS)])
     return rows.astype(np.uint8), (high.sum(axis=1) == 1).astype(np.float32)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from scipy import sparse
 
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
@@ -114,8 +113,11 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
     assert detector.weights.digest == report.digest
 
 
-def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
-    """With --json, stdout has the same object as the weights' JSON file, and the tables go to stderr."""
+def test_the_command_trains_the_same_and_prints_it_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
+    """With --json, stdout has the same object as the weights' JSON file, and the tables go to stderr.
+
+    Weights and numbers of a second training are equal bit by bit.
+    """
     train, dev, out = files(tmp_path)
     ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
     assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
@@ -132,10 +134,8 @@ def test_every_table_is_printed(trained: Trained) -> None:
     assert [row.split("|")[-2].strip() for row in table.splitlines()[4:7]] == ["web", "-", "web"]
 
 
-def test_a_second_training_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
-    """Weights and numbers are equal bit by bit; another seed gives another detector."""
-    run_training(*files(tmp_path))
-    assert_same_bytes(tmp_path, trained[0])
+def test_another_seed_gives_another_detector(trained: Trained, tmp_path: Path) -> None:
+    """Crops are drawn anew."""
     assert run_training(*files(tmp_path), seed=1).digest != trained[2].digest
 
 
@@ -252,6 +252,8 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 
 def test_rare_buckets_are_made_cheap() -> None:
     """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
+    from scipy import sparse
+
     columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
     starts = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
