@@ -11,6 +11,7 @@ from filters.extraction.extractor import extract
 from filters.extraction.learned.model_name import digest_of, model_digest
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
+from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner
 from tests.support.labelled_folder import add_page
 
@@ -34,6 +35,11 @@ def page_html(number: int) -> tuple[str, str]:
         f"<div class='post'><h1>Story {number}</h1>{text}</div><div class='foot'>Copyright <a href='/t'>Terms</a></div>"
     )
     return html, "\n".join([f"Story {number}", *paragraphs])
+
+
+@pytest.fixture(autouse=True)
+def _extraction_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract_here(monkeypatch)
 
 
 @pytest.fixture
