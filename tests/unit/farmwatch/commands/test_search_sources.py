@@ -188,16 +188,17 @@ def test_a_missing_key_is_told_before_anything_is_asked(
 
 def test_a_secret_is_never_printed(farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path) -> None:
     """A secret is never printed by a search, failed or not, or by `config show`, and is not in the log."""
-    status = 200
+    statuses = [200]
 
     def echoing(asked: Asked) -> Reply:
         said = {"error": KEY, "response": {"status": f"ERROR: bad api_key {KEY}"}, "headers": dict(asked.headers)}
-        return says(said, status, Location=f"http://elsewhere.example/{KEY}", Retry_After=KEY)
+        return says(said, statuses[-1], Location=f"http://elsewhere.example/{KEY}", Retry_After=KEY)
 
     with Engine(echoing) as engine:
         url = place(engine)
         printed = ""
         for status in (200, 401, 403, 422, 302):
+            statuses.append(status)
             before = len(engine.seen)
             for name in ("searxng", "brave", "mojeek", "marginalia", "mine"):
                 ran = farmwatch("search", "--source", name, "--queries", "queries", "--log", url)
