@@ -88,7 +88,7 @@ def told(rule: Rules, case: Case) -> dict[str, str]:
 
 def failed(files: Sequence[Path]) -> dict[Path, str]:
     """The files whose tests failed in promtool, with what it says."""
-    found = {}
+    found: dict[Path, str] = {}
     for start in range(0, len(files), _FILES):
         some = files[start : start + _FILES]
         parts = re.split(r"^Unit Testing: +", promtool("test", "rules", *some).stdout, flags=re.MULTILINE)[1:]
