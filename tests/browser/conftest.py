@@ -12,7 +12,8 @@ from playwright.sync_api import Browser
 from farmwatch.config.config import load
 from farmwatch.crawl.orders import order_exclusions
 from tests.browser.chromium import Tab, launched, program, tab
-from tests.browser.served import ServedConsole, demo_log, put_history, put_letter, served
+from tests.browser.served import ServedConsole, put_history, put_letter, replay, served
+from tests.support.demo_run import demo_run
 from tests.support.front_door import PARTITIONS, finished_log
 
 OpenTab = Callable[..., Tab]
@@ -28,7 +29,9 @@ def chromium() -> Iterator[Browser]:
 def demo(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedConsole]:
     """The console of the demo's log, with a history, a dead letter, an exclusion; tests do not change it."""
     folder = tmp_path_factory.mktemp("demo")
-    config = demo_log(folder)
+    demo_run(tmp_path_factory, folder / "kept")
+    config = load(folder / "kept" / "farmwatch.toml", environment={}).config
+    replay(config, "--ruleset", "c4")
     put_history(config.log.url)
     put_letter(config.log.url, KeyError("x"))
     order_exclusions(config, [("no.example", "its owner asked")], on=True)
@@ -36,9 +39,9 @@ def demo(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield console
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def small(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedConsole]:
-    """The console of `finished_log`, for tests that change it."""
+    """The console of `finished_log`, for tests that change it: each in its own place, or back at its end."""
     folder = tmp_path_factory.mktemp("small")
     flags = [f"log.url={finished_log(folder / 'log')}", f"log.partitions={PARTITIONS}"]
     with served(load(flags=flags, environment={}).config, folder) as console:

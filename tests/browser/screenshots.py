@@ -9,8 +9,10 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
+from farmwatch.config.config import Config, load
 from tests.browser.chromium import launched, program, tab
-from tests.browser.served import demo_log, served
+from tests.browser.served import replay, served
+from tests.support.demo_run import run_demo
 
 _SIZE = {"width": 1280, "height": 960}
 _SITE = "happytailguide.example"
@@ -24,10 +26,17 @@ _PICTURES = {
 def main(target: Path) -> None:
     """Run the demo and write the pictures."""
     target.mkdir(exist_ok=True)
+    with TemporaryDirectory() as folder:
+        run_demo(Path(folder) / "kept")
+        config = load(Path(folder) / "kept" / "farmwatch.toml", environment={}).config
+        replay(config, "--ruleset", "c4")
+        _write(target, config, Path(folder))
+
+
+def _write(target: Path, config: Config, folder: Path) -> None:
     with (
-        TemporaryDirectory() as folder,
         launched(program()) as browser,
-        served(demo_log(Path(folder)), Path(folder)) as console,
+        served(config, folder) as console,
         tab(browser, console.url, viewport=_SIZE, color_scheme="light") as shown,
     ):
         for name, path in _PICTURES.items():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +10,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from farmwatch.config.config import Config, load
+from farmwatch.__main__ import run
+from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from stream.log.contract import Message, Output, wall_ms
 from stream.opening import open_log
@@ -22,7 +20,6 @@ from stream.schema.records import RatePoint, encode
 from stream.schema.topics import HITS, RATES
 from tests.support.front_door import SITE
 from tests.support.kafka_broker import free_ports
-from tests.support.paths import ROOT
 from tests.support.web.console_browser import console_of
 from tests.support.web.server_thread import ServerThread
 
@@ -85,24 +82,8 @@ def put_history(url: str) -> None:
         log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
 
 
-def farmwatch(folder: Path, *arguments: str) -> None:
-    """Run a command to its end, without this machine's configuration."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "farmwatch", *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def demo_log(folder: Path) -> Config:
-    """Run `farmwatch demo`, and a replay of it under another ruleset; the configuration of its log."""
-    file = folder / "kept" / "farmwatch.toml"
-    farmwatch(folder, "demo", "--keep", str(file.parent))
-    farmwatch(folder, "replay", "--ruleset", "c4", "--name", "stricter", "--config", str(file))
-    return load(file, environment={}).config
+def replay(config: Config, *arguments: str) -> None:
+    """Run `farmwatch replay --name stricter` on the log."""
+    flags = [f"log.url={config.log.url}", f"log.partitions={config.log.partitions}"]
+    words = ["replay", "--name", "stricter", *arguments, *(word for flag in flags for word in ("--set", flag))]
+    assert run(words) == 0

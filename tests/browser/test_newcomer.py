@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenTab
 from tests.browser.served import ServedConsole
+from tests.support.web.console_browser import TOKEN
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
-def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab: OpenTab, script: bool) -> None:
+def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab: OpenTab) -> None:
     """The share and what it is of; a site's verdict and pages; why a page was dropped; what stricter rules change.
 
-    Of a page at once, of the share by a replay.
+    Of a page at once, of the share by a replay. From the printed address, without script.
     """
-    page = open_tab(demo, java_script_enabled=script).page
+    page = open_tab(demo, known=False, java_script_enabled=False).page
+    page.goto(f"{demo.url}/?token={quote(TOKEN)}")
     main = page.locator("main")
     expect(main).to_contain_text("of 16 sites with scored articles 95% interval")
     page.get_by_role("link", name="llm", exact=True).click()

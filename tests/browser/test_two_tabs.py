@@ -49,11 +49,11 @@ def test_a_tab_that_is_shown_again_shows_what_came_meanwhile(small: ServedConsol
     hide = "is => { Object.defineProperty(document, 'hidden', {value: is, configurable: true});"
     hide += "document.dispatchEvent(new Event('visibilitychange')); return source.readyState; }"
     assert page.evaluate(hide, True) == 2  # closed
-    row = SiteState(id="new.example", site="new.example")
+    row = SiteState(id="later.example", site="later.example")
     with closing(open_log(small.log)) as log:
         log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
     page.evaluate(hide, False)
-    expect(page.get_by_role("link", name="new.example")).to_be_visible()
+    expect(page.get_by_role("link", name="later.example")).to_be_visible()
 
 
 def test_what_was_typed_stays_while_the_page_changes(small: ServedConsole, open_tab: OpenTab) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
 from farmwatch.__main__ import run
 from farmwatch.demo.demo_web import build_demo_web
-from tests.support.paths import ROOT
+from tests.support.demo_run import demo_run
 
 _LLM_SITES_FOUND = 4  # of 8, at least: the detector was not trained on them, and some may be undecided
 
@@ -27,19 +22,6 @@ _LLM_SITES_FOUND = 4  # of 8, at least: the detector was not trained on them, an
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the demo; its log stays in `kept`."""
     return tmp_path_factory.mktemp("demo")
-
-
-def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FARMWATCH_")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "farmwatch", *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": str(ROOT), "HOME": str(folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 @pytest.fixture
@@ -58,27 +40,9 @@ def on_kept(
 
 
 @pytest.fixture(scope="module")
-def result(folder: Path) -> dict[str, Any]:
-    """The output of `farmwatch demo --json --serve`, run once for all tests; `served` is what its console says."""
-    process = _start(folder, "demo", "--json", "--serve", "--keep", str(folder / "kept"))
-    assert process.stderr is not None
-    try:
-        said = re.match(r"console: (\S+);", next((line for line in process.stderr if line.startswith("console: ")), ""))
-        assert said is not None, process.communicate()
-        token = (folder / "kept" / "log" / "console.token").read_text().strip()
-        opener = build_opener(HTTPCookieProcessor())
-        with opener.open(f"{said[1]}answer.json?token={token}", timeout=60) as answer:
-            served = json.load(answer)
-        with opener.open(f"{said[1]}sites.json", timeout=60) as answer:
-            served["no_page"] = json.load(answer)["no_page"]
-        with opener.open(f"{said[1]}site?site=members.closedshelf.example", timeout=60) as answer:
-            served["site"] = answer.read().decode()
-        process.send_signal(signal.SIGINT)
-        printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
-    finally:
-        process.kill()
-    assert process.returncode == 0
-    return {**printed, "served": served}
+def result(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The output of `farmwatch demo --json --serve`; `served` is what its console says."""
+    return demo_run(tmp_path_factory, folder / "kept")
 
 
 def test_every_site_has_a_verdict_and_none_is_wrong(result: dict[str, Any]) -> None:

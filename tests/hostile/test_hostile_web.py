@@ -27,6 +27,7 @@ from tests.hostile.against_http import BODIES, CONTENT, LENGTHS, REDIRECTS, STAT
 from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbed
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates
+from tests.support.sizes import LONG
 from tests.support.web.crawl_process import Crawl
 from tests.support.web.loopback_dns import LoopbackDns, Zone
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
@@ -34,13 +35,13 @@ from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 # Each attack is its own host under hostile.test, with a robots.txt that allows everything unless that is the attack.
 ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *HUBS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
 BY_HOST = {attack.host: attack for attack in ATTACKS}
-SITES = [f"site{n}.decent{n}.test" for n in range(200)]
+SITES = [f"site{n}.decent{n}.test" for n in range(200 if LONG else 40)]
 PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two from its sitemap, a link
 MEMORY_CAP_MIB = 200.0
 BUDGET = 6
 LIMIT_S = 240.0
 UNDER_WAY = 10  # hosts of attacks that are at work longer than any normal site; about 80 are
-CPU_RATIO = 20.0  # CPU time with the attacks to that without; about 8
+CPU_RATIO = 20.0  # CPU time with the attacks to that without; about 8, of 40 sites 10
 _COOKIE_NAMES = ("cookie", "authorization", "referer")
 _IN_PYTHON = aiohttp.http_parser.HttpResponseParser is aiohttp.http_parser.HttpResponseParserPy
 

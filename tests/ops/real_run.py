@@ -21,6 +21,8 @@ from dashboards.__main__ import DOCS
 from dashboards.alerts import ALERTS
 from dashboards.pace import Durations
 from dashboards.rule_file import rule_file
+from farmwatch.__main__ import run as run_command
+from farmwatch.crawl.append_hits import append_files
 from farmwatch.demo.demo_web import DemoWeb, build_demo_web
 from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import LoopbackWeb
@@ -161,8 +163,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         ask_console(farm)
         run.until("farmwatch_console_request_duration_seconds_count")
         ask_console(farm)
-        with command(farm, "search", "--hits", str(write_hits(folder, demo))) as adding:
-            assert adding.wait(_PATIENCE_S) == 0
+        assert [summary.skipped for _, summary in append_files(farm.config, [write_hits(folder, demo)])] == [0]
         held.enter_context(command(farm, *searching))
         with farm.log() as log:
             log.append([Output(HITS, 0, b"x.example", b"no record")])
@@ -180,18 +181,23 @@ def real_run(folder: Path) -> Iterator[RealRun]:
             run.until("farmwatch_replay_eta_seconds")
             run.until('farmwatch_log_records_total{role="replay"} > 0')
             run.pages = {role: _page(port) for role, port in run.targets.items()}
-            with command(farm, "cutover", "notes", "--why", "a test", "--max-lag", "100000", "--partial") as moving:
-                assert moving.wait(_PATIENCE_S) == 0
+            flags = [word for flag in farm.flags for word in ("--set", flag)]
+            assert run_command(["cutover", "notes", "--why", "a test", "--max-lag", "100000", "--partial", *flags]) == 0
             run.until('farmwatch_live_run_info{run="notes",role="judge"}')
         yield run
 
 
 def ask_console(farm: Farm) -> None:
     """A request to the farm's console, which refuses it for want of the token."""
-    served = re.search(r"^console: (\S+);", farm.output.read_text(), re.MULTILINE)
-    assert served is not None
+    served: list[str] = []
+
+    def tells() -> list[str]:
+        served[:] = re.findall(r"^console: (\S+);", farm.output.read_text(), re.MULTILINE)
+        return served
+
+    wait_until(tells, "the console's address", _PATIENCE_S)
     with suppress(HTTPError):
-        urllib.request.urlopen(served[1], timeout=10)
+        urllib.request.urlopen(served[0], timeout=10)
 
 
 def _page(port: int) -> str:

@@ -21,7 +21,8 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-_GRAFANA = {"$__rate_interval": "10s", "$source": "file", "$run": ".*", "[1h]": "[10s]"}
+# Windows in which a busy machine starts a process anew
+_GRAFANA = {"$__rate_interval": "30s", "$source": "file", "$run": ".*", "[1h]": "[30s]"}
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ pytestmark = pytest.mark.slow
 
 Rules = dict[str, Any]
 _ORDER = ["farmwatch-records", "farmwatch-alerts"]
-STEP = 1 if LONG else 5  # of the wrong rules that are tested
+STEP = 1 if LONG else 16  # of the wrong rules that are tested
 _FILES = 150  # per call of promtool
 
 
+@cache
 def rules() -> list[Rules]:
     """Recordings and alerts as Prometheus reads them."""
     return [rule for group in yaml.safe_load(rule_file(DOCS))["groups"] for rule in group["rules"]]
@@ -84,14 +86,14 @@ def told(rule: Rules, case: Case) -> dict[str, str]:
     return {key: re.sub(r"{{ \$labels\.\w+ }}", "", text) for key, text in shown.items()}
 
 
-def failed(files: Sequence[Path]) -> set[Path]:
-    """The files whose tests failed in promtool."""
-    found = set()
+def failed(files: Sequence[Path]) -> dict[Path, str]:
+    """The files whose tests failed in promtool, with what it says."""
+    found: dict[Path, str] = {}
     for start in range(0, len(files), _FILES):
         some = files[start : start + _FILES]
         parts = re.split(r"^Unit Testing: +", promtool("test", "rules", *some).stdout, flags=re.MULTILINE)[1:]
         assert len(parts) == len(some)
-        found |= {file for file, part in zip(some, parts, strict=True) if "SUCCESS" not in part}
+        found |= {file: part for file, part in zip(some, parts, strict=True) if "SUCCESS" not in part}
     return found
 
 
@@ -109,14 +111,12 @@ def test_each_alert_fires_and_is_silent() -> None:
     assert {case.alert for case in CASES if not case.fires_at} == {alert.name for alert in ALERTS}
 
 
-@pytest.mark.parametrize("alert", sorted({alert.name for alert in ALERTS}))
-def test_an_alert_fires_when_it_should_and_says_the_value(alert: str, tmp_path: Path) -> None:
-    """An alert fires once `for` has passed, with its labels, summary and description.
+def test_an_alert_fires_when_it_should_and_says_the_value(tmp_path: Path) -> None:
+    """Each alert fires once `for` has passed, with its labels, summary and description.
 
     Below the threshold it does not.
     """
-    tested = promtool("test", "rules", written(tmp_path, alert, alert, rules()))
-    assert tested.returncode == 0, tested.stdout
+    assert failed([written(tmp_path, alert.name, alert.name, rules()) for alert in ALERTS]) == {}
 
 
 def mutants(changes: Callable[[str], Iterator[str]], *, durations: bool = False) -> Iterator[tuple[str, list[Rules]]]:
@@ -149,7 +149,7 @@ def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int,
     """The number of wrong rules, and the expressions of those that pass the alert's cases."""
     files = {written(folder, f"{number}", name, found): found for number, (name, found) in enumerate(wrong)}
     right = {rule["expr"] for rule in rules()}
-    passed = files.keys() - failed(list(files))
+    passed = files.keys() - failed(list(files)).keys()
     return len(files), [str([r for r in files[file] if r["expr"] not in right] or file) for file in passed]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from crawler.web.urls import page_id
@@ -48,6 +51,20 @@ def article_html(words: int = 400) -> str:
 
 def finished_log(folder: Path) -> str:
     """URL of an embedded log with two measured pages, one a scored article, one refused page, and two rows."""
+    shutil.copytree(_finished().name, folder, dirs_exist_ok=True)
+    return f"sqlite:{folder}"
+
+
+@cache
+def _finished() -> TemporaryDirectory[str]:
+    """The log, made once in a process; it goes with the process."""
+    made = TemporaryDirectory()
+    new_finished_log(Path(made.name))
+    return made
+
+
+def new_finished_log(folder: Path) -> str:
+    """The same, with records of this second."""
     url = f"sqlite:{folder}"
     log = open_log(url)
     measurer = Measurer(MeasureSettings())

@@ -19,6 +19,12 @@ from stream.text.user_errors import Exit
 from tests.support.front_door import SITE, Runner
 
 
+@pytest.fixture(autouse=True)
+def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None must learn of the ledger, for which a removal waits."""
+    monkeypatch.setattr("farmwatch.daemon.forgetting._SETTLED_S", 0.0)
+
+
 def left(url: str) -> int:
     """The records of the site."""
     with closing(open_log(url, read_only=True)) as log:

@@ -23,6 +23,7 @@ from tests.support.web.console_browser import answer_with
 pytestmark = pytest.mark.usefixtures("no_weights")
 
 TODAY = int(time.time() // 86_400)
+RULESET = load_ruleset("default")
 
 
 def put(url: str, *rows: SiteState) -> None:
@@ -33,8 +34,7 @@ def put(url: str, *rows: SiteState) -> None:
 
 def row(site: str, verdict: str, **more: Any) -> SiteState:
     """A row of the active ruleset."""
-    ruleset = load_ruleset("default")
-    fields = {"detector": DETECTOR, "ruleset": ruleset.name, "digest": ruleset.digest, **more}
+    fields = {"detector": DETECTOR, "ruleset": RULESET.name, "digest": RULESET.digest, **more}
     return SiteState(id=site, site=site, verdict=verdict, **fields)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 
@@ -16,12 +17,13 @@ from stream.processing.dead_letters import dead_letter
 from stream.schema.records import SiteState, encode
 from stream.schema.topics import FEATURES, PAGES, RETRIES, SITES
 from stream.text.user_errors import Exit
-from tests.support.front_door import PARTITIONS, SITE, Runner
+from tests.support.front_door import PARTITIONS, SITE, Runner, new_finished_log
 from tests.support.worlds import settle
 
 
-def test_the_screen_says_what_is_wrong(farmwatch: Runner, finished: str) -> None:
+def test_the_screen_says_what_is_wrong(farmwatch: Runner, tmp_path: Path) -> None:
     """Absent processes, unread records and open dead letters; exit code 1, and every line printable."""
+    finished = new_finished_log(tmp_path / "new")
     with closing(open_log(finished)) as log:
         log.append([dead_letter(Message(PAGES, 0, 4, b"k", b"", {}, 0), "measure", ValueError("\x1b[2Jno"), 1)])
     ran = farmwatch("status", "--log", finished)

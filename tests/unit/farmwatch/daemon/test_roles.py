@@ -123,10 +123,16 @@ def _read(address: str) -> str:
 
 
 def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[_Process]) -> None:
-    """After kill -9 of a role, a new process starts and counts the restart; SIGTERM drains it with exit code 0."""
+    """After kill -9 of a role, a new process starts and counts the restart; SIGTERM drains it.
+
+    As in `search`, a skipped line of hits is reported, and the exit code is 1.
+    """
     url = finished_log(tmp_path / "log")
-    up = _Process(tmp_path, "--role", "judge", *_flags(url), "--set", "up.restart_min_s=0.05")
+    (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
+    up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url), "--set", "up.restart_min_s=0.05")
     started.append(up)
+    up.until("hits.txt: line 2: ")
+    up.until("hits.txt: 1 hit read, 1 new, 1 line skipped")
     first = int(up.until(r"role_started role=judge pid=(\d+)").group(1))
     up.until("event=assigned")
     os.kill(first, signal.SIGKILL)
@@ -134,7 +140,7 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     address = re.findall(r"url=(http://127\.0\.0\.1:\d+/metrics)", up.output())[-1]
     with urllib.request.urlopen(address, timeout=10) as answer:
         assert 'farmwatch_role_restarts_total{role="judge"} 1.0' in answer.read().decode()
-    assert up.stop() == Exit.OK
+    assert up.stop() == Exit.PROBLEM
 
 
 def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: list[_Process]) -> None:
@@ -149,15 +155,3 @@ def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: l
         name = up.until(r"event=role_ended .*member=(\S+)").group(1)
         assert name.startswith("judge-") and name.endswith("-1"), name
     assert len(list((tmp_path / "log" / "members").iterdir())) == 1
-
-
-def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: list[_Process]) -> None:
-    """As in `search`, a skipped line is reported, `up` runs, and its exit code is 1."""
-    url = finished_log(tmp_path / "log")
-    (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
-    up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))
-    started.append(up)
-    up.until("hits.txt: line 2: ")
-    up.until("hits.txt: 1 hit read, 1 new, 1 line skipped")
-    up.until("event=assigned")
-    assert up.stop() == Exit.PROBLEM
