@@ -44,9 +44,8 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
     if epoch and live.run.epoch not in ("", epoch):
         raise LiveRunUnfit(
             f"this installation measures in the feature epoch {epoch}, the live run {live.run.shown} in"
-            f" {live.run.epoch}: their features cannot be compared. Start with the settings of the run,"
-            f" {as_flags(live.run.measured_by)}, and its versions. Or `farmwatch upgrade` measures the stored pages"
-            " again, and `farmwatch upgrade --check` shows what differs"
+            f" {live.run.epoch}. Start with the run's settings, {as_flags(live.run.measured_by)}, and versions. Or"
+            " `farmwatch upgrade --check` shows what differs, `farmwatch upgrade` measures the stored pages again"
         )
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -254,9 +255,7 @@ def bench_extractors(root: Path) -> None:
 
 
 def _by_rs_trafilatura(html: str) -> str:
-    from rs_trafilatura import extract as extract_in_rust
-
-    return str(extract_in_rust(html).main_content)
+    return str(import_module("rs_trafilatura").extract(html).main_content)
 
 
 def bench_chunking(texts: list[bytes]) -> None:

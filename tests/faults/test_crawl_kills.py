@@ -178,4 +178,8 @@ def test_kills_on_kafka(tmp_path: Path) -> None:
     """The same holds on Kafka, where the frontier is restored from its changelog, without any local file."""
     url = f"kafka:{own_broker().address}"
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", url, settings(web), INSPECTS) as crawl:
-        check(crawl, web, kill_often(crawl, web, FEWER_KILLS, 2.0, lambda: shutil.rmtree(crawl.folder / "state")))
+        check(
+            crawl,
+            web,
+            kill_often(crawl, web, FEWER_KILLS, 2.0, lambda: shutil.rmtree(crawl.folder / "state", ignore_errors=True)),
+        )

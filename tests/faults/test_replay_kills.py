@@ -103,7 +103,7 @@ class Killing:
         return often >= kills and (phases <= self.killed.keys() or often >= _MOST_KILLS)
 
     def _killed_once(self, name: str, after_s: float) -> bool:
-        """Begin or resume the run, and kill it this long after its row was written; False if it ended earlier."""
+        """Begin or resume the run, and kill it this long after its row was written; False if all was processed."""
         before = Control(self.log).runs.get(name)
         process = self.start(*self._arguments(name))
         wait_until(lambda: not process.runs or Control(self.log).runs.get(name) != before, "its row", every_s=0.005)
@@ -112,8 +112,9 @@ class Killing:
             assert process.code() == 0, process.said()
             return False
         process.kill()
-        self.killed[progress_of(self.log, Control(self.log).runs[name]).phase or "end"] += 1
-        return True
+        phase = progress_of(self.log, Control(self.log).runs[name]).phase or "end"
+        self.killed[phase] += 1
+        return phase != "end"
 
     def _arguments(self, name: str) -> list[str]:
         begins = name not in Control(self.log).runs
@@ -163,7 +164,7 @@ def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 5))
     began = time.monotonic()
     world.replay(ruleset=killing.rules, name="whole")
-    longest_s = max(0.6, (time.monotonic() - began) / 2)  # a slow machine needs longer to get anywhere
+    longest_s = time.monotonic() - began  # the machine decides how long a phase takes
     leave_unanswered(log)
     assert len(requests_of(world, "whole")) > 0
     for name in killing.killed_runs(KILLS, longest_s, {JUDGE, TALLY}):

@@ -97,11 +97,13 @@ def _await_commits(worker: Worker, number: int) -> None:
 
 def _await_all(log: KafkaLog, worker: Worker) -> None:
     """Wait till the worker has committed the whole input."""
-    last = {p: [m.offset for m in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)}
+    last: list[int] = []
 
     def done() -> bool:
         worker.told()
-        with suppress(LogUnavailable):
+        with suppress(LogUnavailable):  # after a start the broker needs a while to lead all partitions
+            if not last:
+                last.extend([[message.offset for message in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)])
             return all((done or 0) >= last[p] for p, done in enumerate(log.committed("group", "in")))
         return False
 

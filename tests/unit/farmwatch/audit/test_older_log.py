@@ -75,7 +75,7 @@ def test_up_makes_an_older_database_one_that_shrinks(
     monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     first = farmwatch("up", old_log)
-    assert (first.code, "`farmwatch upgrade` measures the stored pages" in first.err) == (3, True), first.err
+    assert (first.code, "`farmwatch upgrade` measures the stored pages again" in first.err) == (3, True), first.err
     assert "rewriting log.sqlite once (" in first.err
     assert "retention of pages: 30 days, 7.0 GiB; before: 30 days, " in first.err
     assert farmwatch("upgrade", old_log).code == 0

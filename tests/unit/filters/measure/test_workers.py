@@ -246,6 +246,15 @@ def test_workers_end_with_their_parent() -> None:
     wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 10)
 
 
+@pytest.fixture
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """As in a terminal; a job in the background begins with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c_interrupts")
 def test_ctrl_c_does_not_wait_for_a_page(new_pool: NewPool) -> None:
     """An interrupted batch ends at once, even if a page has most of its time left; the next batch is measured."""
     pool = new_pool(workers=2, time_limit_s=600.0)
