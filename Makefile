@@ -24,7 +24,7 @@ demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this
 	$(DEMO_VENV)/bin/farmwatch demo $(if $(SERVE),--serve)
 
 test: style $(BROKER) prometheus chromium ## all checks and tests, a real Apache Kafka broker included
-	$(BIN)/mypy & FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"; \
+	nice $(BIN)/mypy & FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"; \
 		tests=$$?; wait $$! && exit $$tests
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages

@@ -43,7 +43,7 @@ from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
 TOLERANCE_S = 0.05  # plus this machine's largest delay, up to half of the least delay
 HOST_S, DOMAIN_S, ADDRESS_S = 1.2, 0.8, 0.5
-LOST_S = 0.7  # an answer shortly before a kill may not have been committed
+LOST_S = 2.0  # an answer shortly before a kill may not have been committed, on a busy machine
 RETRY_S, CAP_S = 1.5, 5.0
 CRAWL_DELAY_S = 2.5
 LIMIT_S = 300.0
