@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -25,6 +26,8 @@ _GIB = 1024**3
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
 _CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead
 
+_owners = cache(packages_distributions)  # a look at all installed packages takes longer than all other checks
+
 
 def python(_: Subject) -> Results:
     """The version of Python, because a copied tree may run under any."""
@@ -35,7 +38,7 @@ def python(_: Subject) -> Results:
 def imports(_: Subject) -> Results:
     """`stream` and `filters` come from this distribution: another one may have packages of these common names."""
     home = folder_of("farmwatch")
-    owners = packages_distributions()
+    owners = _owners()
     others = {name: sorted(set(owners.get(name, ())) - {"farmwatch"}) for name in PACKAGES}
     found = [f"{name} comes from {folder_of(name)}" for name in PACKAGES if folder_of(name) != home]
     found += [f"{name} is also in {', '.join(of)}" for name, of in others.items() if of]

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from farmwatch.__main__ import run
 from tests.support.front_door import PARTITIONS, Ran, Runner, StandInDetector, finished_log
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _packages_are_read_once() -> Iterator[None]:
-    """The doctor's list of all installed packages, which takes longer than its other checks together."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("farmwatch.doctor.machine_checks.packages_distributions", cache(packages_distributions))
-        yield
 
 
 @pytest.fixture

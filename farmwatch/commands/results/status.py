@@ -68,7 +68,7 @@ def screen(found: DaemonStatus) -> list[str]:
     lines = [
         f"{found.log}, run {found.run}, {moment(found.at)}",
         "",
-        "role     processes      lag   oldest  per second  left",
+        "role     processes      lag      oldest  per second  left",
     ]
     lines += [_role(state) for state in found.roles]
     lines += ["", *_facts(found), ""]
@@ -84,7 +84,7 @@ def _role(state: RoleState) -> str:
     per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
     left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
     oldest = lasting(state.age_s) if state.lag else "-"
-    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{oldest:>9}{per_s:>12}  {left}"
+    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{oldest:>12}{per_s:>12}  {left}"
 
 
 def _facts(found: DaemonStatus) -> Iterator[str]:
