@@ -131,15 +131,16 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA page_size = 16384")
     database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an empty database only, see `stream.embedded.vacuum`
     _enter_wal(database)
-    database.execute("BEGIN IMMEDIATE")
-    with database:
-        if not _has_tables(database):
-            if _holds_segments(folder):
-                raise _without_database(folder)
-            for statement in _TABLES:
-                database.execute(statement)
-            database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-        _check_version(database, folder)
+    if not _has_tables(database):  # to open a log that exists does not wait for its writers
+        database.execute("BEGIN IMMEDIATE")
+        with database:
+            if not _has_tables(database):
+                if _holds_segments(folder):
+                    raise _without_database(folder)
+                for statement in _TABLES:
+                    database.execute(statement)
+                database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+    _check_version(database, folder)
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:

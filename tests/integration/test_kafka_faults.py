@@ -83,11 +83,13 @@ def _open(broker: Broker, folder: Path, settings: KafkaSettings = SETTINGS) -> K
     return KafkaLog(broker.address, prefix=f"{folder.name}.", state_folder=folder, settings=settings)
 
 
-def _prepare(log: KafkaLog, count: int) -> None:
+def _prepare(log: KafkaLog, count: int) -> list[int]:
+    """Append the input; returns the offset after the last record of each partition."""
     stores = Topic("state.counts", PARTITIONS, CleanupPolicy.COMPACT)
     log.create([*(Topic(name, PARTITIONS) for name in ("in", "out", "dead-letters")), stores])
     hits = [Hit(id=str(n), site=f"k{n:06}", url="x") for n in range(count)]
     log.append([Output("in", n % PARTITIONS, hit.site.encode(), encode(hit)) for n, hit in enumerate(hits)])
+    return [[message.offset for message in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)]
 
 
 def _await_commits(worker: Worker, number: int) -> None:
@@ -95,16 +97,13 @@ def _await_commits(worker: Worker, number: int) -> None:
     wait_until(lambda: worker.stage.commits >= enough, worker.told, PATIENCE_S, every_s=0.005)
 
 
-def _await_all(log: KafkaLog, worker: Worker) -> None:
+def _await_all(log: KafkaLog, worker: Worker, ends: list[int]) -> None:
     """Wait till the worker has committed the whole input."""
-    last: list[int] = []
 
     def done() -> bool:
         worker.told()
-        with suppress(LogUnavailable):  # after a start the broker needs a while to lead all partitions
-            if not last:
-                last.extend([[message.offset for message in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)])
-            return all((done or 0) >= last[p] for p, done in enumerate(log.committed("group", "in")))
+        with suppress(LogUnavailable):
+            return all((done or 0) >= ends[p] for p, done in enumerate(log.committed("group", "in")))
         return False
 
     worker.stage.largest = 500
@@ -126,14 +125,14 @@ def test_each_record_once_through_killed_brokers(one_broker: Broker, tmp_path: P
     chance = random.Random(seed)
     count = 200 * ROUNDS
     log = _open(one_broker, tmp_path)
-    _prepare(log, count)
+    ends = _prepare(log, count)
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
         _await_commits(worker, 3)
         time.sleep(chance.uniform(0, 0.3))
         one_broker.kill()
         one_broker.start()
-    _await_all(log, worker)
+    _await_all(log, worker, ends)
     worker.stop()
     print(worker.told())
     _assert_exactly_once(log, count)
@@ -146,6 +145,7 @@ class Outage(NamedTuple):
     broker: Broker
     log: KafkaLog
     worker: Worker
+    ends: list[int]  # of its input
     commits: int  # of the worker, before the broker was back
     late: KafkaLog
     late_member: Member  # joined while the broker was away
@@ -157,7 +157,7 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
     """One restart for all tests. A broker that is away raises LogUnavailable in members, old and new."""
     broker, folder = own_broker(), tmp_path_factory.mktemp("outage")
     log, late, cut = (_open(broker, folder / f"{folder.name}-{name}") for name in ("worker", "late", "cut"))
-    _prepare(log, RECORDS)
+    ends = _prepare(log, RECORDS)
     _prepare(late, 10)
     late.close()
     _commit_state(cut)
@@ -174,7 +174,7 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
     assert "LogUnavailable" in worker.told()
     commits = worker.stage.commits
     broker.start()
-    yield Outage(broker, log, worker, commits, late, member, cut)
+    yield Outage(broker, log, worker, ends, commits, late, member, cut)
     worker.stop()
     member.close()
     for opened in (log, late, cut):
@@ -183,7 +183,7 @@ def outage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
 
 def test_work_resumes_and_each_record_counts_once(outage: Outage) -> None:
     """A worker whose broker was away goes on: its outputs, state and offsets agree at the end."""
-    _await_all(outage.log, outage.worker)
+    _await_all(outage.log, outage.worker, outage.ends)
     assert outage.worker.stage.commits > outage.commits
     outage.worker.stop()
     _assert_exactly_once(outage.log, RECORDS)
