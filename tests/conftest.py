@@ -71,9 +71,9 @@ def _logging_is_reset() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with a broker run in one process, so that one is started; those of a named group; those of a file.
 
-    Those that kill come first: a broker with few topics is soon back.
+    Those that kill a broker come first: with few topics it is soon back.
     """
-    items.sort(key=lambda item: item.get_closest_marker("kill") is None)
+    items.sort(key=lambda item: not (item.get_closest_marker("kill") and item.get_closest_marker("kafka")))
     for item in items:
         if item.get_closest_marker("kafka"):
             item.add_marker(pytest.mark.xdist_group("kafka"))

@@ -17,6 +17,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 
 def demo_run(factory: pytest.TempPathFactory, folder: Path) -> dict[str, Any]:
@@ -55,12 +56,16 @@ def run_demo(kept: Path) -> dict[str, Any]:
         assert said is not None, process.communicate()
         token = (kept / "log" / "console.token").read_text().strip()
         opener = build_opener(HTTPCookieProcessor())
-        with opener.open(f"{said[1]}answer.json?token={token}", timeout=60) as answer:
-            served = json.load(answer)
-        with opener.open(f"{said[1]}sites.json", timeout=60) as answer:
-            served["no_page"] = json.load(answer)["no_page"]
-        with opener.open(f"{said[1]}site?site=members.closedshelf.example", timeout=60) as answer:
-            served["site"] = answer.read().decode()
+
+        def page(path: str) -> str:
+            with opener.open(said[1] + path, timeout=60) as answer:
+                return str(answer.read().decode())
+
+        page(f"answer.json?token={token}")
+        wait_until(lambda: json.loads(page("sites.json"))["no_page"], "the console has read the log")
+        served = json.loads(page("answer.json"))
+        served["no_page"] = json.loads(page("sites.json"))["no_page"]
+        served["site"] = page("site?site=members.closedshelf.example")
         process.send_signal(signal.SIGINT)
         printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])
     finally:
