@@ -117,7 +117,7 @@ def _assert_exactly_once(log: KafkaLog, count: int) -> None:
     assert sorted((key.decode(), value.decode()) for key, value in state) == wanted
 
 
-@pytest.mark.skipif(not LONG, reason="tests/faults kills the broker once, under all roles")
+@pytest.mark.skipif(not LONG, reason="tests/e2e/test_real_input.py kills the broker once, under all roles")
 def test_each_record_once_through_killed_brokers(one_broker: Broker, tmp_path: Path) -> None:
     """Through SIGKILLs of the broker at random moments, outputs, state and offsets agree at the end."""
     seed = random.randrange(1 << 32)
