@@ -128,11 +128,12 @@ def how_to_read(rest: tuple[int, int, int] | None) -> str:
 
 
 def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
-    if not _has_tables(database):  # to open a log that exists does not wait for its writers
+    is_new = not _has_tables(database)
+    if is_new:  # to open a log that exists does not wait for its writers
         database.execute("PRAGMA page_size = 16384")
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an empty database only, see `stream.embedded.vacuum`
     _enter_wal(database)
-    if not _has_tables(database):
+    if is_new:
         database.execute("BEGIN IMMEDIATE")
         with database:
             if not _has_tables(database):

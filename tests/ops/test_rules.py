@@ -87,7 +87,7 @@ def told(rule: Rules, case: Case) -> dict[str, str]:
 
 
 def failed(files: Sequence[Path]) -> dict[Path, str]:
-    """The files whose tests failed in promtool, with what it says."""
+    """The test files that fail in promtool, with its output."""
     found: dict[Path, str] = {}
     for start in range(0, len(files), _FILES):
         some = files[start : start + _FILES]

@@ -30,6 +30,7 @@ from filters.extraction.learned.model import (
     Layer,
     Network,
     inputs_digest,
+    sample_inputs,
 )
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import word_inputs
@@ -147,7 +148,7 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     return BlockModel(
         version=VERSION,
         card=card,
-        inputs=inputs_digest(tuple(scores.marked)),
+        inputs=inputs_digest(sample_inputs(tuple(scores.marked))),
         names=dict(sorted(scores.names.items())),
         texts=dict(sorted(scores.texts.items())),
         marked=tuple(scores.marked),

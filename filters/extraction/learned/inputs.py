@@ -126,9 +126,7 @@ class Columns:
 
     def add(self, name: str, column: Any) -> Inputs:
         """Add an input, whose numbers are not negative and are cut at MOST, and return it."""
-        self.names.append(name)
-        row: Inputs = self._matrix[len(self.names) - 1]
-        np.minimum(column, MOST, out=row, casting="unsafe")
+        row: Inputs = self.add_all([name], column)[0]
         return row
 
     def add_all(self, names: Iterable[str], columns: Any) -> Inputs:
@@ -179,7 +177,7 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
     starts = ends - chars
     kinds, of_block = len(_CLASSES) + 1, np.repeat(np.arange(len(chars)), chars)
     tally = np.bincount((of_block * 2 + (codes > _ASCII_END)) * kinds + classes, minlength=len(chars) * 2 * kinds)
-    by_class = tally.reshape(len(chars), 2, kinds).T  # [class, whether it is ASCII, block]
+    by_class = tally.reshape(len(chars), 2, kinds).T  # [class, whether it is beyond ASCII, block]
     for name, count in zip(_CLASSES, by_class[1:].sum(1), strict=True):
         add(f"{name}_share", share(count * 4, chars))
         if name in ("period", "comma"):

@@ -142,9 +142,9 @@ def sample_inputs(marked: tuple[str, ...]) -> list[Columns]:
     return [block_inputs(page), word_inputs(page, scores), context_inputs(page, known)]
 
 
-def inputs_digest(marked: tuple[str, ...]) -> str:
-    """A digest of the names of all inputs, and of their values on a small page."""
-    found = [(columns.names, columns.matrix().tolist()) for columns in sample_inputs(marked)]
+def inputs_digest(sample: list[Columns]) -> str:
+    """A digest of the names of all inputs, and of their values on a small page, of `sample_inputs`."""
+    found = [(columns.names, columns.matrix().tolist()) for columns in sample]
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(found))
 
 
@@ -160,9 +160,10 @@ def load_model(path: str) -> BlockModel:
 def read_model(data: bytes, where: str) -> BlockModel:
     """Read and check a model, which `load_model` then knows; `where` names it in errors. Raises BadModel."""
     model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, trainer="train-extractor")
-    if model.inputs != inputs_digest(model.marked):
+    sample = sample_inputs(model.marked)
+    if model.inputs != inputs_digest(sample):
         raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")
-    of_blocks, of_words, of_context = (len(columns.names) for columns in sample_inputs(model.marked))
+    of_blocks, of_words, of_context = (len(columns.names) for columns in sample)
     try:
         model.networks[0].check(of_blocks + of_words)
         model.networks[1].check(of_blocks + of_words + of_context)
