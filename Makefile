@@ -15,8 +15,10 @@ RUN_TESTS := $(BIN)/python -m pytest
 LONG_TESTS = $$(grep -rl --include='test_*.py' '^from tests.support.sizes import' tests)
 # Some machines turn compiled files off; then each of the many processes that tests start compiles the product anew
 export PYTHONDONTWRITEBYTECODE =
-# Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
-SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+# Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first.
+# A test that hangs ends its process, with the stack of each thread
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder \
+	-o faulthandler_timeout=400 -o faulthandler_exit_on_timeout=true
 
 .PHONY: demo test test-quick lint style bench gpu card chaos real image dashboards screenshots prometheus chromium lock clean
 

@@ -5,6 +5,7 @@ They are forked from a server that has imported farmwatch, so that each starts i
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import multiprocessing
@@ -12,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
 from tests.support.extraction_here import ExtractionHere
+from tests.support.paths import ROOT
 
 # lazy imports of the commands, done in advance
 LOADED = (cutover_command, replay_command, cutover, engine, summary, telling, judge_stage, known_scores, tally_stage)
@@ -66,6 +69,8 @@ class Command:
         """Start it; `records` is the size of a replay's batches."""
         self._said = said
         said.touch()
+        with contextlib.chdir(ROOT):  # Python 3.11 looks for the modules to load in the folder where the server starts
+            forkserver.ensure_running()
         self._process: ForkServerProcess = _SERVER.Process(
             target=_carry_out, args=(arguments, said, records, dies), daemon=True
         )
