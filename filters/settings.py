@@ -68,6 +68,10 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     site_cache_bytes: PositiveBytes = 200_000_000
     """Memory for the remembered sites, in bytes; beyond it, the least recently used site is read again."""
 
+    def __post_init__(self) -> None:
+        if self.extractor_model and self.extractor != "blocks":
+            raise ValueError("extractor_model is read by the extractor blocks alone: set extractor = 'blocks' as well")
+
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of JUDGE."""

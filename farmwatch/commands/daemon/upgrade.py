@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.daemon.upgrade_check import UpgradeCheck, check_upgrade
-from farmwatch.terminal.messages import message, put, put_json
+from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from replay.live.epoch_change import change_epoch, epoch_change
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
@@ -61,17 +61,17 @@ def _report(found: UpgradeCheck, as_json: bool) -> int:
         return code
     epoch = "the same as the log's" if found.installed_epoch == found.epoch else f"the log's is {found.epoch}"
     versions = ", ".join(f"{name} {version or 'missing'}" for name, version in found.versions.items())
-    put(f"feature epoch: {found.installed_epoch}, {epoch} ({versions})")
-    put(f"pages measured again: {found.pages}, the newest")
-    put(f"texts that differ: {found.texts}")
-    put(f"features that differ: {_counts(found.features)}")
-    put(one_line(f"verdicts that differ: {_counts(found.verdicts)}"))
+    put_wrapped(f"feature epoch: {found.installed_epoch}, {epoch} ({versions})")
+    put_wrapped(f"pages measured again: {found.pages}, the newest")
+    put_wrapped(f"texts that differ: {found.texts}")
+    put_wrapped(f"features that differ: {_counts(found.features)}")
+    put_wrapped(one_line(f"verdicts that differ: {_counts(found.verdicts)}"))
     if found.flags is None:
-        put("flags: not compared, the live run's detector needs a device or is not configured here")
+        put_wrapped("flags: not compared, the live run's detector needs a device or is not configured here")
     else:
-        put(f"flags that differ: {found.flags}; flagged articles {found.flagged_before} -> {found.flagged_after}")
-        put(f"share of these pages' sites before: {found.share_before}")
-        put(f"share of these pages' sites after: {found.share_after}")
+        put_wrapped(f"flags that differ: {found.flags}; flagged articles {found.flagged_before} -> {found.flagged_after}")
+        put_wrapped(f"share of these pages' sites before: {found.share_before}")
+        put_wrapped(f"share of these pages' sites after: {found.share_after}")
     message("nothing was written")
     return code
 

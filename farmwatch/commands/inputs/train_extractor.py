@@ -22,7 +22,7 @@ from farmwatch.labels.main_text.errors import (
 )
 from farmwatch.labels.main_text.gold import keep_main_texts
 from farmwatch.labels.main_text.training import card_of, learn, main_text_pages
-from farmwatch.terminal.messages import counting, put, put_table
+from farmwatch.terminal.messages import counting, put, put_table, put_wrapped
 from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.training.additive import fold_of
@@ -86,7 +86,9 @@ def train_extractor(
     with counting(len(folder.labels), "pages read") as bar:
         pages = main_text_pages(folder, settings, bar)
     file = write_model(out, model := learn(pages, card_of(pages, folder)))
-    put(f"{file}: the model; trained on {model.card}")
+    put_wrapped(f"{file}: the model; trained on {model.card}")
+    if unused := sum(page.blocks is None for page in pages):
+        put_wrapped(f"not trained on: {counted(unused, 'page')}, refused by MEASURE or with no block of labelled text")
     put("")
     folds = fold_of([page.domain for page in pages], _FOLDS).tolist()
     parts = [[page for page, of in zip(pages, folds, strict=True) if of == fold] for fold in range(_FOLDS)]

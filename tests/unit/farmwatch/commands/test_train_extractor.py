@@ -67,6 +67,7 @@ def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp
     out = tmp_path / "new" / "models"
     ran = farmwatch("train-extractor", labels, "--out", out, "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
+    assert "not trained on: 1 page, refused by MEASURE" in ran.out
     rows = [line.split("\t") for line in ran.out.splitlines()]
     few = [row for row in rows if len(row) == 7 and "too few domains" in row[5]]
     assert [row[:3] for row in few] == [
