@@ -69,7 +69,8 @@ def _report(found: UpgradeCheck, as_json: bool) -> int:
     if found.flags is None:
         put_wrapped("flags: not compared, the live run's detector needs a device or is not configured here")
     else:
-        put_wrapped(f"flags that differ: {found.flags}; flagged articles {found.flagged_before} -> {found.flagged_after}")
+        flagged = f"{found.flagged_before} -> {found.flagged_after}"
+        put_wrapped(f"flags that differ: {found.flags}; flagged articles {flagged}")
         put_wrapped(f"share of these pages' sites before: {found.share_before}")
         put_wrapped(f"share of these pages' sites after: {found.share_after}")
     message("nothing was written")
