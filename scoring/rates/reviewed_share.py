@@ -16,15 +16,14 @@ keep it honest where few labels contradict f.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
-from scoring.rates.intervals import Z95, Interval
-from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from scoring.rates.intervals import Interval
+from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 
 FEWEST_LABELS = 50  # of sites, for a share: by simulation, see docs
@@ -75,10 +74,9 @@ def reviewed_share(
     of_labelled = float(v @ residuals) / n
     apart = residuals - of_labelled
     squares, fourths = float(((v * apart) ** 2).sum()) + 1, float(((v * apart) ** 4).sum()) + 1
-    degrees = round(degrees_of_freedom(squares, fourths, n), 1)
     spread = float(((u * (power * others - of_others)) ** 2).sum())
     variance = squares / (n * (n - 1)) + (spread / (m * (m - 1)) if m > 1 else 0.0)
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(variance))
+    half = quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(variance))
     moves = np.empty(len(f))
     moves[is_labelled], moves[~is_labelled] = apart / w[is_labelled].sum(), (power * others - of_others)
     moves[~is_labelled] /= w[~is_labelled].sum() if m else 1.0

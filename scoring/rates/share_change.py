@@ -11,14 +11,13 @@ by Student's t with as many degrees of freedom as the variance is known by.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import NormalDist
 
 import numpy as np
 
-from scoring.rates.intervals import Z95, Interval
+from scoring.rates.intervals import Interval
 from scoring.rates.mixture import Fit
 from scoring.rates.reviewed_share import Floats
-from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from scoring.statistics.shares import quantile_of_sum
 
 Cell = tuple[int, int]  # scored and flagged articles of a site
 NO_CELL: Cell = (0, 0)  # the run has no scored article of the site
@@ -34,8 +33,7 @@ def reviewed_change(moves: Floats, labelled: int, confidence: float, design_effe
     """
     squares = design_effect * float(moves @ moves) + 2 * _SUPPOSED / labelled**2
     fourths = design_effect**2 * float((moves**4).sum()) + 2 * _SUPPOSED / labelled**4
-    degrees = round(degrees_of_freedom(squares, fourths, labelled), 1)
-    return NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(squares))
+    return quantile_of_sum(squares, fourths, labelled, confidence) * float(np.sqrt(squares))
 
 
 def share_change(
@@ -70,8 +68,6 @@ def share_change(
     for move in (most[1] - least[0], least[1] - most[0]):
         squares += _SUPPOSED * move**2
         fourths += _SUPPOSED * move**4
-    degrees = round(degrees_of_freedom(squares, fourths, count), 1)
-    z = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95
-    half = z * float(np.sqrt(squares)) * max(a.misfit, b.misfit)
+    half = quantile_of_sum(squares, fourths, count, confidence) * float(np.sqrt(squares)) * max(a.misfit, b.misfit)
     difference = b.share - a.share
     return Interval(difference, max(difference - half, -1.0), min(difference + half, 1.0))

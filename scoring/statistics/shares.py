@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import msgspec
@@ -78,6 +79,16 @@ def degrees_of_freedom(squares: float, fourths: float, number: int) -> float:
     """Degrees of freedom of a variance, from the sums of squares and fourth powers of its parts; 1 to number - 1."""
     kurtosis = number * fourths / squares**2 if squares else 3.0
     return max(1.0, min(number - 1.0, 2 * number / max(kurtosis - 1, 1e-9)))
+
+
+def quantile_of_sum(squares: float, fourths: float, number: int, confidence: float = CONFIDENCE) -> float:
+    """Student's t of a sum of `number` parts, from the sums of their squares and fourth powers.
+
+    Of an interval of another confidence than 95%, the normal quantile widened as at 95%.
+    """
+    degrees = round(degrees_of_freedom(squares, fourths, number), 1)  # few values, so that the quantiles are kept
+    normal = NormalDist().inv_cdf
+    return t_quantile(degrees) * normal((1 + confidence) / 2) / normal(1 - _TAIL)
 
 
 def cluster_sums(values: Numbers, clusters: Codes) -> Numbers:

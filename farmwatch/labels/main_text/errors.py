@@ -17,7 +17,7 @@ from filters.extraction.learned.model import BlockModel
 from filters.extraction.learned.model_name import digest_of
 from filters.settings import MeasureSettings
 from scoring.rates.paired_bootstrap import FEWEST_SITES
-from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from scoring.statistics.shares import quantile_of_sum
 
 
 class Text(NamedTuple):
@@ -96,7 +96,7 @@ def _errors(pages: Sequence[MainTextPage], theirs: Texts, ours: Texts) -> Errors
         # The difference of two ratios is nearly the sum of these (W. G. Cochran, Sampling Techniques, 1977, ch. 6)
         moves = ((hits - f1 * found) / found.sum(0)) @ np.array([-1, 1])
         squares, fourths = float(moves @ moves), float((moves**4).sum())
-        half = t_quantile(round(degrees_of_freedom(squares, fourths, len(domains)), 1)) * float(np.sqrt(squares))
+        half = quantile_of_sum(squares, fourths, len(domains)) * float(np.sqrt(squares))
     return Errors(
         pages=len(pages),
         domains=len(domains),
