@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from crawler.frontier.rows import site_key
@@ -15,7 +18,7 @@ from crawler.web.links import internal_links
 from stream.log.contract import partition_of
 from stream.log.errors import LogUnavailable
 from tests.support.web.crawl_driver import Store, crawl, driving, hits_of, same_on_every_run, settings_for
-from tests.support.web.loopback import Reply, Web, page
+from tests.support.web.loopback import Web, page
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))
@@ -98,13 +101,21 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
 @pytest.mark.parametrize(("collected", "retry_after"), [(True, "30"), (False, "30"), (True, "0")])
 def test_a_rollback_does_not_forget_a_wait(loopback: Web, collected: bool, retry_after: str) -> None:
     """A Retry-After and our own back-off hold even if the batch of the answer is rolled back."""
-    loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": retry_after})
+    may_answer = threading.Event()
+
+    async def busy(_: web.Request) -> web.Response:
+        while not may_answer.is_set():
+            await asyncio.sleep(0.005)
+        return web.Response(status=429, headers={"Retry-After": retry_after})
+
+    loopback.routes["busy.test/x"] = busy
     started = time.time()
     with driving(settings_for(loopback.target, delay_s=0.02, retry_s=30.0)) as driver:
         driver.round(hits_of("http://busy.test/x"))
         driver.run_until(lambda: "/x" in loopback.paths("busy.test"))
+        may_answer.set()
+        driver.wait_for_result()  # a rollback cancels a request without an answer
         if not collected:
-            driver.wait_for_result()
             driver.stage.lost(range(4))
         until = time.monotonic() + 0.6
         while time.monotonic() < until:
