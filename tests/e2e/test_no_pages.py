@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from stream.log.contract import partition_of
 from stream.schema.records import Page
 from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, settings_for
 from tests.support.web.inspecting import FakeInspector
-from tests.support.web.loopback import Handler, Reply, Web, page
+from tests.support.web.loopback import Handler, Reply, Web, held, page
 
 CHALLENGE = Reply(b"<!doctype html><p>Just a moment", 403, {"Content-Type": "text/html", "CF-Mitigated": "challenge"})
 DAY_MS = 86_400_000
@@ -152,11 +153,13 @@ def test_a_site_with_true_404s_compares_nothing(loopback: Web) -> None:
 
 def test_a_rolled_back_probe_is_repeated_with_the_same_url(loopback: Web) -> None:
     """If its answer is lost before the commit, the probe comes again, and its outline is there for the first page."""
-    loopback.routes = AnyPath("a.test", text("Sorry"))  # type: ignore[assignment]
+    may_answer = threading.Event()
+    loopback.routes = AnyPath("a.test", held(text("Sorry"), may_answer))  # type: ignore[assignment]
     loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
     with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
         driver.round(hits_of("http://a.test/0"))
         driver.run_until(lambda: len(loopback.paths("a.test")) == 2)
+        may_answer.set()
         driver.wait_for_result()
         driver.round(commit=False)
         assert not row_of(driver, "a.test").probed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -33,6 +35,9 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "text/html; charset=utf-8"})
 
+    def response(self) -> web.Response:
+        return web.Response(body=self.body, status=self.status, headers=self.headers)
+
 
 def page(text: str = "", *links: str) -> Reply:
     anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
@@ -51,6 +56,17 @@ def raw(reply: bytes) -> Handler:
         request.transport.write(reply)
         request.transport.close()
         return web.Response()
+
+    return send
+
+
+def held(reply: Reply, until: threading.Event) -> Handler:
+    """The reply, not before the event."""
+
+    async def send(_: web.Request) -> web.StreamResponse:
+        while not until.is_set():
+            await asyncio.sleep(0.005)
+        return reply.response()
 
     return send
 
@@ -93,7 +109,7 @@ class Web(ServerThread):
                 route = page(route)
             if route is None:
                 return web.Response(status=404)
-            return web.Response(body=route.body, status=route.status, headers=route.headers)
+            return route.response()
         finally:
             seen.ended = time.monotonic()
 

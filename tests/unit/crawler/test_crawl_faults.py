@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-from aiohttp import web
 from structlog.testing import capture_logs
 
 from crawler.frontier.rows import site_key
@@ -18,7 +16,7 @@ from crawler.web.links import internal_links
 from stream.log.contract import partition_of
 from stream.log.errors import LogUnavailable
 from tests.support.web.crawl_driver import Store, crawl, driving, hits_of, same_on_every_run, settings_for
-from tests.support.web.loopback import Web, page
+from tests.support.web.loopback import Reply, Web, held, page
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))
@@ -102,13 +100,7 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
 def test_a_rollback_does_not_forget_a_wait(loopback: Web, collected: bool, retry_after: str) -> None:
     """A Retry-After and our own back-off hold even if the batch of the answer is rolled back."""
     may_answer = threading.Event()
-
-    async def busy(_: web.Request) -> web.Response:
-        while not may_answer.is_set():
-            await asyncio.sleep(0.005)
-        return web.Response(status=429, headers={"Retry-After": retry_after})
-
-    loopback.routes["busy.test/x"] = busy
+    loopback.routes["busy.test/x"] = held(Reply(b"slow", 429, {"Retry-After": retry_after}), may_answer)
     started = time.time()
     with driving(settings_for(loopback.target, delay_s=0.02, retry_s=30.0)) as driver:
         driver.round(hits_of("http://busy.test/x"))
