@@ -41,7 +41,7 @@ class Errors(msgspec.Struct, frozen=True, kw_only=True):
     difference: float
     low: float | None
     high: float | None
-    trafilatura_share: float  # pages whose text by `blocks` is not its own
+    trafilatura_share: float  # pages whose text by `blocks` is by Trafilatura
 
 
 def write_model(folder: Path, model: BlockModel) -> Path:
@@ -96,7 +96,8 @@ def _errors(pages: Sequence[MainTextPage], theirs: Texts, ours: Texts) -> Errors
         # The difference of two ratios is nearly the sum of these (W. G. Cochran, Sampling Techniques, 1977, ch. 6)
         moves = ((hits - f1 * found) / found.sum(0)) @ np.array([-1, 1])
         squares, fourths = float(moves @ moves), float((moves**4).sum())
-        half = quantile_of_sum(squares, fourths, len(domains)) * float(np.sqrt(squares))
+        variance = squares * len(domains) / (len(domains) - 1)
+        half = quantile_of_sum(squares, fourths, len(domains)) * float(np.sqrt(variance))
     return Errors(
         pages=len(pages),
         domains=len(domains),
@@ -105,5 +106,5 @@ def _errors(pages: Sequence[MainTextPage], theirs: Texts, ours: Texts) -> Errors
         difference=difference,
         low=None if half is None else difference - half,
         high=None if half is None else difference + half,
-        trafilatura_share=sum(ours[page.label].path != "blocks" for page in pages) / len(pages),
+        trafilatura_share=sum(ours[page.label].path not in ("blocks", "none") for page in pages) / len(pages),
     )
