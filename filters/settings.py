@@ -70,7 +70,10 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     def __post_init__(self) -> None:
         if self.extractor_model and self.extractor != "blocks":
-            raise ValueError("extractor_model is read by the extractor blocks alone: set extractor = 'blocks' as well")
+            raise ValueError(
+                f"extractor_model is only for the extractor blocks, and extractor is {self.extractor!r}:"
+                " set extractor to blocks, or extractor_model to nothing"
+            )
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

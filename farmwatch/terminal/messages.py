@@ -20,7 +20,7 @@ Advance = Callable[[int], None]
 
 def message(text: str) -> None:
     """Print a sentence to the operator on stderr: wrapped at words on a terminal, otherwise as one line."""
-    sys.stderr.write(f"{_broken(text, sys.stderr)}\n")  # `print` lets another thread write before the end of the line
+    sys.stderr.write(f"{_broken(text, sys.stderr)}\n")  # one write: `print` makes two, others come between
 
 
 def put(text: str) -> None:
@@ -151,7 +151,7 @@ def start_logging(level: str = "info", **bound: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write a line, see `message`
         cache_logger_on_first_use=False,
     )
     # several lines a second while a broker is unavailable; our own events report the same once

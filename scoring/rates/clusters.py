@@ -23,7 +23,7 @@ import xxhash
 from scoring.rates.definitions import DOMAINS, RANKED_RESULTS, RESULTS
 from scoring.rates.intervals import Z95
 from scoring.rates.mixture import CellCounts
-from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
@@ -159,5 +159,5 @@ class _Spread(NamedTuple):
             return cls(_LARGEST, 1.0, 1)
         without = np.bincount(codes, moves) / (1 - np.bincount(codes, weights) / weights.sum())
         squares = float(without @ without)
-        degrees = degrees_of_freedom(squares, float((without**4).sum()), count)
-        return cls(squares * (count - 1) / count, (t_quantile(round(degrees, 1)) / Z95) ** 2, count)
+        tails = (quantile_of_sum(squares, float((without**4).sum()), count) / Z95) ** 2
+        return cls(squares * (count - 1) / count, tails, count)

@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import BadParameters
 from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.intervals import Z95
-from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from scoring.statistics.shares import quantile_of_sum
 
 RESAMPLES = 2000
 FEWEST_RESAMPLES = 50
@@ -108,7 +107,7 @@ def paired_change(
     drawn = np.concatenate(list(_resampled(sums, total, resamples, rng)))
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
     a, b = _shares(drawn) if errors is None else _corrected(drawn, errors, z, rng)
-    tail = NormalDist().cdf(-z * t_quantile(_degrees(sums, total)) / Z95)
+    tail = NormalDist().cdf(-_quantile(sums, total, confidence))
     low, high = np.quantile(b - a, [tail, 1 - tail])
     return found._replace(low=min(float(low), found.difference), high=max(float(high), found.difference))
 
@@ -148,12 +147,12 @@ def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
     return np.stack([np.einsum("ij,j->i", weights, np.ascontiguousarray(column)) for column in rows.T], axis=1)
 
 
-def _degrees(sums: Numbers, total: Numbers) -> float:
-    """Degrees of freedom of the variance of d, between 1 and S - 1; S - 1 if no site moves it."""
+def _quantile(sums: Numbers, total: Numbers, confidence: float) -> float:
+    """Student's quantile for the interval of d."""
     part_a, whole_a, part_b, whole_b = total
     influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
     influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
-    return round(degrees_of_freedom(float((influence**2).sum()), float((influence**4).sum()), len(sums)), 1)
+    return quantile_of_sum(float((influence**2).sum()), float((influence**4).sum()), len(sums), confidence)
 
 
 def _corrected(

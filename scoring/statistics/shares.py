@@ -82,11 +82,11 @@ def degrees_of_freedom(squares: float, fourths: float, number: int) -> float:
 
 
 def quantile_of_sum(squares: float, fourths: float, number: int, confidence: float = CONFIDENCE) -> float:
-    """Student's t of a sum of `number` parts, from the sums of their squares and fourth powers.
+    """Student's quantile for the interval of a sum of `number` parts, from the sums of their squares and fourth powers.
 
-    Of an interval of another confidence than 95%, the normal quantile widened as at 95%.
+    At another confidence than 95% it is the normal quantile, widened by the factor of 95%.
     """
-    degrees = round(degrees_of_freedom(squares, fourths, number), 1)  # few values, so that the quantiles are kept
+    degrees = round(degrees_of_freedom(squares, fourths, number), 1)  # so that `t_quantile` keeps few
     normal = NormalDist().inv_cdf
     return t_quantile(degrees) * normal((1 + confidence) / 2) / normal(1 - _TAIL)
 

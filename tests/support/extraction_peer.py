@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import trafilatura
 import zstandard
 
@@ -29,6 +30,12 @@ def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
     pages.labels = pages.labels[::every]
     for label, html in pages.htmls():
         yield GoldPage(html, Truth(label.gold, label.belongs, label.foreign))
+
+
+def f1(texts: Sequence[str], truths: Sequence[Truth]) -> float:
+    """F1 of the texts of a source's pages: the mean over pages, or that of all segments."""
+    hits, of = np.array([truth.hits(text) for text, truth in zip(texts, truths, strict=True)]).sum(axis=0)
+    return float(hits / of)
 
 
 def html_of(source: Path, ident: str) -> bytes:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.commands.inputs.train_extractor import Report, in_words
+from farmwatch.commands.inputs.train_extractor import Report, table
 from farmwatch.labels.evaluation_tables import Table
 from farmwatch.labels.main_text.errors import Errors
 from tests.tools.generated import document, renewed
@@ -37,23 +37,18 @@ def tables(docs: Path) -> str:
     return document(
         [
             _by("source", found.sources, "F1 by source, of pages whose domain was left out of the model", mean=True),
-            _by("kind", found.kinds, "F1 by kind of page, of the same texts"),
+            _by("kind", found.kinds, "F1 by kind of page, of the same texts; the labels of `wcxb` name kinds"),
             _by("source left out", left_out, "F1 of sources whose domains were left out of the model"),
             _by("source", with_agpl.sources, "F1 by source, of models that also learned from `dragnet`", mean=True),
         ]
     )
 
 
-def _f1(number: float) -> str:
-    return f"{number:.3f}"
-
-
 def _by(what: str, rows: Mapping[str, Errors], title: str, *, mean: bool = False) -> Table:
-    headings = [what, "pages", "domains", "trafilatura", "blocks", "difference", "by Trafilatura"]
-    cells = [[name, str(row.pages), str(row.domains), *in_words(row)] for name, row in rows.items()]
+    headings, cells = table(what, rows)
     if mean:
         theirs, ours = (sum(getattr(row, of) for row in rows.values()) / len(rows) for of in ("trafilatura", "blocks"))
-        cells.append(["mean of sources", "", "", _f1(theirs), _f1(ours), f"{ours - theirs:+.3f}", ""])
+        cells.append(["mean of sources", "", "", f"{theirs:.3f}", f"{ours:.3f}", f"{ours - theirs:+.3f}", ""])
     return Table(title, headings, cells)
 
 

@@ -13,11 +13,13 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text.errors import (
+    FOLDS,
     Errors,
     Text,
     errors_by,
     texts_of,
     texts_of_other_domains,
+    texts_out_of_fold,
     write_model,
 )
 from farmwatch.labels.main_text.gold import keep_main_texts
@@ -25,11 +27,9 @@ from farmwatch.labels.main_text.training import card_of, learn, main_text_pages
 from farmwatch.terminal.messages import counting, put, put_table, put_wrapped
 from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
-from scoring.training.additive import fold_of
 from stream.text.user_errors import UsageError
 from stream.text.wording import counted
 
-_FOLDS = 5
 _TIME_LIMIT_S = 120.0
 
 
@@ -88,17 +88,15 @@ def train_extractor(
     file = write_model(out, model := learn(pages, card_of(pages, folder)))
     put_wrapped(f"{file}: the model; trained on {model.card}")
     if unused := sum(page.blocks is None for page in pages):
-        put_wrapped(f"not trained on: {counted(unused, 'page')}, refused by MEASURE or with no block of labelled text")
+        put_wrapped(
+            f"not trained on: {counted(unused, 'page')}, refused by MEASURE, without labelled text, or too long"
+        )
     put("")
-    folds = fold_of([page.domain for page in pages], _FOLDS).tolist()
-    parts = [[page for page, of in zip(pages, folds, strict=True) if of == fold] for fold in range(_FOLDS)]
     sources = sorted({page.label.source for page in pages})
     of_sources = [[page for page in pages if page.label.source == name] for name in sources if len(sources) > 1]
-    ours, of_others = dict[Label, Text](), dict[Label, Text]()
-    with counting(_FOLDS + len(of_sources), "models") as bar:
-        for tested in parts:
-            ours |= texts_of_other_domains(folder, pages, tested, settings)
-            bar(1)
+    of_others = dict[Label, Text]()
+    with counting(FOLDS + len(of_sources), "models") as bar:
+        ours = texts_out_of_fold(folder, pages, settings, bar)
         for tested in of_sources:
             with suppress(TooFewLabels):  # nearly all domains are in it
                 of_others |= texts_of_other_domains(folder, pages, tested, settings)
@@ -119,15 +117,16 @@ def train_extractor(
 
 
 def _put(what: str, rows: Mapping[str, Errors], title: str) -> None:
-    if not rows:
-        return
-    shown = [(name, row.pages, row.domains, *in_words(row)) for name, row in rows.items()]
-    put_table((what, "pages", "domains", "trafilatura", "blocks", "difference", "by Trafilatura"), shown, title)
-    put("")
+    if rows:
+        put_table(*table(what, rows), title)
+        put("")
 
 
-def in_words(row: Errors) -> tuple[str, str, str, str]:
-    """Both F1, the difference with its interval, and the share of pages by Trafilatura."""
-    interval = "too few domains" if row.low is None or row.high is None else f"{row.low:+.3f} to {row.high:+.3f}"
-    difference = f"{row.difference:+.3f} ({interval})"
-    return f"{row.trafilatura:.3f}", f"{row.blocks:.3f}", difference, f"{row.trafilatura_share:.1%}"
+def table(what: str, rows: Mapping[str, Errors]) -> tuple[list[str], list[list[str]]]:
+    """Headings and cells."""
+    cells = []
+    for name, row in rows.items():
+        interval = "too few domains" if row.low is None or row.high is None else f"{row.low:+.3f} to {row.high:+.3f}"
+        f1 = [f"{row.trafilatura:.3f}", f"{row.blocks:.3f}", f"{row.difference:+.3f} ({interval})"]
+        cells.append([name, str(row.pages), str(row.domains), *f1, f"{row.trafilatura_share:.1%}"])
+    return [what, "pages", "domains", "trafilatura", "blocks", "difference", "by Trafilatura"], cells

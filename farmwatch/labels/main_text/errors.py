@@ -18,6 +18,7 @@ from filters.extraction.learned.model_name import digest_of
 from filters.settings import MeasureSettings
 from scoring.rates.paired_bootstrap import FEWEST_SITES
 from scoring.statistics.shares import quantile_of_sum
+from scoring.training.additive import fold_of
 
 
 class Text(NamedTuple):
@@ -27,6 +28,7 @@ class Text(NamedTuple):
     path: str
 
 
+FOLDS = 5
 Texts = Mapping[Label, Text]
 Advance = Callable[[int], None]
 
@@ -71,6 +73,19 @@ def texts_of_other_domains(
     with TemporaryDirectory() as place:
         file = write_model(Path(place), model)
         return texts_of(part, msgspec.structs.replace(settings, extractor="blocks", extractor_model=str(file)))
+
+
+def texts_out_of_fold(
+    folder: LabelledPages, pages: Sequence[MainTextPage], settings: MeasureSettings, advance: Advance = lambda _: None
+) -> dict[Label, Text]:
+    """The texts of all pages, each by a model that learned nothing of its domain. Raises TooFewLabels."""
+    found = dict[Label, Text]()
+    folds = fold_of([page.domain for page in pages], FOLDS).tolist()
+    for fold in range(FOLDS):
+        tested = [page for page, of in zip(pages, folds, strict=True) if of == fold]
+        found |= texts_of_other_domains(folder, pages, tested, settings)
+        advance(1)
+    return found
 
 
 def errors_by(

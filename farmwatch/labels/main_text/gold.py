@@ -74,11 +74,5 @@ class Truth(NamedTuple):
         return np.asarray((total[ends] - total[ends - sizes]) / np.maximum(sizes, 1), np.float32)
 
 
-def f1(texts: Sequence[str], truths: Sequence[Truth]) -> float:
-    """F1 of the texts of a source's pages: the mean over pages, or that of all segments."""
-    hits, of = np.array([truth.hits(text) for text, truth in zip(texts, truths, strict=True)]).sum(axis=0)
-    return float(hits / of)
-
-
 def _spaced(text: str) -> str:
     return " ".join(text.split())

@@ -148,10 +148,10 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     return BlockModel(
         version=VERSION,
         card=card,
-        inputs=inputs_digest(sample_inputs(tuple(scores.marked))),
+        inputs=inputs_digest(sample_inputs(scores.marked)),
         names=dict(sorted(scores.names.items())),
         texts=dict(sorted(scores.texts.items())),
-        marked=tuple(scores.marked),
+        marked=scores.marked,
         networks=(first, second),
     )
 

@@ -8,7 +8,6 @@ by the first one of the blocks around as inputs, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
 
@@ -98,21 +97,17 @@ def _edges() -> Any:
     return np.array([math.ceil(math.log(half / (1 - half)) * _LOGIT_UNITS) for half in halves], np.float32)
 
 
-class BlockModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+class BlockModel(WordScores, frozen=True, forbid_unknown_fields=True):
     """The numbers of a model. `card` says what it was trained on, `inputs` is `inputs_digest`."""
 
     version: int
     card: str
     inputs: str
-    names: Mapping[str, int]
-    texts: Mapping[str, int]
-    marked: tuple[str, ...]
     networks: tuple[Network, Network]
 
     def probabilities(self, page: PageBlocks) -> Ints:
         """The probability of each block to be main text, in thousandths."""
-        scores = WordScores(self.names, self.texts, self.marked)
-        inputs = np.concatenate([block_inputs(page).matrix(), word_inputs(page, scores).matrix()])
+        inputs = np.concatenate([block_inputs(page).matrix(), word_inputs(page, self).matrix()])
         first = self.networks[0].probabilities(inputs)
         return self.networks[1].probabilities(np.concatenate([inputs, context_inputs(page, first).matrix()]))
 

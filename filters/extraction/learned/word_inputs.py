@@ -7,10 +7,10 @@ texts than elsewhere. Readability has such words with the scores 1 and -1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from filters.extraction.learned.inputs import Columns, Inputs, flag, inside, near
@@ -23,13 +23,12 @@ _NAME_PART = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _EDGES = ".,:;!?()[]\"'“”’‘»«›…|-–"
 
 
-@dataclass(frozen=True, slots=True)
-class WordScores:
+class WordScores(msgspec.Struct, frozen=True):
     """Scores of words of names and of texts; the names `marked` have an input each."""
 
     names: Mapping[str, int]
     texts: Mapping[str, int]
-    marked: Sequence[str]
+    marked: tuple[str, ...]
 
 
 def words_of_name(value: str) -> list[str]:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.labels.main_text.gold import f1
 from filters.extraction.blocks import JOINED, unpack
 from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import bare_text, gold_pages
+from tests.support.extraction_peer import bare_text, f1, gold_pages
 from tests.support.sizes import LONG
 
 PAGES_PER_SOURCE = 9 if LONG else 4

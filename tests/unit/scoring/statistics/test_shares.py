@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.statistics.shares import exact_interval, incomplete_beta, share, t_quantile
+from scoring.statistics.shares import exact_interval, incomplete_beta, quantile_of_sum, share, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,8 @@ def test_the_distribution_functions_are_right() -> None:
     tables = {1: 12.7062, 2: 4.30265, 10: 2.22814, 100: 1.98397}
     for degrees, quantile in tables.items():
         assert t_quantile(degrees) == pytest.approx(quantile, rel=1e-5)
+    assert quantile_of_sum(11, 11, 11) == pytest.approx(tables[10], rel=1e-5)  # of parts 1 and -1: n - 1 degrees
+    assert quantile_of_sum(11, 11, 11, 0.99) == pytest.approx(tables[10] * 2.575829 / 1.959964, rel=1e-5)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 12))

@@ -16,3 +16,8 @@ def test_the_tables_are_those_of_the_report_of_the_shipped_model() -> None:
     assert report(DOCS).model == f"{model_digest('')}.json"
     assert report(DOCS).card == load_model("").card
     assert "dragnet" not in load_model("").card
+    with_agpl, shown = report(DOCS, "extraction_agpl.json"), report(DOCS).sources
+    assert "dragnet: 951 pages, licence AGPL-3.0" in with_agpl.card
+    assert {name: row.trafilatura for name, row in with_agpl.sources.items() if name in shown} == {
+        name: row.trafilatura for name, row in shown.items()
+    }

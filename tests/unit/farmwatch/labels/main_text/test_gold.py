@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from farmwatch.labels.labelled_pages import LabelledPages
-from farmwatch.labels.main_text.gold import Truth, f1, keep_main_texts
+from farmwatch.labels.main_text.gold import Truth, keep_main_texts
 from farmwatch.labels.main_text.words import page_words, word_scores
 from filters.extraction.html_tree import parse
 from filters.extraction.learned.page_blocks import page_blocks
+from tests.support.extraction_peer import f1
 
 
 def test_a_word_elsewhere_on_the_page_is_not_main_text() -> None:

@@ -129,7 +129,7 @@ def test_the_interval_is_that_of_the_means_of_domains() -> None:
     ours = {page.label: Text(text, "blocks") for page, text in zip(singles, texts, strict=True)}
     found = errors_by(lambda label: label.source, singles, theirs, ours)["a"]
     differences = np.array([{"": -2 / 3, "a": 0, "a b": 1 / 3}[text] for text in texts])
-    error = differences.std() / np.sqrt(30)
+    error = differences.std(ddof=1) / np.sqrt(30)
     assert found.low is not None and found.difference == pytest.approx(differences.mean())
     assert found.difference - found.low == pytest.approx(2.045 * error, rel=0.01)  # Student's, 29 degrees of freedom
     twice = [*singles, *(_page(100 + number, "a", page.domain) for number, page in enumerate(singles))]

@@ -89,7 +89,7 @@ def test_inputs_have_different_names_and_fit_into_a_byte() -> None:
     names = [name for columns in sample_inputs(MODEL.marked) for name in columns.names]
     assert len(set(names)) == len(names)
     for score in (-MOST_SCORE, MOST_SCORE):
-        scores = WordScores({"post": score}, {"word": score}, ["post"])
+        scores = WordScores({"post": score}, {"word": score}, ("post",))
         for body in ("x", "<p class='post'>" * 300 + "word " * 70_000, "<li class=post><a href=x>word</a>" * 3_000):
             page = page_blocks(parse(f"<html><title>word</title><body>{body}"))
             assert page is not None
@@ -101,7 +101,7 @@ def test_inputs_have_different_names_and_fit_into_a_byte() -> None:
 
 def test_an_unknown_word_and_a_page_without_names_have_the_middle_score() -> None:
     """Below it are words of the rest of pages, above it those of main texts."""
-    scores = WordScores({"post": 20, "menu": -20}, {"river": 30, "share": -30}, [])
+    scores = WordScores({"post": 20, "menu": -20}, {"river": 30, "share": -30}, ())
 
     def row(body: str) -> dict[str, int]:
         page = page_blocks(parse(f"<html><body>{body}"))

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import zstandard
 
-from farmwatch.labels.main_text.gold import f1
 from filters.errors import BadModel
 from filters.extraction.blocks import BlockKind, unpack
 from filters.extraction.extractor import extract
@@ -29,7 +28,7 @@ from filters.extraction.learned.page_blocks import page_blocks
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import gold_pages
+from tests.support.extraction_peer import f1, gold_pages
 from tests.support.sizes import LONG
 
 SETTINGS = MeasureSettings(extractor="blocks")
