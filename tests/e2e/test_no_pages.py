@@ -36,8 +36,7 @@ def at_first(reply: Reply, times: int, then: Reply) -> Handler:
     numbers = itertools.count()
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        chosen = reply if next(numbers) < times else then
-        return web.Response(body=chosen.body, status=chosen.status, headers=chosen.headers)
+        return (reply if next(numbers) < times else then).response()
 
     return answer
 
@@ -120,8 +119,7 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
     numbers = itertools.count()
 
     async def missing(request: web.Request) -> web.StreamResponse:
-        reply = text("Sorry", f"You may like number {next(numbers)}")
-        return web.Response(body=reply.body, headers=reply.headers)
+        return text("Sorry", f"You may like number {next(numbers)}").response()
 
     loopback.routes = AnyPath("a.test", missing)  # type: ignore[assignment]
     loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
