@@ -9,7 +9,7 @@ import msgspec
 
 from replay.runs.gaps import gaps_of, missing_records, records_in
 from replay.runs.lookup import FIRST_RUN
-from replay.runs.overview import STOPPED, WAS_LIVE, state_of
+from replay.runs.overview import STOPPED, WAS_LIVE, resume_command, state_of
 from replay.runs.scores import requests_wait, scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import round_up_to_second
@@ -153,7 +153,7 @@ def _missing_scores_text(summary: ReplaySummary) -> str:
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
-    resume, name = f"farmwatch replay --name {run.shown}", run.shown
+    resume, name = resume_command(run), run.shown
     if state == RunStatus.CANCELLED:
         return [f"farmwatch runs rm {name}", f"{resume}    # resumes it nevertheless"]
     if state == STOPPED:

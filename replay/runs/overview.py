@@ -95,11 +95,13 @@ class RunState:
     @property
     def resume(self) -> str:
         """The command that resumes the run; "" unless it is stopped."""
-        if self.state != STOPPED:
-            return ""
-        # It may have to measure more pages
-        flags = [as_flags(self.run.measured_by)] if self.run.remeasures and self.run.measured_by else []
-        return " ".join(("farmwatch replay --name", self.run.shown, *flags))
+        return resume_command(self.run) if self.state == STOPPED else ""
+
+
+def resume_command(run: Run) -> str:
+    """The command that goes on with a replay; it may have to measure more pages."""
+    flags = [as_flags(run.measured_by)] if run.remeasures and run.measured_by else []
+    return " ".join(("farmwatch replay --name", run.shown, *flags))
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

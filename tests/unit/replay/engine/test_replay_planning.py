@@ -14,6 +14,7 @@ from filters.errors import BadRuleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
 from replay.engine.source import NothingToReplay
+from replay.engine.summary import summary_of
 from replay.runs.overview import run_state
 from replay.runs.window import OutsideRetention, early_begin_note
 from stream.log.contract import Output, Topic
@@ -114,6 +115,8 @@ def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
     assert "with --set measure.pages_per_site=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
     assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
+    shown = summary_of(desk.log, Control(desk.log), desk.config, run, 0)
+    assert shown.next == [f"{stopped.resume}    # resumes it"]
     with pytest.raises(UsageError, match="the versions of farmwatch and its libraries"):
         refuse_other_epoch(desk.config, msgspec.structs.replace(run, epoch="of-another-version"))
 
