@@ -15,7 +15,7 @@ from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import differences
 from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
-from replay.runs.overview import STOPPED, state_of
+from replay.runs.overview import STOPPED, resume_command, state_of
 from replay.runs.run_rules import live_now, method_name
 from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
@@ -145,7 +145,7 @@ def runs(at: Subject) -> Results:
     stopped = [run for run in others if state_of(at.log, control, run) == STOPPED]
     for run in stopped:
         why = f", by an error: {run.error}" if run.error else ""
-        mend = f"`farmwatch replay --name {run.shown}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
+        mend = f"`{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
         yield warn(one_line(f"{run.shown} is stopped{why}"), mend)
     if others and not stopped:
         yield ok(f"{counted(len(others), 'run')} beside the live one, and none is stopped")

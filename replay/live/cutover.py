@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from replay.runs.control_update import ControlUpdate, update_control
 from replay.runs.gaps import missing_records
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
+from replay.runs.overview import resume_command
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import MAX_LAG, lag_by_group
@@ -125,7 +126,7 @@ def _decide(
         raise CutoverRefused(f"run {run.shown} was cancelled: replay it again under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
-        raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}: `farmwatch replay --name {run.shown}` first")
+        raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}: `{resume_command(run)}` first")
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest and not back:
         raise CutoverRefused(
@@ -185,14 +186,14 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
     raise CutoverRefused(
         f"run {run.shown} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
         f" live run {shown_run(control.alias.run)} for {live.unscored:,} of {live.articles:,}: the rate would use"
-        f" the few scored ones. `farmwatch replay --name {run.shown}` adds newer scores and requests the missing ones;"
+        f" the few scored ones. `{resume_command(run)}` adds newer scores and requests the missing ones;"
         " --partial accepts the run as it is"
     )
 
 
 def _lag_message(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     lags = ", ".join(f"{group} {records}" for group, records in lag.items())
-    resume = f"`farmwatch replay --name {run.shown}"
+    resume = f"`{resume_command(run)}"
     if run.state == RunStatus.RUNNING:
         then = f"{resume}` resumes it if no process works on it (see `farmwatch runs`)"
     else:

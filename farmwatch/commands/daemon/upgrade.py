@@ -12,7 +12,9 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.daemon.upgrade_check import UpgradeCheck, check_upgrade
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from filters.measure.epoch import epoch_settings
 from replay.live.epoch_change import change_epoch, epoch_change
+from replay.runs.configured import as_flags
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
@@ -50,7 +52,9 @@ def upgrade(
     else:
         records = counted(change.records, "record")
         put(f"feature epoch: {change.before} -> {change.after}")
-        message(f"the next `farmwatch up` measures `pages` again (about {records}), before new ones")
+        settings = epoch_settings(config.measure)
+        up = f"farmwatch up {as_flags(settings)}" if settings else "farmwatch up"
+        message(f"the next `{up}` measures `pages` again (about {records}), before new ones")
     return Exit.OK
 
 

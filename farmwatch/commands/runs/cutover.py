@@ -91,6 +91,8 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
     left = moved.left
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes too: it was {method_name(left.site_method)}")
+    if run.unscored and run.articles:
+        message(f"{run.unscored:,} of its {counted(run.articles, 'article')} had no score: they count in no verdict")
     behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "no record to catch up with"
     live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
     message(f"{live}; {behind}; `farmwatch cutover --back` goes back")

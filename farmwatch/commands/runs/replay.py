@@ -28,6 +28,7 @@ from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
 from replay.runs.gaps import count_dead_letters
+from replay.runs.overview import resume_command
 from replay.runs.run_rules import method_name
 from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
@@ -176,7 +177,7 @@ def _unscored_warning(log: Log, run: Run, config: Config) -> str:
         remedy = "It is configured here: restart SCORE with this configuration"
     else:
         remedy = "Add it to score.detectors and restart SCORE"
-    then = "this process requests" if run.follows else f"`farmwatch replay --name {run.shown}` then requests"
+    then = "this process requests" if run.follows else f"`{resume_command(run)}` then requests"
     return (
         f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
         f" are not requested and stay unscored. {remedy}: {then} them, each once"
@@ -221,7 +222,7 @@ def _report_ending(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
     """Report the ending. Returns the exit code, and the lines of the result."""
-    resume = f"`farmwatch replay --name {run.shown}` resumes it"
+    resume = f"`{resume_command(run)}` resumes it"
     if ending is not Ending.DONE:
         messages = {
             Ending.REMOVED: f"the run {run.shown} was removed: this process ends",

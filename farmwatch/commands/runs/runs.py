@@ -43,7 +43,7 @@ _STATE_FIELDS = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s
 def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """List the runs of the log: rules, progress, results, and which one is live.
 
-    The numbers of articles and unscored articles are from the end of the run; `runs show` has the present ones. JSON:
+    The numbers of articles and unscored articles are from the end of the replay, which adds later scores again. JSON:
     one object a line.
     """
     config = common.load().config

@@ -159,6 +159,13 @@ def test_a_replay_prints_its_result(world: LiveWorld, farmwatch: Runner) -> None
     assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
 
 
+def test_a_cutover_tells_the_articles_without_a_score(world: LiveWorld, farmwatch: Runner) -> None:
+    """They count in no verdict of the new live run."""
+    world.replay(ruleset=world.rules, name="mine")
+    ran = farmwatch("cutover", "mine", "--log", world.url)
+    assert (ran.code, "7 of its 57 articles had no score: they count in no verdict" in ran.err) == (0, True)
+
+
 def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -> None:
     """The live run first; a stopped run with the command that resumes it; a finished one with its results."""
     world.replay(ruleset=world.rules, name="done")
