@@ -99,7 +99,7 @@ class RunState:
 
 
 def resume_command(run: Run) -> str:
-    """The command that goes on with a replay; it may have to measure more pages."""
+    """The command that resumes a replay, with the settings that it measures by."""
     flags = [as_flags(run.measured_by)] if run.remeasures and run.measured_by else []
     return " ".join(("farmwatch replay --name", run.shown, *flags))
 
