@@ -43,11 +43,11 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class LabelledCross(NamedTuple):
-    """A cross: the words of its pages by role, and the label of each run of `cur`."""
+    """A cross: the words of its pages by role, and the label of each run of `cur`, if it has one."""
 
     name: str
     pages: dict[str, Words]
-    labels: list[NodeClass]
+    labels: list[NodeClass | None]
 
     def nodes(self, *, chained: bool) -> list[Node]:
         """The nodes of `cur`."""
@@ -67,8 +67,10 @@ class Scores(NamedTuple):
     accuracy: float | None
     content_precision: float | None
     content_recall: float | None
+    content_f1: float | None
     boilerplate_precision: float | None
     boilerplate_recall: float | None
+    boilerplate_f1: float | None
 
 
 class Judged(NamedTuple):
@@ -150,11 +152,13 @@ def read_lines(folder: Path) -> list[_Line]:
 
 
 def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Learner | None) -> list[Judged]:
-    """The nodes of a cross by a method."""
+    """The labelled nodes of a cross by a method."""
     words = cross.pages["cur"]
     classes = classes_of(words, nodes, cross.mask, method, learner)
     return [
-        Judged(cross.labels[node.run], kind, text_chars(words, node)) for node, kind in zip(nodes, classes, strict=True)
+        Judged(label, kind, text_chars(words, node))
+        for node, kind in zip(nodes, classes, strict=True)
+        if (label := cross.labels[node.run]) is not None
     ]
 
 
@@ -165,11 +169,15 @@ def scores(found: Sequence[Judged], *, by_node: bool) -> Scores:
         chosen = [one for one in found if label in (None, one.label) and result in (None, one.result)]
         return len(chosen) if by_node else sum(one.chars for one in chosen)
 
-    rights = {one: weight(one, one) for one in (NodeClass.CONTENT, NodeClass.BOILERPLATE)}
     total = weight()
-    shares = [
-        right / whole if whole else None
-        for one, right in rights.items()
-        for whole in (weight(None, one), weight(one, None))
-    ]
-    return Scores(total, sum(rights.values()) / total if total else None, *shares)
+    rights = 0
+    shares: list[float | None] = []
+    for one in (NodeClass.CONTENT, NodeClass.BOILERPLATE):
+        right, given, labelled = weight(one, one), weight(None, one), weight(one, None)
+        rights += right
+        shares += [
+            right / given if given else None,
+            right / labelled if labelled else None,
+            2 * right / (given + labelled) if given + labelled else None,
+        ]
+    return Scores(total, rights / total if total else None, *shares)

@@ -30,7 +30,7 @@ _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one UR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitOptions:
-    """`positional`: the similarity threshold for the tokens of the thesis; None for tag paths."""
+    """`positional`: the least similarity, by the tokens of the thesis; None for tag paths, and any similarity."""
 
     method: Method = Method.RUNS
     chained: bool = False
@@ -126,7 +126,7 @@ class SiteSplitter:
             pages.append(Snapshot(without_scheme(key.url), key.at_ms, tokens, text))
             keys.append(key)
         alone = 1 in (len({page.url for page in pages}), len({page.text for page in pages}))
-        for cross in crosses_of(pages, self.options.positional):
+        for cross in crosses_of(pages, self.options.positional or 0.0):
             key = keys[cross.cur]
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
             if cross.up is None:

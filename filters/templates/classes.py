@@ -42,12 +42,23 @@ class Node(NamedTuple):
 
 
 def class_of(bits: int, cross: int) -> NodeClass:
-    """The class of a node by its bits; `cross` has the bits of the pages that there are."""
-    if bits == CUR | (cross & (PREV | NEXT)):
+    """The class of a node by its bits, as in the thesis; `cross` has the bits of the pages that there are.
+
+    If it has `down` and a snapshot, a node is boilerplate only on all pages; else, if it is not content.
+    """
+    snapshots = cross & (PREV | NEXT)
+    if bits == CUR | snapshots:
         return NodeClass.CONTENT
-    if bits == cross or not bits & DOWN or not bits & (PREV | NEXT):
+    if bits == cross or not cross & DOWN or not snapshots:
         return NodeClass.BOILERPLATE
     return NodeClass.INVALID
+
+
+def joint_class_of(bits: int, cross: int) -> NodeClass:
+    """The same, but a node that is not on `down`, or in no snapshot, is not invalid: it is boilerplate."""
+    of = class_of(bits, cross)
+    decided = not bits & DOWN or not bits & (PREV | NEXT)
+    return NodeClass.BOILERPLATE if of is NodeClass.INVALID and decided else of
 
 
 def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]], *, chained: bool = False) -> list[int]:

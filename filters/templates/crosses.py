@@ -39,8 +39,8 @@ def without_scheme(url: str) -> str:
     return url.partition("://")[2]
 
 
-def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> list[Cross]:
-    """The cross of each page of a site. `threshold`: see `Candidates`."""
+def crosses_of(pages: Sequence[Snapshot], threshold: float = 0.0) -> list[Cross]:
+    """The cross of each page of a site; `up` and `down` have this similarity at least."""
     of_url: defaultdict[str, list[int]] = defaultdict(list)
     order = sorted(range(len(pages)), key=lambda number: pages[number].at_ms)
     before: dict[int, int] = {}
@@ -49,7 +49,7 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> lis
         if earlier := of_url[pages[number].url]:
             before[number], after[earlier[-1]] = earlier[-1], number
         of_url[pages[number].url].append(number)
-    candidates = Candidates([pages[number].tokens for number in order], threshold)
+    candidates = Candidates([pages[number].tokens for number in order])
     found: list[Cross | None] = [None] * len(pages)
     for place, number in enumerate(order):
         page = pages[number]
@@ -58,7 +58,7 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float | None = None) -> lis
             url, at_ms, tokens, text = pages[other]
             if url != page.url and text != page.text:
                 rank = (jaccard(page.tokens, tokens), -abs(at_ms - page.at_ms), other)
-                if url not in best or rank > best[url]:
+                if rank[0] >= threshold and (url not in best or rank > best[url]):
                     best[url] = rank
         ranked = sorted(best.values(), reverse=True)[:2]
         up, down = ([rank[2] for rank in ranked] + [None, None])[:2]

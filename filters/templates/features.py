@@ -1,15 +1,15 @@
 """The features of a node for a learner: those of its text, of the texts beside it, and of the elements around it.
 
-A layer has 20: tag, class, and six measures of a text, of the text before it and of the text after it. The first layer
-is the node, with the tag and class of its element. The others are the elements around it from inside to outside, each
-between its nearest siblings with text. Link density and text density are those of C. Kohlschütter et al., "Boilerplate
-Detection using Shallow Text Features", WSDM 2010.
+A layer has 20: tag and five measures of a text, of the text before it and of the text after it; class and characters an
+element of the text. The first layer is the node, with the tag and class of its element. The others are the elements
+around it from inside to outside, each between its nearest siblings with text. Link density and text density are those
+of C. Kohlschütter et al., "Boilerplate Detection using Shallow Text Features", WSDM 2010.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import xxhash
 from lxml import etree
@@ -21,21 +21,27 @@ LAYER = 20
 """Features of a layer."""
 
 _LINE_CHARS = 80
-_NAMES = 1 << 16  # numbers of tags and of classes
+_CLASSES = 1 << 16
 
 Features = list[float]
 _Counts = list[int]  # words, characters, characters in links, elements
 
 
+class _Text(NamedTuple):
+    element: Any
+    counts: _Counts
+
+
 def features_of(words: Words, nodes: Sequence[Node], layers: int) -> list[Features]:
     """The features of each node: LAYER times `layers`."""
-    own = [_counts(words, node) for node in nodes]
-    beside = [_measures(None), *map(_measures, own), _measures(None)]
-    around = _elements(words, nodes, own) if layers > 1 else {}
+    names = sorted({element.tag for element in words.tree.iter(etree.Element)})
+    tags = {name: number for number, name in enumerate(names)}
+    texts = [_Text(words.runs[node.run].element, _counts(words, node)) for node in nodes]
+    around = _elements(words, texts, tags) if layers > 1 else {}
     found = []
-    for place, node in enumerate(nodes):
-        element = words.runs[node.run].element
-        row = [*_names(element), *beside[place + 1], *beside[place], *beside[place + 2]]
+    for text, before, after in _beside(texts):
+        element = text.element
+        row = _layer(tags, text, before, after)
         for _ in range(layers - 1):
             row += around.get(element) or [0.0] * LAYER
             element = None if element is None else element.getparent()
@@ -50,21 +56,20 @@ def _counts(words: Words, node: Node) -> _Counts:
     return [len(texts), sum(texts), sum(texts) if is_link else 0, 1]
 
 
-def _elements(words: Words, nodes: Sequence[Node], own: Sequence[_Counts]) -> dict[Any, Features]:
+def _elements(words: Words, texts: Sequence[_Text], tags: Mapping[str, int]) -> dict[Any, Features]:
     """The layer of each element of the body with text."""
     counts: dict[Any, _Counts] = {}
-    for node, of in zip(nodes, own, strict=True):
-        _add(counts, words.runs[node.run].element, of)
+    for element, of in texts:
+        _add(counts, element, of)
     found: dict[Any, Features] = {}
     for _, element in etree.iterwalk(words.tree.find("body"), events=("end",)):
         if element not in counts:
             continue
         counts[element][3] += 1
         _add(counts, element.getparent(), counts[element])
-        siblings = [child for child in element if child in counts]
-        for before, child, after in zip([None, *siblings], siblings, [*siblings[1:], None], strict=False):
-            texts = (child, before, after)
-            found[child] = [*_names(child), *(value for text in texts for value in _measures(counts.get(text)))]
+        siblings = [_Text(child, counts[child]) for child in element if child in counts]
+        for text, before, after in _beside(siblings):
+            found[text.element] = _layer(tags, text, before, after)
     return found
 
 
@@ -73,18 +78,23 @@ def _add(counts: dict[Any, _Counts], element: Any, more: _Counts) -> None:
     counts[element] = [one + other for one, other in zip(have, more, strict=True)]
 
 
-def _measures(counts: _Counts | None) -> tuple[float, ...]:
-    """Link density, words a line, words, characters, elements, characters an element; 0 without a text."""
-    words, chars, link_chars, elements = counts or (0, 0, 0, 0)
+def _beside(texts: Sequence[_Text]) -> Iterator[tuple[_Text, _Text | None, _Text | None]]:
+    """Each text with the one before it and the one after it."""
+    return zip(texts, [None, *texts], [*texts[1:], None], strict=False)
+
+
+def _layer(tags: Mapping[str, int], text: _Text, before: _Text | None, after: _Text | None) -> Features:
+    three = (text, before, after)
+    names = [-1.0 if one is None else float(tags[one.element.tag]) for one in three]
+    named = xxhash.xxh3_64_intdigest(text.element.get("class", "").encode()) % _CLASSES
+    measures = [value for one in three for value in _measures(one)]
+    _, chars, _, elements = text.counts
+    return [*names, float(named), *measures, chars / elements]
+
+
+def _measures(text: _Text | None) -> tuple[float, ...]:
+    """Link density, words a line, words, characters, elements; 0 without a text."""
+    words, chars, link_chars, elements = (0, 0, 0, 0) if text is None else text.counts
     lines = -(-chars // _LINE_CHARS)
     density = link_chars / (chars or 1), words / (lines or 1)
-    return (*density, float(words), float(chars), float(elements), chars / (elements or 1))
-
-
-def _names(element: Any) -> tuple[float, float]:
-    """Numbers for the tag and the class of an element."""
-    return _number(element.tag), _number(element.get("class", ""))
-
-
-def _number(name: str) -> float:
-    return float(xxhash.xxh3_64_intdigest(name.encode()) % _NAMES)
+    return (*density, float(words), float(chars), float(elements))

@@ -1,4 +1,4 @@
-"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and one of ours."""
+"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and two of ours."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from filters.templates.classes import Node, NodeClass, class_of, text_chars
+from filters.templates.classes import Node, NodeClass, class_of, joint_class_of, text_chars
 from filters.templates.features import Features, features_of
 from filters.templates.words import Words
 
-Learner = Callable[[Sequence[Features], Sequence[str], Sequence[Features]], Sequence[str]]
+_Rows = Sequence[Sequence[float]]
+Learner = Callable[[_Rows, Sequence[str], _Rows], Sequence[str]]
 """From the features and labels of some rows, and the features of others, to the labels of the others."""
 
 
@@ -23,6 +24,7 @@ class Method(StrEnum):
     T004 = "t004"  # two layers
     T005 = "t005"  # three layers
     T006 = "t006"  # another learner, three layers
+    JOINT = "joint"  # the bits, by a rule that leaves fewer nodes invalid
     RUNS = "runs"  # T002, and all nodes of a run get the class of most of its characters
 
 
@@ -36,20 +38,29 @@ def classes_of(
 ) -> list[NodeClass]:
     """The class of each node. Under every learner, a page has T002's classes if its valid nodes are all of one class.
 
-    So has one of more than MOST_LEARNED nodes: the time of neighbours is the square.
+    So has one of more than MOST_LEARNED nodes: the time of neighbours is the square. Nodes with equal features and
+    different classes teach nothing.
     """
-    classes = [class_of(node.bits, cross) for node in nodes]
-    if method is Method.T001:
+    rule = joint_class_of if method is Method.JOINT else class_of
+    classes = [rule(node.bits, cross) for node in nodes]
+    if method in (Method.T001, Method.JOINT):
         return classes
-    if method in LEARNED and len(nodes) <= MOST_LEARNED:
+    if method in LEARNED and len(nodes) <= MOST_LEARNED and {NodeClass.CONTENT, NodeClass.BOILERPLATE} <= {*classes}:
         assert learner is not None, method
-        valid = [place for place, kind in enumerate(classes) if kind is not NodeClass.INVALID]
-        labels = [classes[place].value for place in valid]
+        rows = features_of(words, nodes, _LAYERS[method])
+        trained = _clear(rows, classes)
+        labels = [label for _, label in trained]
         if len(set(labels)) > 1:
-            rows = features_of(words, nodes, _LAYERS[method])
-            return [NodeClass(label) for label in learner([rows[place] for place in valid], labels, rows)]
+            return [NodeClass(label) for label in learner([row for row, _ in trained], labels, rows)]
     decided: list[NodeClass] = [NodeClass.BOILERPLATE if kind is NodeClass.INVALID else kind for kind in classes]
     return _by_run(words, nodes, decided) if method is Method.RUNS else decided
+
+
+def _clear(rows: Sequence[Features], classes: Sequence[NodeClass]) -> list[tuple[Sequence[float], str]]:
+    """The rows of valid nodes with their labels, without those that have both."""
+    valid = [(tuple(row), kind.value) for row, kind in zip(rows, classes, strict=True) if kind is not NodeClass.INVALID]
+    labels = Counter(row for row, _ in set(valid))
+    return [(row, label) for row, label in valid if labels[row] == 1]
 
 
 def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:

@@ -24,11 +24,9 @@ Tokens = frozenset[int]
 EXACT_PAGES = 2_000
 """Pages of a site that are compared each with each; of more, those that share a band of their MinHashes."""
 
-PERMUTATIONS = 128  # of a MinHash
+_BANDS, _ROWS = 37, 3  # of a MinHash: a similarity of .2 is found with probability .26, of .3 .64, of .5 .99
 _MOST_TOKENS = 4096  # of a page; the smallest are a sample of both pages (bottom-k sketch)
-_LEAST = 0.3  # similarity that the bands of large sites look for
 _NEAREST = 8  # pages before and after a page in a band's bucket: bounds the time of sites whose pages are all alike
-_STEPS = 1000
 
 
 def tag_paths(tree: Any) -> Tokens:
@@ -72,17 +70,15 @@ def jaccard(one: Tokens, other: Tokens) -> float:
 class Candidates:
     """The pages that may be similar to a page: all, or those that share a band of their MinHashes."""
 
-    def __init__(self, pages: Sequence[Tokens], threshold: float | None = None) -> None:
-        """`threshold`: similarity that the bands look for; None = no bands up to EXACT_PAGES."""
+    def __init__(self, pages: Sequence[Tokens]) -> None:
         self._all = range(len(pages))
         self._bands: list[list[bytes]] = []  # of each page
-        if threshold is None and len(pages) <= EXACT_PAGES:
+        if len(pages) <= EXACT_PAGES:
             return
-        bands, rows = bands_for(threshold or _LEAST)
         self._buckets: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
         for number, tokens in enumerate(pages):
-            values = sketch(np.fromiter(tokens, np.uint64, len(tokens)), PERMUTATIONS)
-            self._bands.append([values[band * rows : (band + 1) * rows].tobytes() for band in range(bands)])
+            values = sketch(np.fromiter(tokens, np.uint64, len(tokens)), _BANDS * _ROWS).reshape(_BANDS, _ROWS)
+            self._bands.append([band.tobytes() for band in values])
             for band in enumerate(self._bands[-1]):
                 self._buckets[band].append(number)
 
@@ -96,15 +92,3 @@ class Candidates:
             place = bisect_left(bucket, page)
             found.update(bucket[max(0, place - _NEAREST) : place + _NEAREST + 1])
         return sorted(found)
-
-
-def bands_for(threshold: float) -> tuple[int, int]:
-    """Bands and rows of each with the fewest false candidates and misses, if all similarities are equally frequent."""
-    at = (np.arange(_STEPS) + 0.5) / _STEPS
-    best = (2.0, 1, 1)
-    for bands in range(1, PERMUTATIONS + 1):
-        for rows in range(1, PERMUTATIONS // bands + 1):
-            found = 1 - (1 - at**rows) ** bands
-            wrong = float(np.where(at < threshold, found, 1 - found).mean())
-            best = min(best, (wrong, bands, rows))
-    return best[1:]

@@ -38,16 +38,16 @@ def split_archives(
         Method,
         Parameter(
             help="runs: t002, and all text between two tags has the class of most of it; t001: text that the pages"
-            " do not decide is invalid; t002: it is boilerplate; t003, t004, t005: nearest neighbours decide, of 20,"
-            " 40, 60 features; t006: a random forest. t003 to t006 need the extra `train`."
+            " do not decide is invalid; joint: less of it is; t002: it is boilerplate; t003, t004, t005: nearest"
+            " neighbours decide, of 20, 40, 60 features; t006: a random forest. t003 to t006 need the extra `train`."
         ),
     ] = Method.RUNS,
     chained: Chained = False,
     positional: Annotated[
         float | None,
         Parameter(
-            help="Find similar pages by the thesis's positional tokens, with LSH for this similarity (0.6 there)."
-            " Default: by sets of tag paths.",
+            help="Find similar pages by the thesis's positional tokens, of at least this similarity (0.6 there)."
+            " Default: by sets of tag paths, the most similar there are.",
             validator=Number(gt=0, lt=1),
         ),
     ] = None,

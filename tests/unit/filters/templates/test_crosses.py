@@ -9,7 +9,7 @@ import pytest
 from filters.settings import MeasureSettings
 from filters.templates import similarity
 from filters.templates.crosses import Cross, Snapshot, crosses_of
-from filters.templates.similarity import bands_for, jaccard, positional_tokens, tag_paths
+from filters.templates.similarity import jaccard, positional_tokens, tag_paths
 from filters.templates.words import page_tree
 
 
@@ -64,11 +64,6 @@ def test_tag_paths_ignore_position() -> None:
     assert jaccard(frozenset(), frozenset()) == 0
 
 
-def test_the_bands_are_those_of_the_thesis() -> None:
-    """For 128 permutations and a threshold of .6, 18 bands of 7 rows have the fewest errors, as in its library."""
-    assert bands_for(0.6) == (18, 7)
-
-
 def page(url: str, at_ms: int, *tokens: int) -> Snapshot:
     return Snapshot(url, at_ms, frozenset(tokens), hash(url))
 
@@ -115,3 +110,23 @@ def test_pages_without_elements_have_a_cross(tokens: list[int]) -> None:
     pages = [page("a", 1, *tokens), page("b", 2, *tokens)]
     assert crosses_of(pages)[0].up == 1
     assert len(crosses_of(pages, 0.6)) == 2
+
+
+@pytest.mark.parametrize(("threshold", "up"), [(0.6, 1), (0.62, 1), (0.63, None)])
+def test_a_threshold_is_exact(threshold: float, up: int | None) -> None:
+    """Of 20 sites of two pages with a similarity of .62, each page has the other up to this threshold."""
+    for site in range(20):
+        first = 1_000 * site
+        pages = [page(name, 1, *range(first + start, first + start + 81)) for name, start in (("a", 0), ("b", 19))]
+        cross = crosses_of(pages, threshold)[0]
+        assert cross.up == up and cross.similarity == (0.62 if up else 0)
+
+
+def test_a_threshold_is_exact_on_large_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages found by bands are compared, too: none below the threshold is up, and equal ones are."""
+    monkeypatch.setattr(similarity, "EXACT_PAGES", 10)
+    pages = [page(f"u{n}", n, *range(100 * (n // 2), 100 * (n // 2) + 81)) for n in range(40)]
+    pages += [page(f"v{n}", 50 + n, *range(100 * n + 19, 100 * n + 100)) for n in range(20)]
+    found = crosses_of(pages, 0.63)
+    assert [cross.up for cross in found] == [*(n ^ 1 for n in range(40)), *[None] * 20]
+    assert {cross.down for cross in found} == {None}
