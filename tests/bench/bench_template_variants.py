@@ -43,7 +43,8 @@ def report(name: str, crosses: Sequence[LabelledCross], classify: Classify) -> N
     for cross in crosses:
         nodes = cross.nodes(chained=False)
         for node, of in zip(nodes, classify(cross, nodes), strict=True):
-            found.append(Judged(cross.labels[node.run], of, text_chars(cross.pages["cur"], node)))
+            if (label := cross.labels[node.run]) is not None:
+                found.append(Judged(label, of, text_chars(cross.pages["cur"], node)))
     numbers = [*scores(found, by_node=True)[1:4], scores(found, by_node=False).accuracy]
     print(f"| {name} | " + " | ".join("-" if n is None else f"{n:.3f}".lstrip("0") for n in numbers) + " |")
 
@@ -151,7 +152,6 @@ def main() -> None:
         print("|---|---|---|---|---|")
         runs = partial(method, of=Method.RUNS)
         report("t002", crosses, method)
-        report("t001", crosses, partial(method, of=Method.T001))
         report("invalid nodes as their neighbours", crosses, by_neighbours)
         report("a run has the class of most of it: `runs`", crosses, runs)
         report("hidden elements are boilerplate", crosses, without_hidden)
@@ -159,25 +159,21 @@ def main() -> None:
         words = {
             name: {url: [labelled.page(key) for key in of] for url, of in urls.items()} for name, urls in sites.items()
         }
-        for least in (1, 2, 3):
+        for least in (1, 3):
 
             def at_several(cross: LabelledCross, nodes: list[Node], least: int = least) -> list[NodeClass]:
                 return recurring(words[site_of[id(cross.pages["cur"].tree)]], least, cross, nodes)
 
             report(f"content at {least} or more other URLs is boilerplate", crosses, at_several)
-        for name in (Method.T003, Method.T004, Method.T005, Method.T006):
+        for name in (Method.T005, Method.T006):
             learner = learner_of(name)
             assert learner is not None
-            report(f"{name}", crosses, partial(method, of=name, learner=learner))
             report(f"{name}, balanced training", crosses, partial(method, of=name, learner=partial(balanced, learner)))
             if name is not Method.T006:
                 report(f"{name}, scaled features", crosses, partial(method, of=name, learner=partial(scaled, learner)))
         for which, chosen in spans(crosses, labelled, sites, keys).items():
             report(f"nearest snapshots of {which}", chosen, method)
-        for threshold in (0.3, 0.6):
-            report(
-                f"pages by positional tokens, threshold {threshold}", labelled.crosses(threshold, found=True), method
-            )
+        report("pages by positional tokens", labelled.crosses(0.6, found=True), method)
         report("pages by tag paths", labelled.crosses(found=True), method)
         report("the same, with `runs`: the default", labelled.crosses(found=True), runs)
         for least in (4, 6):
