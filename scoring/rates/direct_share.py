@@ -37,6 +37,9 @@ WIDEST = 0.6  # width of an interval above which no share is published
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
 TOO_FEW_LABELS, UNTOLD = "too few labels", "kinds not told apart"
 LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, if no LLM site is known: by simulation, see docs
+LONGER, FEWEST_LONGER = 5, 100  # articles of a longer site; with fewer such sites mixed ones are not looked for
+BETWEEN = 0.25, 0.65  # flagged shares that human and LLM sites seldom have
+USUALLY_BETWEEN, KNOWN_AS_MANY = (0.055, 0.205), 20  # parts of the longer human and LLM sites that do; their weight
 TIGHTEST_AT = 500  # sites at which the interval of every look is relatively narrowest
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
@@ -152,7 +155,7 @@ def direct_share(
         method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {noun}; {why}"
     else:
         method, text = DIRECT, f"{_percent(fit.share, high)} ({interval}) of {noun}"
-    remarks = [] if untold else _remarks(fit)
+    remarks = [] if untold else doubts(cells, fit)
     if method == DIRECT:
         remarks += [f"it rests on {agree.few}"] if agree.few else []
         remarks += [unknown] if (unknown := _unknown((whole or fit).known)) else []
@@ -163,15 +166,43 @@ def direct_share(
     return DirectShare(share=share, **ends, method=method, scored_sites=number, design_effect=effect, text=text), fit
 
 
-def _remarks(fit: Fit) -> list[str]:
-    """Remarks if the sites are unlike the known ones, or not of two kinds."""
+def doubts(cells: CellCounts, fit: Fit) -> list[str]:
+    """Remarks if the sites are unlike the known ones, or not of two kinds; `cells` are those of the fit."""
+    from scoring.rates.unlike import find_unlike
+
     remarks = []
-    if unlike := fit.unlike():
+    if unlike := find_unlike(cells, fit):
         flagged = f"{unlike.kind} sites are flagged in {unlike.here:.0%} of articles"
         remarks.append(f"{flagged}, known ones in {unlike.known:.0%}: label a sample")
+    if between := _between(cells, fit):
+        remarks.append(f"{between:.0%} of longer sites may be mixed, which the interval leaves out: label a sample")
     if fit.misfit > 1:
         remarks.append("sites scatter more than two kinds would, so the interval is wider")
     return remarks
+
+
+def _between(cells: CellCounts, fit: Fit) -> float:
+    """The part of the longer sites with flags between those of the two kinds, if it is large; else 0.
+
+    Flags cannot tell mixed sites from two kinds that scatter: a beta with a long tail fits both. So this is a count,
+    against the part that the known sites, and those of simulations, have there.
+    """
+    number, between = _longer(cells)
+    if number < FEWEST_LONGER:
+        return 0.0
+    usual = [
+        (found + KNOWN_AS_MANY * part) / (sites + KNOWN_AS_MANY)
+        for (sites, found), part in zip(map(_longer, fit.known), USUALLY_BETWEEN, strict=True)
+    ]
+    share = between / number
+    return share if share > usual[0] + fit.share * (usual[1] - usual[0]) else 0.0
+
+
+def _longer(cells: CellCounts) -> tuple[float, float]:
+    """Sites with many articles, and of these the ones with flags between those of the two kinds."""
+    low, high = BETWEEN
+    longer = {(n, k): sites for (n, k), sites in cells.items() if n >= LONGER}
+    return sum(longer.values()), sum(sites for (n, k), sites in longer.items() if low <= k / n <= high)
 
 
 def _untold(fit: Fit) -> str:

@@ -49,7 +49,7 @@ _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
 _LEAST_EXPECTED = 3.0  # sites of a group
 _MISFIT_Z = 2.326  # 1% of samples that fit are reported as misfits
-_UNLIKE_Z, _FEWEST_KNOWN = 2.576, 5
+FEWEST_KNOWN = 5
 
 
 class Components(NamedTuple):
@@ -82,8 +82,8 @@ class KnownSites(NamedTuple):
 
     def apart(self) -> tuple[float, float, float] | None:
         """Shares of articles that are flagged of either kind, and the least difference; None with few sites."""
-        human, llm = map(_flagged, self)
-        if min(len(human), len(llm)) < _FEWEST_KNOWN:
+        human, llm = map(flagged_shares, self)
+        if min(len(human), len(llm)) < FEWEST_KNOWN:
             return None
         spread = math.sqrt(human.var(ddof=1) / len(human) + llm.var(ddof=1) / len(llm))
         apart = float(llm.mean() - human.mean())
@@ -91,14 +91,6 @@ class KnownSites(NamedTuple):
 
 
 _NOTHING_KNOWN = KnownSites({}, {})
-
-
-class Unlike(NamedTuple):
-    """Sites of known truth that differ from the others: mean flagged shares, further apart than chance explains."""
-
-    kind: str  # human | LLM
-    here: float
-    known: float
 
 
 class Fit(NamedTuple):
@@ -120,27 +112,15 @@ class Fit(NamedTuple):
         """The effect of each of these sites on the share."""
         return np.array([self.influence.get((row.scored, row.flagged), 0.0) for row in rows])
 
-    def unlike(self) -> Unlike | None:
-        """The kind of which these sites are flagged more or less often than the known ones."""
-        covariance = np.linalg.inv(self.components.precision)
-        for kind, at, cells in (("LLM", 2, self.known.llm), ("human", 0, self.known.human)):
-            each = _flagged(cells)
-            if len(each) < _FEWEST_KNOWN:
-                continue
-            here = self.components.flagged[at // 2]
-            slope = here * (1 - here) * np.array([1.0, -1.0])
-            variance = slope @ covariance[at : at + 2, at : at + 2] @ slope + each.var(ddof=1) / len(each)
-            if abs(here - each.mean()) > _UNLIKE_Z * math.sqrt(variance):
-                return Unlike(kind, float(here), float(each.mean()))
-        return None
 
-
-def _flagged(cells: CellCounts) -> Floats:
+def flagged_shares(cells: CellCounts) -> Floats:
     """For each site, the share of its articles that is flagged."""
     return np.repeat([k / n for n, k in cells], np.array(list(cells.values()), np.int64))
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
+    """Sites by (n, k), as arrays over the cells."""
+
     n: Ints
     k: Ints
     sites: Floats
@@ -180,11 +160,11 @@ def estimate_share(
 
 @functools.lru_cache(maxsize=100)
 def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, confidence: float) -> Fit | None:
-    cells, known = _Cells.of(dict(counts)), KnownSites(dict(human), dict(llm))
+    cells, known = Cells.of(dict(counts)), KnownSites(dict(human), dict(llm))
     if not len(cells.n):
         return None
     prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(_BETAS, _BETAS))
-    model = _Mixture(cells, _Cells.of(known.human), _Cells.of(known.llm), prior)
+    model = Mixture(cells, known, prior)
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
     misfit = model.misfit(best)
@@ -205,10 +185,18 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     )
 
 
-class _Mixture:
-    def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: Components) -> None:
-        self._cells, self.human, self.llm = cells, human, llm
-        self._known = ((human, 0, HUMAN_WEIGHT), (llm, 2, LLM_WEIGHT))
+class Mixture:
+    """The likelihood of the measured sites, of which there may be none, and of those of known truth."""
+
+    def __init__(
+        self,
+        cells: Cells,
+        known: KnownSites,
+        prior: Components,
+        weights: tuple[float, float] = (HUMAN_WEIGHT, LLM_WEIGHT),
+    ) -> None:
+        self._cells, self.human, self.llm = cells, *map(Cells.of, known)
+        self._known = ((self.human, 0, weights[0]), (self.llm, 2, weights[1]))
         bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
         used, self._bucket = np.unique(bucket, return_inverse=True)
         self._buckets = len(used)

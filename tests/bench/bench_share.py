@@ -25,6 +25,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom, gaussian_kde
 
 from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, log_evidence
+from scoring.rates.direct_share import doubts
 from scoring.rates.mixture import WIDE, CellCounts, Components, KnownSites, estimate_share
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
@@ -49,6 +50,7 @@ class Web(NamedTuple):
     human: float = 0.045  # mean flagged share
     llm: float = 0.8
     mixed: float = 0.0  # sites with 40% of their pages flagged
+    mixed_as: bool | None = None  # these are LLM sites, or not; None: as if they were not mixed
     human_mean: float = 4.0  # articles per site
     llm_mean: float = 4.0
 
@@ -63,6 +65,8 @@ WEBS = (
     Web(300, 0.3, human=0.08),
     Web(600, 0.3, human_mean=5, llm_mean=2),
     Web(600, 0.2, mixed=0.1),
+    *(Web(2000, 0.2, mixed=0.1, mixed_as=are) for are in (None, False, True)),
+    *(Web(sites, 0.3, known, human=0.1, llm=0.6) for sites, known in ((300, 40), (300, 200), (2000, 40), (2000, 200))),
 )
 
 
@@ -74,7 +78,7 @@ def main() -> None:
         return scores(read_sites(data_root() / "data" / "scores" / "page_scores.csv", 0))
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals; RMSE in parts of the oracle's")
-    print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count")
+    print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count       warned")
     with ProcessPoolExecutor() as pool:
         rows = list(pool.map(_simulated, WEBS, [draws] * len(WEBS)))
     low = _too_low([row.covered for row in rows], draws)
@@ -114,7 +118,7 @@ def scores(sites: list[Site], draws: int = 100) -> None:
     print(f"real pages, {draws} draws: bias, RMSE, coverage and width by flags, then by densities of scores")
     kinds = [[np.array(site.scores) for site in sites if site.llm is llm] for llm in (False, True)]
     for count, share, newer in ((200, 0.05, 0.0), (200, 0.15, 0), (200, 0.3, 0), (1000, 0.3, 0), (200, 0.3, 0.04)):
-        rng, found = np.random.default_rng(2), _Row([], [], [])
+        rng, found = np.random.default_rng(2), _Row([], [], [], [])
         for _ in range(draws):
             order = [[kind[place] for place in rng.permutation(len(kind))] for kind in kinds]
             known = [[_until_decided(rng, pages, 20) for pages in of[: len(of) // 3]] for of in order]
@@ -268,11 +272,14 @@ def _flags_of(rng: np.random.Generator, web: Web) -> tuple[list[tuple[int, int]]
     means = np.where(is_llm, web.llm_mean, web.human_mean)
     lengths = np.minimum(rng.geometric(1 / means), 20)
     shares = np.where(is_llm, _shares(rng, web.sites, web.llm, 24.0), _shares(rng, web.sites, web.human, 11.5))
-    shares = np.where(rng.random(web.sites) < web.mixed, 0.4, shares)
+    is_mixed = rng.random(web.sites) < web.mixed
+    shares = np.where(is_mixed, 0.4, shares)
     flags = (rng.random((web.sites, 20)) < shares[:, None]).cumsum(axis=1)  # among the first articles
     stopped = _decided()[np.arange(1, 21), flags] | (np.arange(1, 21) >= lengths[:, None])
     lengths = stopped.argmax(axis=1) + 1
     flags = flags[np.arange(web.sites), lengths - 1]
+    if web.mixed_as is not None:
+        is_llm = np.where(is_mixed, web.mixed_as, is_llm)
     return list(zip(lengths.tolist(), flags.tolist(), strict=True)), is_llm
 
 
@@ -304,6 +311,7 @@ class _Row(NamedTuple):
     direct: list[tuple[float, float, float, float]]
     oracle: list[float]  # errors of the share
     judged: list[tuple[float, float, float, float]]
+    warned: list[bool]  # the share comes with a doubt
 
     @property
     def covered(self) -> int:
@@ -319,12 +327,13 @@ def _simulated(web: Web, draws: int) -> _Row:
 def _estimated(draws: list[_Draw], web: Web) -> _Row:
     betas = [11.5 * web.human, 11.5 * (1 - web.human), 24 * web.llm, 24 * (1 - web.llm)]
     sure = Components(np.log(betas), np.eye(4) * 1e9)
-    row = _Row([], [], [])
+    row = _Row([], [], [], [])
     for draw in draws:
         fit, best = estimate_share(draw.cells, WIDE, draw.known), estimate_share(draw.cells, sure)
         assert fit is not None and best is not None
         row.direct.append((fit.share, fit.low, fit.high, draw.truth))
         row.oracle.append(best.share - draw.truth)
+        row.warned.append(bool(doubts(draw.cells, fit)))
         verdicts = [verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)]
         rate = site_rate(verdicts)
         if rate.rate is not None and rate.low is not None and rate.high is not None:
@@ -346,7 +355,7 @@ def _print(web: Web, row: _Row, remark: str = "") -> None:
     error, oracle = (float(np.sqrt(np.mean(np.square(of)))) for of in ([f[0] - f[3] for f in row.direct], row.oracle))
     print(
         f"{web.sites:6} {web.share:5.2f} {web.known:5} {web.human:6.3f} {web.llm:5.2f} {web.mixed:5.2f}"
-        f"  {_said(row.direct)}  {error / oracle:5.2f}  {_said(row.judged)}{remark}",
+        f"  {_said(row.direct)}  {error / oracle:5.2f}  {_said(row.judged)}  {np.mean(row.warned):.2f}{remark}",
         flush=True,
     )
 

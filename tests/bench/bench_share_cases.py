@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, share_of_rows
+from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, doubts, share_of_rows
 from scoring.rates.mixture import WIDE, KnownSites, estimate_share
 from scoring.rates.reviewed_share import Review
 from stream.schema.records import SiteState
@@ -96,7 +96,7 @@ def _without(draws: int) -> None:
         for seed in range(draws):
             web = _drawn(np.random.default_rng(seed), Web(300, share, llm=0.25))
             direct, fit = direct_share(web.cells, web.known)
-            if fit is not None and fit.misfit == 1 and fit.unlike() is None:
+            if fit is not None and not doubts(web.cells, fit):
                 silent.append((direct, web.truth))
         print(f"{share:5}  {1 - len(silent) / draws:.2f}  {_said(silent)}", flush=True)
 
