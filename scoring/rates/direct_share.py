@@ -39,7 +39,7 @@ TOO_FEW_LABELS, UNTOLD = "too few labels", "kinds not told apart"
 LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, if no LLM site is known: by simulation, see docs
 LONGER, FEWEST_LONGER = 5, 100  # articles of a longer site; with fewer such sites mixed ones are not looked for
 BETWEEN = 0.25, 0.65  # flagged shares that human and LLM sites seldom have
-USUALLY_BETWEEN, KNOWN_AS_MANY = (0.055, 0.205), 20  # parts of the longer human and LLM sites that do; their weight
+USUALLY_BETWEEN = 0.055, 0.205  # parts of the longer human and LLM sites that do
 TIGHTEST_AT = 500  # sites at which the interval of every look is relatively narrowest
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
@@ -185,13 +185,13 @@ def _between(cells: CellCounts, fit: Fit) -> float:
     """The part of the longer sites with flags between those of the two kinds, if it is large; else 0.
 
     Flags cannot tell mixed sites from two kinds that scatter: a beta with a long tail fits both. So this is a count,
-    against the part that the known sites, and those of simulations, have there.
+    against the part that simulated sites of two kinds have there, or known sites if that is more.
     """
     number, between = _longer(cells)
     if number < FEWEST_LONGER:
         return 0.0
     usual = [
-        (found + KNOWN_AS_MANY * part) / (sites + KNOWN_AS_MANY)
+        max(part, found / sites if sites >= FEWEST_SITES else 0.0)
         for (sites, found), part in zip(map(_longer, fit.known), USUALLY_BETWEEN, strict=True)
     ]
     share = between / number
