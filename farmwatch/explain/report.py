@@ -31,7 +31,7 @@ TEXTS = {
 
 PATHS = {
     "recall": "the inclusive mode (recall)",
-    "precision": "the strict mode, because too much of the text of recall was links or code, or it was flat (precision)",
+    "precision": "the strict mode, because the text of recall was flat, or too much of it links or code (precision)",
     "blocks": "the classifier of text blocks (blocks)",
     "fallback": f"flat fallback: {_FLAT}",
     "plain": f"plain text: {_FLAT}",
