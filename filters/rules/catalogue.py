@@ -22,7 +22,8 @@ RULES_VERSION = 4
 `c4.clean`, `punctuated_text` or `own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text.
 """
 
-_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
+_FALLBACK = "fallback"
+_FLAT_PATHS = (_FALLBACK, "plain")  # extraction paths of flat text, without lists and tables
 _BLOCK_CHARS = frozenset({"block_chars"})
 _MODEL = frozenset({"model"})
 
@@ -33,9 +34,9 @@ def _large_block_share(facts: Facts, rule: Rule) -> Value:
 
 
 def _link_code_share(facts: Facts, _: Rule) -> Value:
-    """The share of the main text. Flat text has lost its links and code: it has the shares of its page."""
+    """The share of the main text. A flat fallback has lost it: that of the page counts."""
     known = facts.measures.get("link_code_share")
-    if known is None and facts.features.extract_path in _FLAT_PATHS:
+    if known is None and facts.features.extract_path == _FALLBACK:
         page = dict(zip(STRUCTURE, facts.features.structure, strict=False))
         anchors = page.get("anchor_share")
         return None if anchors is None else min(anchors + (page.get("page_code_share") or 0.0), 1.0)
@@ -107,7 +108,7 @@ RULES: dict[str, RuleKind] = {
     "link_code_share": _kind(
         "link_code_share",
         "<=",
-        "characters in links or code / characters; of flat text, anchor_share + page_code_share",
+        "characters in links or code / characters; of a flat fallback, anchor_share + page_code_share",
         _link_code_share,
         high=1,
     ),

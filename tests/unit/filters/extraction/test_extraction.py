@@ -94,16 +94,17 @@ def test_flat_fallback_leaves_shares_unknown() -> None:
 @pytest.mark.parametrize(("sentences", "path"), [(6, "precision"), (2, "precision"), (1, "fallback")])
 def test_flat_text_is_extracted_again_for_precision(monkeypatch: pytest.MonkeyPatch, sentences: int, path: str) -> None:
     """A structured text of the precise extraction is kept instead of a flat one, unless it is a stub of it."""
-    real: Any = trafilatura.core.bare_extraction
+    core: Any = trafilatura.core
+    real = core.bare_extraction
 
     def flat_recall(html: str, options: Any) -> Any:
         document = real(html, options=options)
         if options.focus == "recall":
-            document.body = trafilatura.core.baseline(trafilatura.core.load_html(html))[0]
+            document.body = core.baseline(core.load_html(html))[0]
             document.body[:] = [etree.fromstring(f"<p>{SENTENCE * 7}</p>")]
         return document
 
-    monkeypatch.setattr(trafilatura.core, "bare_extraction", flat_recall)
+    monkeypatch.setattr(core, "bare_extraction", flat_recall)
     html = page(f"<article><h1>Boats</h1><p>{SENTENCE * sentences}</p></article>")
     found = extract(html, "", SETTINGS)
     assert (found.path, found.tried) == (path, ("recall", "precision"))

@@ -174,7 +174,6 @@ def test_flat_text_has_unknown_shares(path: str) -> None:
     assert [rule.name for rule in verdict.rules if rule.outcome == "n/a"] == ["link_code_share", "list_table_share"]
 
 
-@pytest.mark.parametrize("path", ["fallback", "plain"])
 @pytest.mark.parametrize(
     ("anchor_share", "code_share", "value", "expected"),
     [
@@ -186,25 +185,26 @@ def test_flat_text_has_unknown_shares(path: str) -> None:
         (None, None, None, "n/a"),
     ],
 )
-def test_flat_text_counts_as_linked_as_its_page(
-    path: str, anchor_share: float | None, code_share: float | None, value: float | None, expected: str
+def test_a_flat_fallback_counts_as_linked_as_its_page(
+    anchor_share: float | None, code_share: float | None, value: float | None, expected: str
 ) -> None:
-    """Where the extractor lost links and code, their shares of the whole page decide, as far as they are known."""
+    """Where the fallback lost links and code, their shares of the whole page decide, as far as they are known."""
     known = {"anchor_share": anchor_share, "page_code_share": code_share}
     structure = [known.get(name, 0.5) for name in STRUCTURE]
-    flat = msgspec.structs.replace(features(path=path, link_code_share=None), structure=structure)
+    flat = msgspec.structs.replace(features(path="fallback", link_code_share=None), structure=structure)
     assert outcome(judge(flat, NOTES), "link_code_share") == (value, expected)
     older = msgspec.structs.replace(flat, structure=structure[: STRUCTURE.index("anchor_share") + 1])
     assert outcome(judge(older, NOTES), "link_code_share")[0] == anchor_share
 
 
 def test_a_known_share_of_links_is_that_of_the_main_text() -> None:
-    """The links of the whole page count for flat text only: not for a text with links, nor for a page without text."""
+    """The links of the whole page count for a fallback only: not for a text with links, plain text, or no text."""
     structure = [0.93] * len(STRUCTURE)
     known = msgspec.structs.replace(features(link_code_share=0.1), structure=structure)
     assert outcome(judge(known, NOTES), "link_code_share") == (0.1, "pass")
-    none = msgspec.structs.replace(features(link_code_share=None), structure=structure, extract_path="none")
-    assert outcome(judge(none, NOTES), "link_code_share") == (None, "n/a")
+    for path in ("plain", "none"):
+        other = msgspec.structs.replace(features(path=path, link_code_share=None), structure=structure)
+        assert outcome(judge(other, NOTES), "link_code_share") == (None, "n/a")
 
 
 def ruled(*rules: str, **fields: str) -> Ruleset:
