@@ -43,7 +43,7 @@ def by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extractio
         share = 1.0 if recall.link_code_share is None else recall.link_code_share
         if recall.error or share <= settings.retry_link_code_share:
             return recall
-        # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 6 % of pages need one.
+        # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 9 % of pages need one.
         precise = _trafilatura(parse(html), "precision")
     is_stub = len(precise.text) < _LEAST_PRECISE_SHARE * len(recall.text)
     is_no_better = recall.link_code_share is None and (is_stub or precise.link_code_share is None)
