@@ -59,6 +59,7 @@ class MeasureStage(Stage):
         self._pool = pool or ExtractionPool(settings)
         self._memory = SiteMemory(settings)
         self._metrics = metrics
+        self._tokenizer = settings.tokenizer
 
     def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
@@ -80,7 +81,7 @@ class MeasureStage(Stage):
         place, is_canary = (ctx.state, ctx.partition, record.site), record.found_by == _CANARY
         known = set[str]() if is_canary else self._memory.templates(*place)
         likeness = self._memory.of(*place, record.page_id, prepared)
-        features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
+        features = features_of(record, prepared, likeness, self.epoch, self._tokenizer, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
         if not is_canary:
             left = self._memory.templates(*place)

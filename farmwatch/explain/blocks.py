@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from filters.duplicates.lines import marked_lines
 from filters.duplicates.repeats import Repeats
-from filters.extraction.blocks import JOINED, Block, BlockKind, unpack
+from filters.extraction.blocks import JOINED, KIND_MASK, Block, BlockKind, unpack
 from stream.schema.records import Features
 
 
@@ -42,7 +42,7 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
 
 def _line(block: list[Block], parts: list[Part], is_template: bool) -> TextLine:
     chars = sum(row.chars for row in block)
-    kind = BlockKind(block[0].kind & ~JOINED).name.lower() if block else ""
+    kind = BlockKind(block[0].kind & KIND_MASK).name.lower() if block else ""
     links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
     return TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template)
 

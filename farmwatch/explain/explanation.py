@@ -19,7 +19,8 @@ from filters.duplicates.repeats import Repeats
 from filters.judge_stage import request_of
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
-from filters.rules.judgement import ARTICLE, SCORED, judge, judge_and_text, scored_text
+from filters.quality.names import TEXTS
+from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
@@ -39,7 +40,7 @@ class OtherScore:
     """A score of another text of the page than the one that the verdict scores."""
 
     score: Score
-    text: str  # main | c4 | own; "" = unknown
+    text: str  # a TextName; "" = unknown
     kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = another page of the site
 
 
@@ -59,8 +60,8 @@ class PageExplanation:
     judged: str  # live: verdict from the log; now: judged for this explanation
     settings: MeasureSettings  # the configured ones
     rules: Mapping[str, Rule]
-    reads: str  # text whose quality measures are judged: main | c4
-    scored: str  # scored text: main | c4 | own; "" = unknown
+    reads: str  # TextName whose quality measures are judged by rules without a text of their own
+    scored: str  # TextName of the scored text; "" = unknown
     scored_text: str  # "" = unknown
     other_score: OtherScore | None = None
     repeats: Repeats | None = None
@@ -187,7 +188,7 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
 
 def _text_of(features: Features, digest: str) -> tuple[str, str]:
     """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
-    texts = ((name, *scored_text(features, name)) for name in SCORED)
+    texts = ((name, *scored_text(features, name)) for name in TEXTS)
     return next(((name, text) for name, text, found in texts if found == digest), ("", ""))
 
 

@@ -23,6 +23,7 @@ _FLAT = "links, lists and tables in it are unknown"
 TEXTS = {
     "main": "main text",
     "c4": "main text cleaned as C4 does",
+    "nopunc": "main text without lines that end without punctuation",
     "own": "main text without template lines",
     "": "another text",
 }
@@ -30,7 +31,7 @@ TEXTS = {
 
 PATHS = {
     "recall": "the inclusive mode (recall)",
-    "precision": "the strict mode, because too much of the text of recall was links or code (precision)",
+    "precision": "the strict mode, because the text of recall was flat, or too much of it links or code (precision)",
     "blocks": "the classifier of text blocks (blocks)",
     "fallback": f"flat fallback: {_FLAT}",
     "plain": f"plain text: {_FLAT}",
@@ -71,8 +72,8 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     put("")
     put_rules(found)
     put("")
-    if found.reads == "c4":
-        _print(f"quality rules read the {TEXTS['c4']}")
+    if found.reads not in ("", "main"):
+        _print(f"quality rules read the {TEXTS[found.reads]}")
     _print(text_line(found))
     for line in _repeats_lines(found, everything=everything):
         _print(line)
@@ -157,11 +158,9 @@ def _put_measures(found: PageExplanation) -> None:
     put("")
     quality = quality_by_name(found.features)
     if quality:
-        rows = [
-            (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))
-            for name in quality_names.MEASURES
-        ]
-        put_table(("quality", *(f"of {text}" for text in quality_names.TEXTS)), rows)
+        texts = [text for text in quality_names.TEXTS if text in quality]
+        rows = [(name, *(plain(quality[text][name]) for text in texts)) for name in quality_names.MEASURES]
+        put_table(("quality", *(f"of {text}" for text in texts)), rows)
     else:
         _print("quality: not in this record (no main text, or older than the quality measures)")
     put("")

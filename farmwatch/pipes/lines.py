@@ -21,12 +21,13 @@ from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
-from filters.quality.measures import MEASURES, TEXTS
+from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.rules.toml import as_toml
 from filters.settings import MeasureSettings
+from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
@@ -54,7 +55,7 @@ class Extract(msgspec.Struct, kw_only=True):
 
 
 class FeaturesLine(msgspec.Struct, kw_only=True):
-    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.measures`.
+    """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.names`.
 
     `structure`: measure -> value, see `filters.structure.names`; empty for a page that was not parsed. Rows of
     `blocks`: kind, characters, link characters, code characters. `template_lines`: numbers of lines
@@ -92,6 +93,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
             raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
             for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
                 likeness = seen.of(nowhere, 0, site, ident, measured)
+                quality = quality_of(measured, likeness.template_lines, settings.tokenizer)
                 line = FeaturesLine(
                     url=page.url,
                     site=site,
@@ -99,7 +101,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     text=measured.text,
                     extract=Extract(path=measured.path, error=measured.error),
                     measures={**measured.measures, **likeness.measures()},
-                    quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in measured.quality.items()},
+                    quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in quality.items()},
                     structure=structure_by_name(measured.structure),
                     blocks=unpack(measured.blocks),
                     template_lines=marked_lines(likeness.template_lines),

@@ -1,6 +1,8 @@
 """The block table: the pieces of the main text, with their characters in links and code.
 
-A row is four integers: kind, characters, link characters, code characters. A ruleset chooses the definition of a block:
+A row is four integers: kind, characters, link characters, code characters. A list item or table cell of several rows
+(with a line break, a paragraph, inline code, a nested list, …) has a number, which stands in the kind of its rows, so
+that it can be measured as a whole. A ruleset chooses the definition of a block:
 
 - `paragraph`: each row is a block, as in the users' notes.
 - `run`: adjacent paragraphs are one block. A heading, list, table, code or quote ends it; a `JOINED` row does not.
@@ -9,7 +11,8 @@ A row is four integers: kind, characters, link characters, code characters. A ru
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -32,10 +35,14 @@ KIND_MASK = 7
 _PARAGRAPH = int(BlockKind.PARAGRAPH)  # comparing enum members is slow
 JOINED = 8
 """Flag in a row's kind: the row continues the line of the row before it."""
+ITEM_SHIFT = 4
+"""The bits of a row's kind from here are the number of its item or cell in the page; 0 = that has no other row."""
+_FLAGS = (1 << ITEM_SHIFT) - 1
+LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 
 
 class Block(NamedTuple):
-    """A row of the table, or merged rows. `kind` is a BlockKind; JOINED is added if it continues a line."""
+    """A row of the table, or merged rows. `kind` is a BlockKind, with JOINED and the number of its item above it."""
 
     kind: int
     chars: int
@@ -61,6 +68,34 @@ def unpack(table: bytes) -> list[Block]:
         return [Block(*row) for row in _ROW.iter_unpack(table)]
     except struct.error as error:
         raise ValueError(f"truncated block table: {len(table)} bytes, rows have {_ROW.size} bytes") from error
+
+
+def without_single_numbers(rows: Sequence[Block]) -> list[Block]:
+    """The rows, of which those that are a whole item or cell have no number."""
+    rows_of = Counter([row.kind >> ITEM_SHIFT for row in rows])
+    return [row if rows_of[row.kind >> ITEM_SHIFT] > 1 else row._replace(kind=row.kind & _FLAGS) for row in rows]
+
+
+def listed_chars(table: bytes) -> list[int]:
+    """Characters of each list item and table cell of a packed table; those of a nested list's items are their own.
+
+    A row without a number is an item of its own, but for rows of one line. Raises struct.error for a truncated row.
+    """
+    numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
+    found: list[int] = []
+    place_of: dict[int, int] = {}
+    last_kind = -1
+    for flagged, chars in zip(numbers[0::4], numbers[1::4], strict=True):
+        kind, number = flagged & KIND_MASK, flagged >> ITEM_SHIFT
+        if kind in LISTED:
+            joins = flagged & JOINED and kind == last_kind
+            place = place_of.setdefault(number, len(found)) if number else len(found) - bool(joins)
+            if place == len(found):
+                found.append(chars)
+            else:
+                found[place] += chars
+        last_kind = kind
+    return found
 
 
 def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:

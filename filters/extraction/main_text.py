@@ -12,14 +12,14 @@ from typing import Any
 
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, BlockKind
+from filters.extraction.blocks import ITEM_SHIFT, JOINED, LISTED, Block, BlockKind, without_single_numbers
 
 _KINDS = {
-    "head": BlockKind.HEADING,
-    "item": BlockKind.ITEM,
-    "cell": BlockKind.CELL,
-    "code": BlockKind.CODE,
-    "quote": BlockKind.QUOTE,
+    "head": int(BlockKind.HEADING),
+    "item": int(BlockKind.ITEM),
+    "cell": int(BlockKind.CELL),
+    "code": int(BlockKind.CODE),
+    "quote": int(BlockKind.QUOTE),
 }
 _INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
 _LINKS = frozenset({"ref", "a"})
@@ -30,8 +30,8 @@ _PLAIN, _LINK, _CODE = 0, 1, 2
 def read(body: Any) -> tuple[str, list[Block]]:
     """Read main text and block table from an lxml element. Line feeds in its text are layout. Does not recurse."""
     lines = _Lines()
-    kind, mode = BlockKind.PARAGRAPH, _PLAIN
-    around: list[tuple[BlockKind, int, bool, bool]] = []  # the state to restore at the end of each open element
+    kind, mode, items = int(BlockKind.PARAGRAPH), _PLAIN, 0
+    around: list[tuple[int, int, bool, bool]] = []  # the state to restore at the end of each open element
     for event, element in etree.iterwalk(body, events=("start", "end")):
         if event == "start":
             tag = element.tag
@@ -43,6 +43,9 @@ def read(body: Any) -> tuple[str, list[Block]]:
             elif not soft:
                 lines.end()
                 kind = _KINDS.get(tag, kind)
+                if kind in LISTED:
+                    items += 1
+                    kind |= items << ITEM_SHIFT
             if tag == "code":
                 mode = _CODE
             elif tag in _LINKS and mode == _PLAIN:
@@ -58,7 +61,7 @@ def read(body: Any) -> tuple[str, list[Block]]:
         if text:
             lines.add(text, kind, mode)
     lines.end()
-    return "\n".join(lines.texts), lines.rows
+    return "\n".join(lines.texts), without_single_numbers(lines.rows)
 
 
 def read_flat(body: Any) -> tuple[str, list[Block]]:
@@ -86,14 +89,14 @@ class _Lines:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.rows: list[Block] = []
-        self._fragments: list[tuple[BlockKind, list[tuple[int, str]]]] = []
+        self._fragments: list[tuple[int, list[tuple[int, str]]]] = []
         self._open = False
 
     @property
     def begun(self) -> bool:
         return bool(self._fragments)
 
-    def add(self, text: str, kind: BlockKind, mode: int) -> None:
+    def add(self, text: str, kind: int, mode: int) -> None:
         """Append text of one mode (plain, link, code) to the line. A line never begins with whitespace."""
         if self._open:
             self._fragments[-1][1].append((mode, text))

@@ -1,4 +1,4 @@
-"""The extractor `trafilatura`: recall first, then precision for pages of links or code.
+"""The extractor `trafilatura`: recall first, then precision for pages of links or code, and for flat text.
 
 It works on the tree of `filters.extraction.html_tree`: complete, and a tenth faster than Trafilatura's own tree.
 
@@ -23,6 +23,10 @@ from filters.extraction.html_tree import parse
 from filters.extraction.interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
+_LEAST_PRECISE_SHARE = 0.25
+"""Share of the characters of a flat text below which the precise text is a stub. Of 43 labelled pages with flat text
+the mean F1 is .60 with the flat text, .51 with any precise text, and .62 with one of at least this share."""
+
 _TRAFILATURA = threading.Lock()  # one page at a time per process: patched names are shared
 # The names under which Trafilatura's code calls its parser and its flat fallbacks, see `_on`.
 _core: Any = trafilatura.core
@@ -30,14 +34,20 @@ _external: Any = trafilatura.external
 
 
 def by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extraction:
-    """Extract for recall. If too much of the text is link or code, extract again for precision. Raises ParseFailed."""
+    """Extract for recall. If too much of the text is link or code, or unknown, extract again for precision.
+
+    Raises ParseFailed.
+    """
     with _TRAFILATURA:
         recall = _trafilatura(tree, "recall")
-        if recall.link_code_share is None or recall.link_code_share <= settings.retry_link_code_share:
+        share = 1.0 if recall.link_code_share is None else recall.link_code_share
+        if recall.error or share <= settings.retry_link_code_share:
             return recall
-        # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 6 % of pages need one.
+        # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 9 % of pages need one.
         precise = _trafilatura(parse(html), "precision")
-    kept = recall if precise.error else precise  # without a precise text, keep the recall text
+    is_stub = len(precise.text) < _LEAST_PRECISE_SHARE * len(recall.text)
+    is_no_better = recall.link_code_share is None and (is_stub or precise.link_code_share is None)
+    kept = recall if precise.error or is_no_better else precise  # without a precise text, keep the recall text
     return Extraction(kept.text, kept.blocks, kept.path, "", kept.link_code_share, ("recall", "precision"))
 
 

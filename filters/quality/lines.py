@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 
 from filters.quality.characters import TERMINAL_PUNCTUATION
 from filters.quality.tokens import Tokens
@@ -24,6 +25,7 @@ from filters.quality.tokens import Tokens
 Share = float | None
 
 SHORT_LINE_CHARS = 30  # FineWeb's longest short line
+_END_MARKS = '.?!"'  # DOLMa's, and those of C4's paper
 _PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 _LINE_BREAK = re.compile(r"\n+")
 
@@ -51,6 +53,16 @@ def line_measures(
         _fineweb(text, visible, len(lines) - 1, tokens, distinct),
         _dolma(text, lines, lasts, tokens, distinct),
     )
+
+
+def punctuated_lines(text: str) -> list[bool]:
+    """Whether each line (cut at line feeds) ends in . ? ! or ", white space aside: the lines that NoPunc keeps."""
+    return [line.endswith(tuple(_END_MARKS)) for line in map(str.rstrip, text.split("\n"))]
+
+
+def punctuated_text(text: str) -> str:
+    """The text without its unpunctuated lines, as DOLMa removes them ("C4 NoPunc")."""
+    return "\n".join(compress(text.split("\n"), punctuated_lines(text)))
 
 
 def _gopher_quality(text: str, ellipses: bool) -> list[Share]:
@@ -98,7 +110,7 @@ def _dolma(text: str, lines: list[str], lasts: list[str], tokens: Tokens, distin
         _of_any([line[-1:] for line in lines], "…") / len(lines) if "…" in text else 0.0,
         repeats / len(lines),
         chars / tokens.chars if tokens.chars else None,
-        (len(lines) - _of_any(lasts, '.?!"')) / len(lines),
+        (len(lines) - _of_any(lasts, _END_MARKS)) / len(lines),
     ]
 
 

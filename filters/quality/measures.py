@@ -1,38 +1,55 @@
-"""The quality measures of web-corpus builders (Gopher, C4, FineWeb, DOLMa) of a text and of its C4-cleaned text.
+"""The quality measures of web-corpus builders (Gopher, C4, FineWeb, DOLMa) of a text and of some of its lines.
 
 Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
 `tokenizer_repetitions`); each module explains the differences. Rules and thresholds: `filters.rules.published`.
 
-A text is tokenised once, into arrays. The cleaned text consists of lines of the text, so it reuses their tokens.
+A text is tokenised once, into arrays. The other texts consist of lines of the text, so they reuse their tokens.
 """
 
 from __future__ import annotations
 
 from filters.quality.c4 import CleanedText, clean
-from filters.quality.lines import line_measures
-from filters.quality.names import MEASURES, TEXTS
+from filters.quality.lines import line_measures, punctuated_lines, punctuated_text
+from filters.quality.names import TextName
 from filters.quality.ngrams import all_ngram_chars, most_repetitions, repeated_ngrams
 from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.quality.words import word_measures
 
-__all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
+Values = list[float | None]
+"""In the order of MEASURES; None if a measure does not apply."""
 
 
-def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
-    """Text name -> values in the order of MEASURES; None if a measure does not apply. Both have C4's three counts."""
+def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, Values]:
+    """The values of the main text and of those of its texts that need no other page, which have C4's three counts too.
+
+    Texts with the same lines share their values.
+    """
     tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
-    main = measure_text(text, tokens, cleaned)
-    if cleaned.text == text:
-        return {"main": main, "c4": main}
-    if cleaned.kept is not None:
-        kept = tokens.of_lines(cleaned.kept, cleaned.text)
-    else:
-        kept = Tokens.of(cleaned.text, tokens.tokenize)
-    return {"main": main, "c4": measure_text(cleaned.text, kept, cleaned)}
+    values = {text: measure_text(text, tokens, cleaned)}
+    if cleaned.text not in values:
+        if cleaned.kept is not None:
+            kept = tokens.of_lines(cleaned.kept, cleaned.text)
+        else:
+            kept = Tokens.of(cleaned.text, tokens.tokenize)
+        values[cleaned.text] = measure_text(cleaned.text, kept, cleaned)
+    punctuated = punctuated_text(text)
+    if punctuated not in values:
+        kept = tokens.of_lines(punctuated_lines(text), punctuated)
+        values[punctuated] = measure_text(punctuated, kept, clean(punctuated))
+    return {
+        TextName.MAIN: values[text],
+        TextName.C4: values[cleaned.text],
+        TextName.NOPUNC: values[punctuated],
+    }
 
 
-def measure_text(text: str, tokens: Tokens, cleaned: CleanedText) -> list[float | None]:
+def measure_main(text: str, tokenizer: str = "whitespace") -> Values:
+    """The values of one text."""
+    return measure_text(text, Tokens.of(text, TOKENIZERS[tokenizer]), clean(text))
+
+
+def measure_text(text: str, tokens: Tokens, cleaned: CleanedText) -> Values:
     """The measures of one text and its tokens, in the order of MEASURES; C4's counts come from `cleaned`."""
     gopher_words, dolma_words = word_measures(text, tokens)
     quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))

@@ -1,9 +1,20 @@
-"""The names of the quality measures, of the measured texts, and of the languages. Does not import numpy."""
+"""The names of the quality measures, of the texts of a page, and of the languages. Does not import numpy."""
 
 from __future__ import annotations
 
-TEXTS = ("main", "c4")
-"""The measured texts: the main text, and the text after C4's line cleaning."""
+from enum import StrEnum
+
+
+class TextName(StrEnum):
+    """A text of a page, which rules may read and a detector may score: the main text, or some of its lines."""
+
+    MAIN = "main"
+    C4 = "c4"  # after C4's line cleaning
+    NOPUNC = "nopunc"  # without the lines that end without punctuation
+    OWN = "own"  # without template lines
+
+
+TEXTS = tuple(TextName)
 
 PAGE_MEASURES = frozenset(
     ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash", "no_page"]

@@ -10,18 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
-from filters.extraction.blocks import BlockKind
+from filters.extraction.blocks import listed_chars
 from filters.quality.names import LANGUAGES, PAGE_MEASURES
 from filters.rules.kinds import Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
+from filters.structure.names import MEASURES as STRUCTURE
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement`, of
-`c4.clean` or of `lines.own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text."""
+`c4.clean`, `punctuated_text` or `own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text.
+"""
 
-_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
-_LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
+_FALLBACK = "fallback"
+_FLAT_PATHS = (_FALLBACK, "plain")  # extraction paths of flat text, without lists and tables
 _BLOCK_CHARS = frozenset({"block_chars"})
 _MODEL = frozenset({"model"})
 
@@ -31,12 +33,20 @@ def _large_block_share(facts: Facts, rule: Rule) -> Value:
     return sum([chars for chars in facts.blocks[1] if chars >= large]) / facts.chars if facts.chars else None
 
 
+def _link_code_share(facts: Facts, _: Rule) -> Value:
+    """The share of the main text. A flat fallback has lost it: that of the page counts."""
+    known = facts.measures.get("link_code_share")
+    if known is None and facts.features.extract_path == _FALLBACK:
+        page = dict(zip(STRUCTURE, facts.features.structure, strict=False))
+        anchors = page.get("anchor_share")
+        return None if anchors is None else min(anchors + (page.get("page_code_share") or 0.0), 1.0)
+    return known
+
+
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
     if not facts.chars or facts.features.extract_path in _FLAT_PATHS:
         return None
-    small = rule.block_chars
-    blocks = zip(*facts.blocks, strict=True)
-    return sum([chars for kind, chars in blocks if chars <= small and kind in _LISTED]) / facts.chars
+    return sum([chars for chars in listed_chars(facts.features.blocks) if chars <= rule.block_chars]) / facts.chars
 
 
 def _language(facts: Facts, rule: Rule) -> Value:
@@ -95,7 +105,13 @@ RULES: dict[str, RuleKind] = {
         source="",
     ),
     "min_tokens": _kind("tokens", ">=", "whitespace words", whole=True),
-    "link_code_share": _kind("link_code_share", "<=", "characters in links or code / characters", high=1),
+    "link_code_share": _kind(
+        "link_code_share",
+        "<=",
+        "characters in links or code / characters; of a flat fallback, anchor_share + page_code_share",
+        _link_code_share,
+        high=1,
+    ),
     "longest_block": _kind(
         "longest_block",
         ">",

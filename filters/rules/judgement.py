@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import xxhash
 
+from filters.quality.names import TextName
 from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
 from filters.rules.ruleset import Ruleset
 from stream.schema.records import Features, RuleOutcome, Verdict
 
 ARTICLE, DROPPED = "article", "dropped"
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
-SCORED = ("main", "c4", "own")
-"""Names of the texts that a ruleset may give to the detector."""
 
 
 def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
@@ -46,7 +45,7 @@ def judge_and_text(
         if drops:
             failed.append(name)
     if failed:
-        text, digest = "", features.text_digest if ruleset.scores == "main" else ""
+        text, digest = "", features.text_digest if ruleset.scores == TextName.MAIN else ""
     else:
         text, digest = scored_text(features, ruleset.scores)
     verdict = Verdict(
@@ -71,16 +70,17 @@ def judge_and_text(
     return verdict, text
 
 
-def scored_text(features: Features, scores: str) -> tuple[str, str]:
-    """The text to score of an article, and its digest: the main text, its C4-cleaned lines, or its own lines.
-
-    The own lines are those that are no template; without known template lines, all.
-    """
-    if scores == "c4":
+def scored_text(features: Features, scores: TextName) -> tuple[str, str]:
+    """A text of an article and its digest. Without known template lines, all lines are its own."""
+    if scores == TextName.C4:
         from filters.quality.c4 import clean  # rarely needed
 
         text = clean(features.text).text
-    elif scores == "own" and features.template_lines:
+    elif scores == TextName.NOPUNC:
+        from filters.quality.lines import punctuated_text  # rarely needed
+
+        text = punctuated_text(features.text)
+    elif scores == TextName.OWN and features.template_lines:
         from filters.duplicates.lines import own_text  # rarely needed
 
         text = own_text(features.text, features.template_lines)

@@ -11,7 +11,7 @@ from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import Definition, columns
-from filters.quality.names import MEASURES
+from filters.quality.names import MEASURES, TextName
 from filters.rules.toml import as_toml
 from filters.rules.url_patterns import UrlPattern
 from stream.schema.records import Features
@@ -45,6 +45,7 @@ class Rule:
     min_probability: float = 0.0
     patterns: tuple[tuple[str, UrlPattern], ...] = ()
     model: ArticleModel | None = None
+    text: TextName | None = None  # None = the one that the ruleset reads
     any_pattern: UrlPattern | None = field(
         default=None, compare=False
     )  # matches if any pattern matches; None = not available
@@ -54,13 +55,18 @@ class Facts:
     """Features as input of rules, under one definition of a block. Caches values that several rules need."""
 
     def __init__(
-        self, features: Features, definition: Definition, reads: str = "main", logits: ModelLogits = NO_LOGITS
+        self,
+        features: Features,
+        definition: Definition,
+        reads: TextName = TextName.MAIN,
+        logits: ModelLogits = NO_LOGITS,
     ) -> None:
         self.features = features
         self.measures = features.measures
         self._definition = definition
         self._reads = reads
         self._logits = dict(logits)
+        self._quality: dict[TextName, list[float | None]] = {}
 
     @cached_property
     def blocks(self) -> tuple[list[int], list[int]]:
@@ -76,12 +82,15 @@ class Facts:
             self._logits[model.digest] = model.logits(self.features)
         return self._logits[model.digest]
 
-    @cached_property
-    def quality(self) -> list[float | None]:
-        """Quality measures in the order of MEASURES; None for measures that an older epoch lacks."""
-        values = self.features.quality.get(self._reads, [])
-        missing = len(MEASURES) - len(values)
-        return [*values, *[None] * missing] if missing > 0 else values
+    def quality(self, rule: Rule) -> list[float | None]:
+        """Quality measures of the rule's text in the order of MEASURES; None for what an older epoch lacks."""
+        text = rule.text or self._reads
+        if text not in self._quality:
+            values = self.features.quality.get(text, [])
+            if text == TextName.OWN and not values and not self.features.template_lines:
+                values = self.features.quality.get(TextName.MAIN, [])
+            self._quality[text] = [*values, *[None] * (len(MEASURES) - len(values))]
+        return self._quality[text]
 
 
 Check = tuple[str, Rule, Callable[[Facts, Rule], Value], str, Threshold, Callable[[Any, Any], bool], bool]

@@ -33,10 +33,7 @@ dolma_max_duplicate_7gram_share dolma_max_duplicate_8gram_share dolma_max_duplic
 dolma_max_duplicate_10gram_share dolma_max_unpunctuated_line_share dolma_max_repetitions
 """
 _MEASURES = {"c4_lorem_ipsum": "c4_lorem_ipsum_lines", "c4_curly_bracket": "c4_curly_bracket_lines"}  # exceptions
-_LIMITS: dict[str, dict[str, Any]] = {
-    "stop_words": {"whole": True, "high": 8},
-    "dolma_repetitions": {"whole": True, "op": "<", "low": 1},
-}
+_LIMITS: dict[str, dict[str, Any]] = {"stop_words": {"whole": True, "high": 8}}
 _SOURCES = {
     "gopher": "Gopher, arXiv:2112.11446",
     "c4": "C4, JMLR 21:140",
@@ -53,7 +50,12 @@ def _kind(name: str) -> RuleKind:
     position = MEASURES.index(of)  # computed once, not per page
     limits = {"op": ">=" if rest.startswith("min_") else "<=", **_LIMITS.get(of, _limits(of))}
     return RuleKind(
-        measure=lambda facts, _: facts.quality[position], of=of, what=MEANINGS[of], source=_SOURCES[family], **limits
+        measure=lambda facts, rule: facts.quality(rule)[position],
+        of=of,
+        what=MEANINGS[of],
+        source=_SOURCES[family],
+        fields=frozenset({"text"}),
+        **limits,
     )
 
 
@@ -64,4 +66,4 @@ def _limits(of: str) -> dict[str, Any]:
 
 
 QUALITY_RULES = {name: _kind(name) for name in _RULES.split()}
-"""Rules by name, over the quality measures of the text that a ruleset reads."""
+"""Rules by name, over the quality measures of the text that the rule or its ruleset names."""

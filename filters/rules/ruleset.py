@@ -20,6 +20,7 @@ from msgspec import Meta
 from filters.articles.model import SHIPPED, ArticleModel, load_model, read_model
 from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
+from filters.quality.names import TextName
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
 from filters.rules.toml import as_toml, printable, quoted, read_toml
@@ -35,14 +36,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules; `reads` = the text whose quality is judged, `scores` = the text to score."""
+    """Ordered rules; `reads` = the text whose quality rules without a text judge, `scores` = the text to score."""
 
     name: str
     description: str
     blocks: Definition
     rules: tuple[Rule, ...]
-    reads: str = "main"
-    scores: str = "main"
+    reads: TextName = TextName.MAIN
+    scores: TextName = TextName.MAIN
     source: str = ""
     own_models: tuple[tuple[str, ArticleModel], ...] = ()  # with their names in `source`
 
@@ -69,7 +70,7 @@ class Ruleset:
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
-        return {"blocks": self.blocks.value, "reads": self.reads, "scores": self.scores}
+        return {"blocks": self.blocks.value, "reads": self.reads.value, "scores": self.scores.value}
 
     @cached_property
     def digest(self) -> str:
@@ -88,12 +89,14 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
         found["threshold"] = sorted(set(rule.threshold))
     elif isinstance(rule.threshold, int | float):
         found["threshold"] = rule.threshold + 0.0  # -0.0 + 0.0 is 0.0
-    for field in sorted(RULES[rule.name].fields - {"patterns", "model"}):
+    for field in sorted(RULES[rule.name].fields - {"patterns", "model", "text"}):
         found[field] = getattr(rule, field) + 0
     if "patterns" in RULES[rule.name].fields:
         found["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
     if rule.model is not None:
         found["model"] = rule.model.digest
+    if rule.text is not None:
+        found["text"] = rule.text.value
     return found
 
 
@@ -143,6 +146,7 @@ class _RuleTable(msgspec.Struct):
     min_probability: Annotated[float, Meta(ge=0, le=1)] = 0.0
     patterns: dict[str, str] = {}
     model: str = SHIPPED
+    text: TextName | None = None
 
 
 class _File(msgspec.Struct):
@@ -150,8 +154,8 @@ class _File(msgspec.Struct):
 
     description: str = ""
     blocks: Definition = Definition.PARAGRAPH
-    reads: Literal["main", "c4"] = "main"
-    scores: Literal["main", "c4", "own"] = "main"
+    reads: TextName = TextName.MAIN
+    scores: TextName = TextName.MAIN
     rules: dict[str, Any] = {}
     models: dict[str, str] = {}  # of a stored ruleset
 
@@ -223,6 +227,7 @@ def _rule(name: str, table: Any, model_of: Callable[[str], ArticleModel]) -> Rul
         patterns=tuple(patterns),
         any_pattern=any_of([pattern for _, pattern in patterns]),
         model=model,
+        text=read.text,
     )
 
 

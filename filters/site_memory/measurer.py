@@ -5,16 +5,21 @@ from __future__ import annotations
 import xxhash
 import zstandard
 
+from filters.duplicates.lines import own_text
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage, measure
 from filters.measure.workers import ExtractionPool
+from filters.quality.measures import measure_main
+from filters.quality.names import TextName
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Page
 
 
-def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: str, now_ms: int) -> Features:
+def features_of(
+    page: Page, measured: PageMeasures, likeness: Likeness, epoch: str, tokenizer: str, now_ms: int
+) -> Features:
     """Build the features record of a page, measured at `now_ms` under the feature epoch `epoch`."""
     return Features(
         id=page.id,
@@ -31,11 +36,18 @@ def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: s
         fetched_at=page.fetched_at,
         found_by=page.found_by,
         measured_at=now_ms,
-        quality=measured.quality,
+        quality=quality_of(measured, likeness.template_lines, tokenizer),
         first_at=page.first_at,
         structure=measured.structure,
         template_lines=likeness.template_lines,
     )
+
+
+def quality_of(measured: PageMeasures, template_lines: bytes, tokenizer: str) -> dict[str, list[float | None]]:
+    """The quality of all texts of a page; that of its own text is left out where it is the main text's."""
+    if not template_lines:
+        return measured.quality
+    return {**measured.quality, TextName.OWN: measure_main(own_text(measured.text, template_lines), tokenizer)}
 
 
 class Measurer:
@@ -60,4 +72,4 @@ class Measurer:
             measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
         likeness = self._memory.of(NoState(), 0, site, page_id, measured)
         page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
-        return features_of(page, measured, likeness, self.epoch, now_ms=0)
+        return features_of(page, measured, likeness, self.epoch, self._settings.tokenizer, now_ms=0)

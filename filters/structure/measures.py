@@ -61,11 +61,13 @@ def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: 
     hidden_blocks = [element for element in elements if element in hidden] if hidden else []
     in_paragraphs = bytes_of(of["p"])
     in_records = bytes_of(records)
+    code = [element for element in elements if element.tag in TAG_RATIOS["code"]]
     found.update(
         anchor_share=bytes_of(of["a"]) / size,
         paragraph_share=in_paragraphs / size,
         hidden_share=bytes_of(_outermost(hidden_blocks, _BLOCKS)) / size,
         record_share=in_records / size,
+        page_code_share=bytes_of(_outermost(code, TAG_RATIOS["code"])) / size,
         **{f"{name}_ratio": sum([len(of[tag]) for tag in tags]) * 1000 / size for name, tags in TAG_RATIOS.items()},
     )
     if of["p"]:

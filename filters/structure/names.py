@@ -74,6 +74,7 @@ MEANINGS: dict[str, str] = {
     "slug_chars": "characters of the last segment of the URL's path",
     "slug_words": "words of at least two letters in the last segment",
     "slug_digits": "digits in the last segment",
+    "page_code_share": f"bytes in {' and '.join(TAG_RATIOS['code'])} elements / page_bytes",
 }
 """Measure -> what it is. Unknown (None): shares and ratios without text, parts that the page lacks."""
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any
 
-from filters.extraction.blocks import Block, link_code_share, pack
+from filters.extraction.blocks import ITEM_SHIFT, Block, link_code_share, pack, without_single_numbers
 from filters.extraction.interface import Extraction
 from filters.extraction.learned.model import BlockModel, best_blocks
 from filters.extraction.learned.page_blocks import page_blocks
@@ -26,8 +26,9 @@ def by_blocks(model: BlockModel, html: str, tree: Any, settings: MeasureSettings
     if page is not None:
         kept, expected_f1 = best_blocks(model.probabilities(page), page.words)
         if page.words[kept].sum() >= _LEAST_WORDS:
-            columns = (column[kept].tolist() for column in (page.kind, page.chars, page.link_chars, page.code_chars))
-            rows = [Block(*row) for row in zip(*columns, strict=True)]
+            kinds = page.kind | page.item << ITEM_SHIFT
+            columns = (column[kept].tolist() for column in (kinds, page.chars, page.link_chars, page.code_chars))
+            rows = without_single_numbers([Block(*row) for row in zip(*columns, strict=True)])
             text = "\n".join(compress(page.lines, kept.tolist()))
             return Extraction(text, pack(rows), _MODE, "", link_code_share(rows), (_MODE,), expected_f1=expected_f1)
     from filters.extraction.trafilatura_text import by_trafilatura  # takes half a second

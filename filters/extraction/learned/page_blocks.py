@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from filters.extraction.blocks import BlockKind
+from filters.extraction.blocks import LISTED, BlockKind
 from filters.structure.measures import HIDING
 from filters.structure.names import UNSEEN
 from filters.structure.page_lines import INLINE
@@ -66,6 +66,7 @@ class PageBlocks:
     first_word: Ints
     holder: Ints  # of each block: the element that has its text
     kind: Ints
+    item: Ints  # of each block: place of the list item or table cell that it is a part of; 0 = none
     chars: Ints
     link_chars: Ints
     code_chars: Ints
@@ -108,7 +109,8 @@ def page_blocks(root: Any) -> PageBlocks | None:
     place_of = dict(zip(elements, range(len(elements)), strict=True))
     parents = [0, *[place_of[element.getparent()] for element in elements[1:]]]
     modes, outers = [0], [0]  # of all elements; `outers`: the block element that has its text
-    inner, above, deep, kinds = [0], [0], [0], [0]  # block elements: places among all, parents, depths, kinds
+    inner, above, deep = [0], [0], [0]  # block elements: places among all, parents, depths
+    kinds, items = [0], [0]  # likewise
     for place in range(1, len(elements)):
         parent, tag = parents[place], every_tag[place]
         modes.append(max(modes[parent], _MODES[tag]) if tag in _MODES else modes[parent])
@@ -117,10 +119,12 @@ def page_blocks(root: Any) -> PageBlocks | None:
             outers.append(outer)
         else:
             outers.append(len(inner))
+            kind = _KINDS.get(tag)
+            kinds.append(kinds[outer] if kind is None else kind)
+            items.append(items[outer] if kind is None else place if kind in LISTED else 0)
             inner.append(place)
             above.append(outer)
             deep.append(deep[outer] + 1)
-            kinds.append(_KINDS.get(tag) or kinds[outer])
     last = list(range(len(parents)))
     for place in range(len(parents) - 1, 0, -1):
         if last[place] > last[parents[place]]:
@@ -145,6 +149,7 @@ def page_blocks(root: Any) -> PageBlocks | None:
         hidden=hidden,
         title=next((element.text or "" for element in root.iter("title")), ""),
         kind=np.array(kinds)[found["holder"]],
+        item=np.array(items)[found["holder"]],
         **found,
     )
 

@@ -11,7 +11,8 @@ import zstandard
 from filters.duplicates.lines import marked_lines
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
-from filters.quality.measures import TEXTS
+from filters.quality.measures import measure_main
+from filters.quality.names import TEXTS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
@@ -68,7 +69,9 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     assert [marked_lines(features.template_lines) for features in found] == [[], [], [], [0], [0, 1, 2, 3, 4]]
     assert [features.measures["template_block_share"] for features in found[:3]] == [None, None, None]
     assert count(metrics, "page_template_block_ratio_count") == 2
-    assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS), set(TEXTS)]
+    assert [set(features.quality) for features in found] == [{*TEXTS} - {"own"}] * 2 + [set()] + [{*TEXTS}] * 2
+    without_first_line = found[3].text.partition("\n")[2]
+    assert found[3].quality["own"] == measure_main(without_first_line)
 
 
 def test_the_templates_of_a_site_have_rows(pool: ExtractionPool, article: str, new_state: NewState) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from farmwatch.pipes.lines import FeaturesLine, features_of, structure_by_name
-from filters.quality.measures import MEASURES, TEXTS
+from filters.quality.names import MEASURES
 from filters.structure import names as structure_names
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here
@@ -59,7 +59,8 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
     assert line["measures"]["tokens"] == 7
     assert line["measures"]["url_path"] == "/x?b=1"
     assert line["measures"]["duplicate_share"] == 0.0
-    assert {text: list(measures) for text, measures in line["quality"].items()} == {name: [*MEASURES] for name in TEXTS}
+    quality = {text: list(measures) for text, measures in line["quality"].items()}
+    assert quality == {text: [*MEASURES] for text in ("main", "c4", "nopunc")}
 
 
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
@@ -136,6 +137,7 @@ def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: 
     lines = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, *pages)).out)
     assert [line["template_lines"] for line in lines] == [[], [], [1]]
     assert lines[2]["measures"]["template_block_share"] == pytest.approx(24 / 35)
+    assert [line["quality"].get("own", {}).get("words") for line in lines] == [None, None, 2]
     articles = _lines(farmwatch("judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).out)
     assert [article["text"] for article in articles] == [lines[0]["text"], lines[1]["text"], "Title there"]
 

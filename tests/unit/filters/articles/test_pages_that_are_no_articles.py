@@ -27,12 +27,12 @@ def paragraph(number: int) -> str:
 
 
 def judged(
-    body: str, url: str = "https://a.example/the-flood-of-that-spring", head: str = "", **answer: int
+    body: str, url: str = "https://a.example/the-flood-of-that-spring", head: str = "", ruleset: str = "default"
 ) -> Verdict:
-    """The verdict of `default` on a page."""
+    """The verdict of a ruleset on a page."""
     html = f"<!doctype html><html><head><title>The flood</title>{head}</head><body>{_NAVIGATION}{body}</body></html>"
     features = Measurer(MeasureSettings()).measure(url, html, "a.example")
-    return judge(features, load_ruleset("default"))
+    return judge(features, load_ruleset(ruleset))
 
 
 def test_an_article_is_kept() -> None:
@@ -52,6 +52,43 @@ TEASERS = "".join(
 CODE = "".join(
     f"<pre><code>{'x = gauge.read() or gauge.last  # one of them' * 3}\nreturn {n}</code></pre>" for n in range(60)
 )
+
+
+LISTING = "".join(f"level_{n} = {' | '.join(_WORDS[n : n + 5])}\n" for n in range(60))
+SCORES = "".join(
+    f"<tr><td>{_WORDS[n]} United</td><td>{n % 4} : {n % 3}</td><td>{_WORDS[n + 3]} Town</td><td>{n + 1} May</td></tr>"
+    for n in range(50)
+)
+SPEC = "".join(f"<tr><th>Width of the {_WORDS[n]} with its cover</th><td>{n} mm or more</td></tr>" for n in range(50))
+STEPS = "".join(f"<li>Turn {_WORDS[n]} to the left.<ul><li>Then wait</li><li>for it</li></ul></li>" for n in range(50))
+NO_PROSE = {
+    "code": (f"<pre><code>{LISTING}</code></pre>", "link_code_share"),
+    "links": (f"<ul>{LINKS}</ul>", "link_code_share"),
+    "scores": (f"<table>{SCORES}</table>", "list_table_share"),
+    "specification": (f"<table>{SPEC}</table>", "list_table_share"),
+    "steps": (f"<ol>{STEPS}</ol>", "list_table_share"),
+}
+
+
+@pytest.mark.parametrize("name", NO_PROSE)
+@pytest.mark.parametrize("wrapper", ["", "article", "main", "div"])
+@pytest.mark.parametrize("ruleset", ["default", "notes"])
+def test_a_page_of_one_block_of_code_links_or_cells_is_no_article(name: str, wrapper: str, ruleset: str) -> None:
+    """The rules on links, code, lists and tables drop it, whatever the article model thinks and wherever it stands."""
+    body, rule = NO_PROSE[name]
+    body = f"<h1>Overview</h1>{body}"
+    verdict = judged(f"<{wrapper}>{body}</{wrapper}>" if wrapper else body, ruleset=ruleset)
+    assert rule in verdict.failed
+    assert verdict.extract_path != "none"
+
+
+@pytest.mark.parametrize("wrapper", ["div", "p", "li", "article", "section", "h2", "h3", "td", "span"])
+@pytest.mark.parametrize("around", ["", "main", "ul", "article"])
+def test_link_teasers_are_no_article_of_the_notes(wrapper: str, around: str) -> None:
+    """Thirty linked teasers are dropped for their links in every wrapper, also where the extractor loses the links."""
+    teasers = "".join(f"<{wrapper}><a href='/{n}'>{' '.join(_WORDS[n : n + 20])}</a></{wrapper}>" for n in range(30))
+    verdict = judged(f"<{around}>{teasers}</{around}>" if around else teasers, ruleset="notes")
+    assert "link_code_share" in verdict.failed
 
 
 @pytest.mark.parametrize("body", [f"<ul>{LINKS}</ul>", TEASERS, CODE], ids=["links", "teasers", "code"])

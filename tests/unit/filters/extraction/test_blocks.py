@@ -7,7 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, columns, link_code_share, pack, unpack
+from filters.extraction.blocks import (
+    ITEM_SHIFT,
+    JOINED,
+    KIND_MASK,
+    LISTED,
+    Block,
+    BlockKind,
+    Definition,
+    columns,
+    link_code_share,
+    listed_chars,
+    pack,
+    unpack,
+)
 from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
@@ -33,7 +46,7 @@ def kinds(xml: str) -> dict[str, str]:
     text, rows = read(tree(xml))
     found: dict[str, str] = {}
     for row, line in zip(rows, text.split("\n"), strict=True):
-        name = BlockKind(row.kind).name
+        name = BlockKind(row.kind & KIND_MASK).name
         found[name] = f"{found.get(name, '')} {line}".strip()
     return found
 
@@ -94,6 +107,34 @@ def test_code_block_of_several_lines_is_one_code_block() -> None:
     assert rows == [Block(BlockKind.PARAGRAPH, 3, 0, 0), Block(BlockKind.CODE, 11, 0, 11)]
 
 
+@pytest.mark.parametrize(
+    ("xml", "chars"),
+    [
+        ("<list><item>aaaa<lb/>bbb</item><item>cc</item></list>", [7, 2]),
+        ("<list><item><p>aaaa</p><p>bbb</p></item><item>cc</item></list>", [7, 2]),
+        ("<list><item>aa <code>bb</code> cc</item><item>d <quote>eeee</quote></item></list>", [6, 5]),
+        ("<list><item>aaa <hi>b</hi> <ref>c</ref><lb/>d<div>e<div>f</div></div>g</item></list>", [11]),
+        (
+            "<list><item>aaaa<list><item>bb</item><item>c<lb/>c</item></list>dd</item><item>e</item></list>",
+            [6, 2, 2, 1],
+        ),
+        ("<table><row><cell>aa<lb/>bb</cell><cell><p>c</p><p>d</p></cell></row></table>", [4, 2]),
+        ("<table><row><cell>aa<list><item>b</item></list>cc</cell></row></table>", [4, 1]),
+        ("<list><item>aa<head>heading</head><p>bb</p></item></list><p>prose</p>", [4]),
+    ],
+)
+def test_an_item_or_cell_of_several_rows_has_the_characters_of_all_of_them(xml: str, chars: list[int]) -> None:
+    """Line breaks, paragraphs, code, quotations and a nested list do not cut an item; a nested item is its own."""
+    assert listed_chars(pack(read(tree(xml))[1])) == chars
+
+
+def test_a_table_of_an_earlier_version_has_an_item_for_each_line() -> None:
+    """Rows without numbers are items of their own, but for those that continue a line."""
+    item = int(BlockKind.ITEM)
+    rows = [Block(item, 3, 0, 0), Block(item | JOINED, 4, 0, 4), Block(item, 5, 0, 0), Block(0, 9, 0, 0)]
+    assert listed_chars(pack([*rows, Block(JOINED, 1, 0, 0), Block(item, 6, 0, 0)])) == [7, 5, 6]
+
+
 def test_runs_end_at_other_kinds() -> None:
     """Adjacent paragraphs merge; headings, items, cells, code and quotes stay single and end the run."""
     rows = [Block(kind, 10, 0, 0) for kind in (0, 0, 1, 0, 2, 2, 0, 3, 0, 0, 4, 5, 0)]
@@ -144,6 +185,18 @@ def test_definitions_share_the_characters(xml: str) -> None:
     (_, rowwise), (_, runs) = columns(table, Definition.PARAGRAPH), columns(table, Definition.RUN)
     assert sum(rowwise) == sum(runs)
     assert len(runs) <= len(rowwise) == len(rows)
+
+
+@given(bodies())
+def test_items_share_the_characters_of_their_rows(xml: str) -> None:
+    """Items and cells have every character of such rows once, each has one at least, and a lone row has no number."""
+    _, rows = read(tree(xml))
+    listed = [row for row in rows if row.kind & KIND_MASK in LISTED]
+    found = listed_chars(pack(rows))
+    assert sum(found) == sum(row.chars for row in listed)
+    assert all(found) and len(found) <= len(listed)
+    numbers = [row.kind >> ITEM_SHIFT for row in listed]
+    assert all(number == 0 or numbers.count(number) > 1 for number in numbers)
 
 
 def test_link_code_share_is_of_characters() -> None:

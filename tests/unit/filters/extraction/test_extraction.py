@@ -10,11 +10,12 @@ import msgspec
 import pytest
 import trafilatura.core
 import zstandard
+from lxml import etree
 
 from filters.charsets import decode
 from filters.errors import MissingExtractor
 from filters.extraction import extractor as extraction
-from filters.extraction.blocks import BlockKind, Definition, columns, unpack
+from filters.extraction.blocks import BlockKind, Definition, columns, listed_chars, unpack
 from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, extract, extractor
 from filters.extraction.interface import ExtractError, Extraction
 from filters.measure.page_measures import RawPage
@@ -79,11 +80,60 @@ def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
 
 def test_flat_fallback_leaves_shares_unknown() -> None:
-    """Text from a page's embedded data has no links or lists: its path is `fallback`, its shares are None."""
+    """Text from a page's embedded data has no links or lists: its path is `fallback`, its shares are None.
+
+    The precise extraction was tried, and found no links either.
+    """
     data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
     found = extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
     assert (found.error, found.path, found.link_code_share) == ("", "fallback", None)
+    assert found.tried == ("recall", "precision")
     assert SENTENCE.strip() in found.text
+
+
+@pytest.mark.parametrize(("sentences", "path"), [(6, "precision"), (2, "precision"), (1, "fallback")])
+def test_flat_text_is_extracted_again_for_precision(monkeypatch: pytest.MonkeyPatch, sentences: int, path: str) -> None:
+    """A structured text of the precise extraction is kept instead of a flat one, unless it is a stub of it."""
+    core: Any = trafilatura.core
+    real = core.bare_extraction
+
+    def flat_recall(html: str, options: Any) -> Any:
+        document = real(html, options=options)
+        if options.focus == "recall":
+            document.body = core.baseline(core.load_html(html))[0]
+            document.body[:] = [etree.fromstring(f"<p>{SENTENCE * 7}</p>")]
+        return document
+
+    monkeypatch.setattr(core, "bare_extraction", flat_recall)
+    html = page(f"<article><h1>Boats</h1><p>{SENTENCE * sentences}</p></article>")
+    found = extract(html, "", SETTINGS)
+    assert (found.path, found.tried) == (path, ("recall", "precision"))
+    assert found.link_code_share == (0.0 if path == "precision" else None)
+    flat = extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1))
+    assert (flat.path, flat.tried, flat.link_code_share) == ("fallback", ("recall",), None)
+
+
+ITEMS = {
+    "break": "{0}<br>{0}",
+    "paragraphs": "<p>{0}</p><p>{0}</p>",
+    "divs": "<div>{0}</div><div>{0}</div>",
+    "code": "{0} <code>f(x)</code> {0}",
+    "quotation": "{0} <q>so it was</q> {0}",
+    "link and emphasis": "{0} <a href='/a'>there</a> <b>and</b> {0}",
+    "nested list": "{0} <ul><li>one</li><li>two</li></ul> {0}",
+}
+
+
+@BOTH
+@pytest.mark.parametrize("item", ITEMS)
+def test_an_item_is_measured_whole(item: str, settings: MeasureSettings) -> None:
+    """A list item of 160 characters is a long one, whatever stands in it; the items of a list in it are their own."""
+    half = SENTENCE.strip()[:78]
+    items = f"<li>{ITEMS[item].format(half)}</li>" * 6
+    body = f"<article><h1>Title</h1><p>{SENTENCE * 6}</p><ul>{items}</ul><p>{SENTENCE * 3}</p></article>"
+    found = listed_chars(extract(page(body), "", settings).blocks)
+    assert sum(chars > 150 for chars in found) == 6
+    assert [chars for chars in found if chars <= 150] == ([3] * 12 if item == "nested list" else [])
 
 
 def test_trafilatura_is_as_before_afterwards(article: str) -> None:

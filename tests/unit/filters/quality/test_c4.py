@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from filters.quality.c4 import clean
-from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.measures import measure_quality
+from filters.quality.names import MEASURES
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.c4 import clean
 from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
-from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.measures import measure_quality
+from filters.quality.names import MEASURES
 from filters.quality.tokens import TOKENIZERS
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset

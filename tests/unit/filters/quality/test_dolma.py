@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farmwatch.labels.labelled_pages import LabelledPage
-from filters.quality.measures import MEASURES, measure_quality
+from filters.quality.lines import punctuated_text
+from filters.quality.measures import measure_quality
+from filters.quality.names import MEASURES
 from filters.quality.ngrams import most_repetitions, repeated_ngrams
 from filters.quality.tokens import Tokens
 from tests.support.sizes import LONG
@@ -113,3 +115,12 @@ def test_repetitions_are_those_a_search_finds(parts: list[tuple[list[str], int]]
     words = [word for part, times in parts for word in part * times]
     tokens = Tokens.of(" ".join(words))
     assert most_repetitions(tokens, repeated_ngrams(tokens).longest) == searched(words)
+
+
+@given(TEXT.filter(bool))
+def test_nopunc_keeps_exactly_the_punctuated_lines(text: str) -> None:
+    """The lines that are left are those of the text that the tagger calls punctuated, unchanged and in order."""
+    lines = text.split("\n")
+    kept = [line for line in lines if line.strip().endswith((".", "?", "!", '"'))]
+    assert punctuated_text(text) == "\n".join(kept)
+    assert measures(text)["dolma_unpunctuated_line_share"] == (len(lines) - len(kept)) / len(lines)

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from filters.quality.c4 import clean
 from filters.quality.characters import TERMINAL_PUNCTUATION
-from filters.quality.measures import MEASURES, TEXTS, measure_quality
+from filters.quality.lines import punctuated_text
+from filters.quality.measures import measure_main, measure_quality
+from filters.quality.names import MEASURES
 from filters.quality.ngrams import DUPLICATE, repeated_ngrams
 from filters.quality.tokens import TOKENIZERS, Tokens
 
@@ -84,12 +86,12 @@ def test_an_empty_text_has_unknown_shares() -> None:
 
 @given(ANY_TEXT)
 def test_values_are_floats_that_travel(text: str) -> None:
-    """Both texts have a value for each name, and a record can carry them."""
-    both = measure_quality(text)
-    assert tuple(both) == TEXTS
-    assert all(len(values) == len(MEASURES) for values in both.values())
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(both)) == both
-    assert all(value is None or type(value) is float for values in both.values() for value in values)
+    """Each text has a value for each name, and a record can carry them."""
+    found = measure_quality(text)
+    assert tuple(found) == ("main", "c4", "nopunc")
+    assert all(len(values) == len(MEASURES) for values in found.values())
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(found)) == found
+    assert all(value is None or type(value) is float for values in found.values() for value in values)
 
 
 LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -98,7 +100,9 @@ LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["A cat sat here.", "  A dog ran.", "no end", "a bit more", "See [1] it go.", ""]),
+            st.sampled_from(
+                ["A cat sat here.", "  A dog ran.", "no end", "a bit more", "See [1] it go.", "Use {javascript}!", ""]
+            ),
             st.one_of(st.just("\n"), st.just("\n"), st.sampled_from(LINE_BREAKS)),
         ),
         max_size=8,
@@ -109,13 +113,14 @@ LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85
 def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, stripped: bool) -> None:
     """The measures of the cleaned text equal those of a main text with the same content, except for C4's counts.
 
-    This holds for any line breaks, with or without one at the end.
+    Those of the punctuated lines are all equal. This holds for any line breaks, with or without one at the end.
     """
     text = text.strip() if stripped else text
     for tokenizer in TOKENIZERS:
-        of_cleaned, alone = measure_quality(text, tokenizer)["c4"], measure_quality(clean(text).text, tokenizer)["main"]
-        for name, value, expected in zip(MEASURES, of_cleaned, alone, strict=True):
+        found = measure_quality(text, tokenizer)
+        for name, value, expected in zip(MEASURES, found["c4"], measure_main(clean(text).text, tokenizer), strict=True):
             assert value == expected or name.startswith("c4_"), name
+        assert found["nopunc"] == measure_main(punctuated_text(text), tokenizer)
 
 
 def test_words_and_marks_are_tokens_of_their_own() -> None:

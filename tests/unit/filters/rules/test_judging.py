@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from filters.duplicates.lines import pack_marks
 from filters.judge_stage import JudgeStage
 from filters.quality.c4 import clean
-from filters.rules.judgement import SCORED, judge, judge_and_text, scored_text
+from filters.quality.names import TEXTS
+from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.score_stage import ScoreStage
@@ -24,7 +25,7 @@ from stream.schema.records import Features, Score, ScoreRequest, Verdict, decode
 from tests.support.numbered_pages import page_features
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
-MAIN, C4, OWN = (parse_ruleset(f'scores = "{text}"\n{RULES}', text) for text in SCORED)
+MAIN, C4, NOPUNC, OWN = (parse_ruleset(f'scores = "{text}"\n{RULES}', text) for text in TEXTS)
 TEXT = "Share this page\nThe river rose over night. Nobody slept.\nTags: river, night\nBy noon it had gone down again."
 
 
@@ -45,7 +46,11 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
 
 @pytest.mark.parametrize(
     ("ruleset", "features"),
-    [(C4, page("Share this page\nTags: river, night")), (OWN, page("Share this page\nTags: river", 20, True, True))],
+    [
+        (C4, page("Share this page\nTags: river, night")),
+        (NOPUNC, page("Share this page\nTags: river, night")),
+        (OWN, page("Share this page\nTags: river", 20, True, True)),
+    ],
 )
 def test_a_text_of_nothing_is_an_abstention(ruleset: Ruleset, features: Features) -> None:
     """An article without a line of its own, or after C4's cleaning, is scored as "too_short"; it is not dropped."""
@@ -71,7 +76,9 @@ def test_text_and_digest_belong_together(text: str, template_lines: list[bool]) 
     """For any text the verdict's digest is that of the scored text, also after cleaning or without template lines."""
     features = page(text, 20, *template_lines)
     own = [line for line, marked in zip_longest(text.split("\n"), template_lines) if not marked and line is not None]
-    for ruleset, expected in ((MAIN, text), (C4, clean(text).text), (OWN, "\n".join(own))):
+    ended = [line for line in text.split("\n") if line.strip()[-1:] in {".", "!", "?", '"'}]
+    expected_of = {MAIN: text, C4: clean(text).text, NOPUNC: "\n".join(ended), OWN: "\n".join(own)}
+    for ruleset, expected in expected_of.items():
         verdict, scored = judge_and_text(features, ruleset)
         assert scored == expected
         assert verdict.text_digest == xxhash.xxh3_128_hexdigest(scored.encode())
@@ -81,5 +88,5 @@ def test_text_and_digest_belong_together(text: str, template_lines: list[bool]) 
 def test_which_text_is_read_and_which_is_scored_are_two_things() -> None:
     """The text to read and the text to score each change the ruleset's digest; C4's measures score the main text."""
     reading = parse_ruleset('reads = "c4"\n' + RULES, "mine")
-    assert len({ruleset.digest for ruleset in (MAIN, C4, OWN, reading)}) == 4
+    assert len({ruleset.digest for ruleset in (MAIN, C4, NOPUNC, OWN, reading)}) == 5
     assert scored_text(page(), reading.scores)[0] == TEXT

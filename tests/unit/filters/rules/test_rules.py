@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, pack
-from filters.quality.measures import MEASURES
-from filters.quality.names import LANGUAGES
+from filters.extraction.blocks import ITEM_SHIFT, JOINED, Block, BlockKind, Definition, pack
+from filters.quality.names import LANGUAGES, MEASURES
 from filters.rules.catalogue import RULES, _kind
 from filters.rules.judgement import judge
 from filters.rules.kinds import MOST, PASSES
 from filters.rules.published import QUALITY_RULES
 from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
+from filters.structure.names import MEASURES as STRUCTURE
 from stream.schema.records import Features, Verdict, decode, encode
 from tests.support.numbered_pages import page_features
 
@@ -101,12 +101,14 @@ SHORT_AND_LONG = [(BlockKind.ITEM, 100), (BlockKind.CELL, 100), (BlockKind.ITEM,
         ("large_block_share", [(0, 300)] * 3 + [(0, 150)] * 2, 0.75, "pass"),
         ("list_table_share", SHORT_AND_LONG, 0.2, "pass"),
         ("list_table_share", [*SHORT_AND_LONG, (BlockKind.CELL, 3)], 203 / 1003, "fail"),
+        ("list_table_share", [(BlockKind.ITEM | 7 << ITEM_SHIFT, 80)] * 2 + [(0, 840)], 0.0, "pass"),
+        ("list_table_share", [(BlockKind.ITEM | 7 << ITEM_SHIFT, 50)] * 2 + [(0, 300)], 0.25, "fail"),
     ],
 )
 def test_rules_on_blocks(rule: str, blocks: list[tuple[int, int]], value: float, expected: str) -> None:
     """The longest block must exceed 250; blocks of 200 or more are large.
 
-    Items and cells up to 100 are lists or tables.
+    Items and cells up to 100 are lists or tables, whatever their number of rows.
     """
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in blocks])
     assert outcome(judge(page, NOTES), rule) == (value, expected)
@@ -172,6 +174,39 @@ def test_flat_text_has_unknown_shares(path: str) -> None:
     assert [rule.name for rule in verdict.rules if rule.outcome == "n/a"] == ["link_code_share", "list_table_share"]
 
 
+@pytest.mark.parametrize(
+    ("anchor_share", "code_share", "value", "expected"),
+    [
+        (0.2, 0.0, 0.2, "pass"),
+        (0.93, 0.0, 0.93, "fail"),
+        (0.125, 0.125, 0.25, "fail"),
+        (0.75, 0.5, 1.0, "fail"),
+        (0.93, None, 0.93, "fail"),
+        (None, None, None, "n/a"),
+    ],
+)
+def test_a_flat_fallback_counts_as_linked_as_its_page(
+    anchor_share: float | None, code_share: float | None, value: float | None, expected: str
+) -> None:
+    """Where the fallback lost links and code, their shares of the whole page decide, as far as they are known."""
+    known = {"anchor_share": anchor_share, "page_code_share": code_share}
+    structure = [known.get(name, 0.5) for name in STRUCTURE]
+    flat = msgspec.structs.replace(features(path="fallback", link_code_share=None), structure=structure)
+    assert outcome(judge(flat, NOTES), "link_code_share") == (value, expected)
+    older = msgspec.structs.replace(flat, structure=structure[: STRUCTURE.index("anchor_share") + 1])
+    assert outcome(judge(older, NOTES), "link_code_share")[0] == anchor_share
+
+
+def test_a_known_share_of_links_is_that_of_the_main_text() -> None:
+    """The links of the whole page count for a fallback only: not for a text with links, plain text, or no text."""
+    structure = [0.93] * len(STRUCTURE)
+    known = msgspec.structs.replace(features(link_code_share=0.1), structure=structure)
+    assert outcome(judge(known, NOTES), "link_code_share") == (0.1, "pass")
+    for path in ("plain", "none"):
+        other = msgspec.structs.replace(features(path=path, link_code_share=None), structure=structure)
+        assert outcome(judge(other, NOTES), "link_code_share") == (None, "n/a")
+
+
 def ruled(*rules: str, **fields: str) -> Ruleset:
     """A ruleset of `extracted` and these tables."""
     top = "".join(f"{field} = '{value}'\n" for field, value in fields.items())
@@ -211,6 +246,31 @@ def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
     assert outcome(judge(page, ruled(rule, reads="c4")), "gopher_min_words") == (40, "fail")
     only_main = msgspec.structs.replace(page, quality={"main": values["main"]})
     assert outcome(judge(only_main, ruled(rule, reads="c4")), "gopher_min_words") == (None, "n/a")
+
+
+def test_a_rule_may_read_another_text_than_its_ruleset() -> None:
+    """The text that a rule names comes before that of the ruleset, and is a part of the digest."""
+    words = MEASURES.index("words")
+    counts = {"main": 60.0, "c4": 40.0, "nopunc": 50.0, "own": 45.0}
+    page = msgspec.structs.replace(
+        features(), quality={text: [None] * words + [count] for text, count in counts.items()}
+    )
+    least, most = "[rules.gopher_min_words]\nthreshold = 50\n", "[rules.gopher_max_words]\nthreshold = 50\n"
+    for text, count in counts.items():
+        ruleset = ruled(least, f'{most}text = "{text}"\n', reads="nopunc")
+        verdict = judge(page, ruleset)
+        assert outcome(verdict, "gopher_min_words") == (50, "pass")
+        assert outcome(verdict, "gopher_max_words") == (count, "fail" if count > 50 else "pass")
+        assert ruleset.digest != ruled(least, most, reads="nopunc").digest
+
+
+def test_own_text_without_template_lines_is_the_main_text() -> None:
+    """A page without template lines has the quality of its main text; with some, unmeasured quality is unknown."""
+    page = msgspec.structs.replace(features(), quality={"main": [None] * MEASURES.index("words") + [60.0]})
+    rules = ruled("[rules.gopher_min_words]\nthreshold = 50\n", reads="own")
+    assert outcome(judge(page, rules), "gopher_min_words") == (60, "pass")
+    marked = msgspec.structs.replace(page, template_lines=b"\1")
+    assert outcome(judge(marked, rules), "gopher_min_words") == (None, "n/a")
 
 
 def test_measures_newer_than_the_features_are_unknown() -> None:

@@ -56,7 +56,8 @@ REFUSED = {
     ),
     "negative count": (rule("gopher_min_words", "threshold = -1"), "threshold is -1, not a whole number from 0"),
     "more stop words than there are": (rule("gopher_min_stop_words", "threshold = 9"), "a whole number from 0 to 8"),
-    "fewer than none": (rule("dolma_max_repetitions", "threshold = 0"), "0, not a whole number from 1"),
+    "unknown text": (rule("gopher_max_words", "threshold = 9", 'text = "title"'), "text: Invalid enum value 'title'"),
+    "text of an article rule": (rule("min_tokens", "threshold = 9", 'text = "own"'), "unknown field text"),
     "huge count": (rule("min_tokens", f"threshold = 1{'0' * 400}"), "…, not a whole number from 0"),
     "nothing between": (
         rule("gopher_max_words", "threshold = 50", "[rules.gopher_min_words]", "threshold = 51"),

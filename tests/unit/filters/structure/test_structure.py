@@ -45,6 +45,8 @@ def jsonld(data: str) -> str:
         ("<p>äö</p>", {"page_bytes": 4}),
         (f"<a href=/>{TEXT}</a><a><b>{TEXT}</b> </a>{TEXT}{TEXT}", {"anchor_share": 0.5, "links": 2, "link_ratio": 5}),
         ("<a>\n a \n</a>bcd", {"anchor_share": 0.25}),
+        (f"<pre><code>{TEXT}</code>{TEXT}</pre><p>{TEXT} <code>{TEXT}</code>", {"page_code_share": 0.75}),
+        (f"<p>{TEXT}", {"page_code_share": 0.0}),
         (f"<title>{TEXT}</title><script>{TEXT}</script><style>{TEXT}</style><p>{TEXT}", {"page_bytes": 100}),
         (f"<p>{TEXT}<noscript><style>{TEXT}</style>{TEXT}</noscript>", {"page_bytes": 100, "needs_script": 0}),
         (f"<p>{TEXT}<div hidden>{TEXT}</div>", {"hidden_share": 0.5}),
@@ -227,6 +229,7 @@ def test_random_bytes_as_html(seed: int) -> None:
 
 NESTED = {
     "links": ("<a><b>", "anchor_share"),
+    "code": ("<pre><b>", "page_code_share"),
     "paragraphs": ("<p><object>", "paragraph_share"),
     "hidden": ("<div hidden style=display:none>", "hidden_share"),
     "noscript": ("<noscript><div>", ""),

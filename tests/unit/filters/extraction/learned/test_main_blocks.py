@@ -61,7 +61,7 @@ def test_trafilatura_runs_for_next_to_no_words() -> None:
     data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
     html = f"<html><body><script type='application/ld+json'>{data}</script><div id='app'></div></body></html>"
     found = extract(html, "", SETTINGS)
-    assert (found.error, found.path, found.tried) == ("", "fallback", ("blocks", "recall"))
+    assert (found.error, found.path, found.tried) == ("", "fallback", ("blocks", "recall", "precision"))
     assert found.expected_f1 == 0 and extract("<html><body></body></html>", "", SETTINGS).error == ExtractError.NO_TEXT
     model: Any = Mock(probabilities=lambda page: np.full(len(page.lines), 300))
     for words, tried in ((9, ("blocks", "recall")), (10, ("blocks",))):
