@@ -61,6 +61,14 @@ def broker(at: Subject) -> Results:
         yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
 
 
+def database(at: Subject) -> Results:
+    """The pages of the embedded log's database, all of which are read. Raises LogDamaged."""
+    if at.log is None or not at.config.log.url.startswith("sqlite:"):
+        return
+    cast("EmbeddedLog", at.log).require_sound()
+    yield ok("every page of log.sqlite is sound")
+
+
 def segments(at: Subject) -> Results:
     """Missing segment files of the embedded log that records need."""
     if at.log is None or not at.config.log.url.startswith("sqlite:"):

@@ -29,6 +29,7 @@ from stream.embedded.database import (
     translated_errors,
 )
 from stream.embedded.segments import SUFFIX, LogDamaged, sync_folder
+from stream.embedded.soundness import require_sound
 from stream.log.errors import LogUnavailable
 from stream.log.private_folders import make_private
 from stream.text.checksums import SUMS, UnfinishedFolder, read_sums, write_sums
@@ -135,8 +136,9 @@ def _snapshot(folder: Path, to: Path) -> str | None:
         rest = at_rest(folder)
         try:
             with closing(connect(folder, _LOCK_TIMEOUT_S, how_to_read(rest))) as database:
+                require_sound(database, folder)
                 database.execute("VACUUM INTO ?", (str(target),))
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, LogDamaged) as error:
             if rest is not None and rest != at_rest(folder):  # what was read may be from two moments
                 return None
             if getattr(error, "sqlite_errorcode", 0) in _NOT_WRITTEN:

@@ -29,6 +29,7 @@ from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention, cut_off
+from stream.embedded.soundness import Presence, require_sound
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.vacuum import needs_rewrite, rewrite
@@ -81,6 +82,7 @@ class EmbeddedLog:
         self._lease_ms = lease_ms
         self._lock_timeout_s = lock_timeout_s
         self._read_only = read_only
+        self._presence = None if read_only else Presence(self._folder, lock_timeout_s)
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
         self._times = Times()
@@ -323,12 +325,19 @@ class EmbeddedLog:
         kept = {self._folder / SEGMENTS / file: live for file, live in rows}
         return {path: live for path, live in kept.items() if not path.exists()}
 
+    def require_sound(self) -> None:
+        """Read all pages of the database. Raises LogDamaged."""
+        with self._reader() as reader:
+            require_sound(reader.database, self._folder)
+
     def close(self) -> None:
         """Close files and connections. Members that were not closed stay until their lease expires."""
         self._stop.set()
         self._writer.close()
         with self._lock:
             self._close_idle()
+        if self._presence is not None:
+            self._presence.leave()
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
