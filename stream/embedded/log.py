@@ -73,7 +73,7 @@ class EmbeddedLog:
     ) -> None:
         """Open `folder`, creating it if missing. With `read_only` it must exist, and no file in it changes.
 
-        `segment_bytes`: size of a full segment; `lock_timeout_s`: longest wait of a write for other processes. All
+        `segment_bytes`: most bytes of a segment; `lock_timeout_s`: longest wait of a write for other processes. All
         processes must use the same `lease_ms`. Raises LogUnavailable, LogDamaged, SchemaTooNew.
         """
         self._folder = folder.absolute()

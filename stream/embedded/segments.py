@@ -29,10 +29,13 @@ class LogDamaged(StreamError):
 
 
 class Segment:
-    """A segment file open for appending by this process. `row` is its id in the database."""
+    """A segment file open for appending by this process. `row`: its id in the database; `full_bytes`: its full size."""
 
-    def __init__(self, folder: Path, topic: int, enter: Callable[[str], int]) -> None:
-        """Create and lock a file, and `enter` its name in the database. Raises OSError and the errors of `enter`."""
+    def __init__(self, folder: Path, topic: int, enter: Callable[[str], tuple[int, int]]) -> None:
+        """Create and lock a file, and `enter` it in the database, which gives its row and the size of a full one.
+
+        Raises OSError and the errors of `enter`.
+        """
         while True:
             self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
             self._path = folder / self.file
@@ -43,7 +46,7 @@ class Segment:
         self.size = 0
         try:
             sync_folder(folder)
-            self.row = enter(self.file)
+            self.row, self.full_bytes = enter(self.file)
         except BaseException:
             self.close()
             raise

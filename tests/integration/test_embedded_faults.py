@@ -524,6 +524,18 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open)
     assert segments(folder) == set()
 
 
+def test_the_files_of_a_small_limit_are_small(folder: Path, again: Open) -> None:
+    """With the usual segments, a topic takes little more disk than its limit by size, also that of an open writer."""
+    log, limit = again(), 16 << 20
+    log.create([Topic("small", 2, retention_bytes=limit // 2)])
+    for number in range(40):
+        log.append([record("small", number % 2, "k", "x" * (1 << 20))])
+        log.expire(wall_ms())
+    assert sum(path.stat().st_size for path in segments(folder)) <= 1.25 * limit
+    assert log.end("small") == [20, 20]
+    assert all(begin <= 20 - 7 for begin in log.beginning("small"))
+
+
 def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> None:
     """At any pace of retention, each offset is read as a record or reported as expired, once and in order."""
     log = again(segment_bytes=12_000)
