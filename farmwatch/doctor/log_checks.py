@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, cast
 
-from farmwatch.config.opening import log_exists, open_configured, require_broker
+from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
 from farmwatch.daemon.emptied_topics import find_emptied_topics
@@ -38,6 +38,7 @@ def log(at: Subject, held: ExitStack) -> Results:
         return
     require_broker(config)
     opened = held.enter_context(closing(open_configured(config, read_only=True)))
+    refuse_unfinished(opened)
     topics = opened.topics()
     at.log = opened
     due = {topic.name: topic.partitions for topic in configured_topics(config)}
