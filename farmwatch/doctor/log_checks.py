@@ -16,7 +16,9 @@ from replay.live.handover import require_live
 from replay.live.live_run import differences
 from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, resume_command, state_of
+from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name
+from stream.log.contract import wall_ms
 from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
 from stream.schema.topics import DEAD_LETTERS
@@ -155,6 +157,8 @@ def runs(at: Subject) -> Results:
     for run in stopped:
         why = f", by an error: {run.error}" if run.error else ""
         mend = f"`{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
-        yield warn(one_line(f"{run.shown} is stopped{why}"), mend)
+        topics = topics_held(at.log, control, run, wall_ms())
+        held = f"; retention keeps old records of {', '.join(topics)} for it" if topics else ""
+        yield warn(one_line(f"{run.shown} is stopped{why}{held}"), mend)
     if others and not stopped:
         yield ok(f"{counted(len(others), 'run')} beside the live one, and none is stopped")
