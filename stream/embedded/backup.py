@@ -31,7 +31,7 @@ from stream.embedded.database import (
 from stream.embedded.segments import SUFFIX, LogDamaged, sync_folder
 from stream.embedded.soundness import require_sound
 from stream.log.errors import LogUnavailable
-from stream.log.private_folders import make_private
+from stream.log.private_folders import give_to_owner, make_private
 from stream.text.checksums import SUMS, UnfinishedFolder, read_sums, write_sums
 from stream.text.user_errors import UsageError
 from stream.text.wording import size
@@ -132,6 +132,7 @@ def _snapshot(folder: Path, to: Path) -> str | None:
     target = to / DATABASE
     target.unlink(missing_ok=True)
     target.touch(mode=0o600)  # SQLite fills an empty file
+    give_to_owner(target)
     with translated_errors(folder, read_only=True):
         rest = at_rest(folder)
         try:
@@ -182,6 +183,7 @@ class _Copy:
         """Append the bytes of `source` from the present size on, up to `stop`, and sync them. Raises OSError."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         with source.open("rb") as read, os.fdopen(os.open(target, flags, 0o600), "ab") as written:
+            give_to_owner(target)
             read.seek(self.size)
             while chunk := _read(read, source, _CHUNK_BYTES if stop is None else min(_CHUNK_BYTES, stop - self.size)):
                 written.write(chunk)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
+from stream.log.private_folders import give_to_owner
 
 SUFFIX = ".segment"
 _OPEN_FILES = 64
@@ -40,6 +41,7 @@ class Segment:
             self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
             self._path = folder / self.file
             self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            give_to_owner(self._path)
             if lock(self._fd, self._path):
                 break
             os.close(self._fd)  # retention removed it before the lock: try the next name
