@@ -261,7 +261,7 @@ def test_a_copy_stays_unfinished_while_it_begins_anew(worlds: tuple[World, World
     source.topics(HITS, partitions=1)
     source.log.append([record(HITS, 0, "k", "v")])
 
-    def stop(*_: object) -> None:
+    def stop(*_: object) -> Any:
         raise Stopped
 
     with pytest.raises(Stopped):

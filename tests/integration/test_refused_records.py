@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from crawler.crawl_stage import CrawlStage
 from stream.kafka.log import KafkaLog
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.log.errors import LogUnavailable, RecordTooLarge
 from stream.memory.log import MemoryLog
+from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
-from stream.schema.records import Decision, Hit, encode
-from stream.schema.topics import DEAD_LETTERS
-from tests.support.loops import FAST, Around, Copying, cycle, decisions, letters, loop_on, put_hits, refusing
+from stream.schema.records import Decision, Hit, Page, decode, encode
+from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
+from tests.support.loops import Around, Copying, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import hits_of, settings_for
+from tests.support.web.loopback import Web, page
 
 LIMIT, LARGE = 20_000, 60_000
 
@@ -63,6 +68,27 @@ def test_a_record_that_the_broker_refuses_is_one_dead_letter(
 
 
 @pytest.mark.kafka
+def test_the_crawl_goes_on_without_a_page_that_the_broker_refuses(kafka_log: KafkaLog) -> None:
+    """Its URL ends as failed after one more request, and the other pages of its batch and later ones are there."""
+    kafka_log.create(all_topics(1, "e1"))
+    _limit(kafka_log, PAGES)
+    small, large = [f"/hit/{n}" for n in range(6)], "/hit/large"
+    with Web() as web:
+        web.routes |= {f"site.test{path}": page("hit") for path in small}
+        web.routes[f"site.test{large}"] = page(os.urandom(LARGE).hex())
+        hits = hits_of(*(f"http://site.test{path}" for path in (*small[:3], large, *small[3:])))
+        kafka_log.append([Output(HITS, 0, b"site.test", encode(hit)) for hit in hits])
+        with closing(CrawlStage(settings_for(web.target, use_sitemaps=False))) as stage:
+            loop, stop = loop_on(kafka_log, stage), threading.Event()
+            wait_until(lambda: [loop.cycle(stop)] and len(_pages(kafka_log)) == 7, "all pages to end")
+        asked = web.paths("site.test")
+    ended = {page.url.removeprefix("http://site.test"): page for page in _pages(kafka_log)}
+    assert (ended[large].outcome, ended[large].reason) == ("failed", "internal_error")
+    assert all(ended[path].outcome == "fetched" for path in small)
+    assert asked.count(large) == 2
+
+
+@pytest.mark.kafka
 def test_a_dead_letter_that_the_broker_refuses_has_no_record(kafka_log: KafkaLog) -> None:
     """If the letter with its record is too large, it is written without: origin and error remain."""
     kafka_log.create([*(Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)), _changelog()])
@@ -93,36 +119,39 @@ def test_a_record_refused_for_its_size_is_not_tried_again() -> None:
 
 def test_commits_between_failures_do_not_end_the_back_off() -> None:
     """Failures that follow each other soon wait longer and longer, also if other commits succeed in between."""
-    log, now, waits = MemoryLog(), [0.0], list[float]()
+    log, now_s, settings = MemoryLog(), [0.0], LoopSettings(linger_s=0.0, backoff_s=0.1, backoff_cap_s=60.0)
     log.create([Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)])
-    joined, turn = log.join("group", ["in"], member="one"), itertools.count()
+    joined, faults = log.join("group", ["in"], member="one"), list[Exception]()
 
     def commit(work: Any) -> None:
-        if next(turn) % 2:
-            raise LogUnavailable("now and then")
+        if faults:
+            raise faults.pop()
         joined.commit(work)
 
-    class Waiting(threading.Event):
+    class Stop(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            waits.append(timeout or 0.0)
-            now[0] += timeout or 0.0
+            now_s[0] += timeout or 0.0
             return False
 
-    settings = type(FAST)(linger_s=0.0, backoff_s=0.1, backoff_cap_s=1.0)
-    loop = loop_on(log, Copying(), settings=settings, member=Around(joined, commit=commit), monotonic=lambda: now[0])
-    stop = Waiting()
-    for number in range(8):
-        put_hits(log, str(number))
-        loop.cycle(stop)
-        loop.cycle(stop)
-    assert len(waits) >= 4
-    assert waits == sorted(waits)
-    assert waits[-1] > 4 * waits[0]
-    now[0] += 10 * settings.backoff_cap_s
-    put_hits(log, "later", "still later")
-    for _ in range(3):
-        loop.cycle(stop)
-    assert waits[-1] < 2 * settings.backoff_s
+    loop = loop_on(log, Copying(), None, settings, Around(joined, commit=commit), monotonic=lambda: now_s[0])
+
+    def fail() -> float:
+        """Fail once, then commit; returns the wait in between."""
+        faults.append(LogUnavailable("now and then"))
+        put_hits(log, "one")
+        before_s = now_s[0]
+        while not loop.cycle(Stop()):
+            pass
+        return now_s[0] - before_s
+
+    waits_s = [fail() for _ in range(5)]
+    assert all(longer > 1.4 * shorter for shorter, longer in pairwise(waits_s))
+    now_s[0] += 2 * settings.backoff_cap_s
+    assert fail() <= settings.backoff_s
+
+
+def _pages(log: KafkaLog) -> list[Page]:
+    return [decode(Page, message.value) for message in log.read(PAGES, 0) if message.value]
 
 
 def _changelog() -> Topic:
