@@ -14,6 +14,8 @@ from pathlib import Path
 
 import structlog
 
+from stream.log.private_folders import give_to_owner
+
 log = structlog.get_logger(__name__)
 
 ENDING = ".warc.gz"
@@ -40,6 +42,7 @@ class WarcFile:
             raise NameTaken
         try:
             self._fd = os.open(self._unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            give_to_owner(self._unfinished)
         except FileExistsError:
             raise NameTaken from None
         try:

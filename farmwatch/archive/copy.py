@@ -57,7 +57,6 @@ def copy_log(source: Log, target: Log, advance: Advance = lambda _: None) -> Cop
     groups = _groups_of(source, topics)
     _require_idle(source, groups)
     _make_empty(target, groups)
-    target.create([Topic(UNFINISHED, 1)])
     target.create([_rules_of(topic, partitions) for topic, partitions in topics.items()])
     offsets = OffsetMap()
     for read in groups.values():
@@ -117,18 +116,19 @@ def _require_idle(log: Log, groups: Iterable[str]) -> None:
 
 
 def _make_empty(target: Log, groups: Iterable[str]) -> None:
-    """Remove the rest of an interrupted copy. Raises RunRefused for any other log."""
+    """Mark the target, and remove the rest of an interrupted copy. Raises RunRefused for any other log."""
     there = _topics_of(target)
     if UNFINISHED in target.topics():
         stores = [topic.removeprefix(_STATE) for topic in there if topic.startswith(_STATE)]
         known = set(target.groups())
         target.remove(list(there), [group for group in groups if group in known], stores)
-        target.remove([UNFINISHED])
     elif there:
         raise RunRefused(
             f"the target holds topics of farmwatch ({next(iter(there))}, …): copy into an empty log, or on Kafka under"
             " another log.prefix"
         )
+    else:
+        target.create([Topic(UNFINISHED, 1)])
 
 
 def _records(log: Log, topic: str, ends: list[int]) -> Iterable[Message]:

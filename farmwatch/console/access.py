@@ -17,6 +17,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from stream.log.private_folders import give_to_owner, make_private
 from stream.text.user_errors import ConfigError
 
 _COOKIE = "farmwatch-console-{}"  # the port: browsers give a cookie to all ports of a host
@@ -40,9 +41,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def kept_token(folder: Path) -> str:
     """The token of the folder, made at the first call and readable by its owner alone. Raises OSError, ConfigError."""
     file = folder / KEPT
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     with suppress(FileExistsError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
         made.write(secrets.token_urlsafe(32) + "\n")
+        give_to_owner(file)
     if token := file.read_text().strip():
         return token
     raise ConfigError(f"{file}: has no token: remove it, and the next start makes one")

@@ -18,6 +18,7 @@ from farmwatch.console.letter_tables import OF_LETTERS, LetterCounts, Readers, c
 from farmwatch.explain.page_records import FeaturesHead
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
+from stream.log.private_folders import give_to_owner
 from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.records import SiteState, decode
 from stream.schema.runs import RunNames
@@ -284,6 +285,7 @@ class ReadModel:
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(0o600)  # as the log's own files
+        give_to_owner(self._path)
         db = sqlite3.connect(self._path, timeout=10)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")  # it is rebuilt from the log

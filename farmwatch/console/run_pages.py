@@ -28,6 +28,7 @@ from replay.runs.lookup import find_run
 from replay.runs.overview import STOPPED, run_states
 from replay.runs.run_rules import rules_of
 from stream.log.contract import Clock, Log
+from stream.log.private_folders import give_to_owner
 from stream.schema.control import Control
 from stream.schema.runs import shown_run
 from stream.text.user_errors import NotFound, UsageError
@@ -201,6 +202,7 @@ class RunPages:
     @contextmanager
     def _labels(self) -> Iterator[LabelsFile]:
         self.labels_file.touch(0o600)  # as the log's own files
+        give_to_owner(self.labels_file)
         with self._lock, closing(LabelsFile(self.labels_file)) as labels:
             yield labels
 

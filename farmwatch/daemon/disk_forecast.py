@@ -10,14 +10,17 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.topic_limits import kept, limits_of
+from replay.runs.overview import STOPPED, resume_command, state_of
+from replay.runs.retention import topics_held
 from stream.log.contract import At, CleanupPolicy, Log, Topic
-from stream.text.wording import lasting, size
+from stream.schema.control import Control
+from stream.text.wording import lasting, one_line, size
 
 LEAST_DAYS = 1.0  # a younger log has no forecast
 _DAY_S, _DAY_MS = 86_400, 86_400_000
@@ -108,6 +111,16 @@ def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: 
     if found.freed_bytes:
         lines.append(f"the next round of retention frees about {size(found.freed_bytes)}")
     return lines
+
+
+def held_in_words(log: Log, control: Control, now_ms: int) -> Iterator[str]:
+    """The stopped replays for which retention keeps old records, and the commands that end it."""
+    for run in control.runs.values():
+        if state_of(log, control, run) == STOPPED and (held := topics_held(log, control, run, now_ms)):
+            yield one_line(
+                f"for {run.shown}, which is stopped, retention keeps old records of {', '.join(held)}:"
+                f" `{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
+            )
 
 
 def free_bytes(config: Config) -> int:

@@ -72,6 +72,7 @@ BEFORE_THE_LOG = (
 )
 ON_THE_LOG = (
     DoctorCheck("broker", log_checks.broker),
+    DoctorCheck("database", log_checks.database),
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
     DoctorCheck("clock", machine_checks.clock),

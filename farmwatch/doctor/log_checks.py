@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, cast
 
-from farmwatch.config.opening import log_exists, open_configured, require_broker
+from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
 from farmwatch.daemon.emptied_topics import find_emptied_topics
@@ -16,7 +16,9 @@ from replay.live.handover import require_live
 from replay.live.live_run import differences
 from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, resume_command, state_of
+from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name
+from stream.log.contract import wall_ms
 from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
 from stream.schema.topics import DEAD_LETTERS
@@ -38,6 +40,7 @@ def log(at: Subject, held: ExitStack) -> Results:
         return
     require_broker(config)
     opened = held.enter_context(closing(open_configured(config, read_only=True)))
+    refuse_unfinished(opened)
     topics = opened.topics()
     at.log = opened
     due = {topic.name: topic.partitions for topic in configured_topics(config)}
@@ -59,6 +62,14 @@ def broker(at: Subject) -> Results:
     needed = configured_topics(at.config) if at.log.topics() else []
     for what, right, found in cast("KafkaLog", at.log).check(needed):
         yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
+
+
+def database(at: Subject) -> Results:
+    """The pages of the embedded log's database, all of which are read. Raises LogDamaged."""
+    if at.log is None or not at.config.log.url.startswith("sqlite:"):
+        return
+    cast("EmbeddedLog", at.log).require_sound()
+    yield ok("every page of log.sqlite is sound")
 
 
 def segments(at: Subject) -> Results:
@@ -146,6 +157,8 @@ def runs(at: Subject) -> Results:
     for run in stopped:
         why = f", by an error: {run.error}" if run.error else ""
         mend = f"`{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
-        yield warn(one_line(f"{run.shown} is stopped{why}"), mend)
+        topics = topics_held(at.log, control, run, wall_ms())
+        held = f"; retention keeps old records of {', '.join(topics)} for it" if topics else ""
+        yield warn(one_line(f"{run.shown} is stopped{why}{held}"), mend)
     if others and not stopped:
         yield ok(f"{counted(len(others), 'run')} beside the live one, and none is stopped")

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from farmwatch.labels.judgements import Judgement, latest_judgements
+from stream.log.private_folders import give_to_owner
 from stream.text.user_errors import FarmwatchError
 
 _OPENING = b'{"fetch_id":'  # every line written here begins like this
@@ -75,6 +76,7 @@ class LabelsFile:
             stream.writelines(kept)
             stream.flush()
             os.fsync(stream.fileno())
+        give_to_owner(temporary)
         temporary.replace(self.file)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from stream.text.wording import one_line
+from stream.text.wording import escaped, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,6 +135,9 @@ def start_logging(level: str = "info", **bound: str) -> None:
     def add_bound(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
         return {**bound, **event}  # not by contextvars: those do not reach the process's other threads
 
+    def escape(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+        return {name: escaped(value) if isinstance(value, str) else value for name, value in event.items()}
+
     on_terminal = sys.stderr.isatty()
     colours = on_terminal and not os.environ.get("NO_COLOR")
     renderer: structlog.types.Processor
@@ -148,6 +151,7 @@ def start_logging(level: str = "info", **bound: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            escape,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
@@ -160,6 +164,7 @@ def start_logging(level: str = "info", **bound: str) -> None:
 
 def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     """The text for that stream. Words stay whole: paths and URLs are copied."""
+    text = escaped(text)
     if not stream.isatty():
         return text
     import shutil

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from replay.runs.configured import as_flags
 from replay.runs.lookup import ever_live
 from replay.runs.phases import PhaseProgress, RunProgress, groups_of, progress_of, request_phase
+from replay.runs.retention import topics_held
 from replay.runs.topology import lag_by_group
 from replay.runs.window import FOLLOW, window_text
 from stream.log.contract import Log
@@ -30,6 +31,7 @@ class RunState:
     lags: Mapping[str, int] = field(default_factory=dict)  # group -> unprocessed records
     members: Sequence[str] = ()
     live_until: int = 0  # when a cutover replaced it; 0 = never
+    holds: Sequence[str] = ()  # of a stopped run: topics whose old records are kept for it alone
 
     @property
     def lag(self) -> int:
@@ -125,7 +127,8 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
         spent = progress.effort - run.began_effort
         rate = done / passed_s if done > 0 else None
         eta_s = progress.effort_left * passed_s / spent if spent > 0 and not run.follows else None
-    return RunState(run, state, progress, rate, eta_s, lags, members, live_until(control, run))
+    holds = topics_held(log, control, run, now_ms) if state == STOPPED else ()
+    return RunState(run, state, progress, rate, eta_s, lags, members, live_until(control, run), holds)
 
 
 def members_of(log: Log, run: Run) -> list[str]:

@@ -31,6 +31,21 @@ def offsets_to_keep(log: Log, control: Control, now_ms: int) -> dict[str, list[i
     return {topic: offsets for topic, offsets in unread.items() if _some_are_old(log, topic, offsets, now_ms)}
 
 
+def topics_held(log: Log, control: Control, run: Run, now_ms: int) -> list[str]:
+    """The topics of which old records are kept for this run, and for no other."""
+    were_live, existing = ever_live(control), log.topics()
+
+    def unread(runs: Mapping[str, Run]) -> dict[str, list[int]]:
+        return oldest_unread(list(holding_runs(runs, control.alias, were_live, now_ms)), existing, log.committed)
+
+    others = unread({name: other for name, other in control.runs.items() if name != run.name})
+    return sorted(
+        topic
+        for topic, offsets in unread(control.runs).items()
+        if offsets != others.get(topic) and _some_are_old(log, topic, offsets, now_ms)
+    )
+
+
 def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> bool:
     """Whether an existing record from these offsets on is older than a day."""
     first_new = log.offset_at(topic, now_ms - _DAY_MS)

@@ -1,20 +1,23 @@
 """Backup and restore of the embedded log.
 
 A backup is a folder like a log's own, with SHA256SUMS, which is written last. It may be taken while processes write:
-first a snapshot of the database, then the committed bytes of each segment that the snapshot names. These bytes never
-change. If retention has removed such a segment meanwhile, a new snapshot is taken.
+first a snapshot of the database, then the committed bytes of each segment that the snapshot names. Only erasing
+changes these bytes, and it waits for the backup. If retention has removed such a segment, a new snapshot is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from stream.embedded.copy_lock import copying
 from stream.embedded.database import (
     DATABASE,
     SEGMENTS,
@@ -22,11 +25,13 @@ from stream.embedded.database import (
     connect,
     how_to_read,
     require_readable,
+    translate,
     translated_errors,
 )
-from stream.embedded.segments import LogDamaged, sync_folder
+from stream.embedded.segments import SUFFIX, LogDamaged, sync_folder
+from stream.embedded.soundness import require_sound
 from stream.log.errors import LogUnavailable
-from stream.log.private_folders import make_private
+from stream.log.private_folders import give_to_owner, make_private
 from stream.text.checksums import SUMS, UnfinishedFolder, read_sums, write_sums
 from stream.text.user_errors import UsageError
 from stream.text.wording import size
@@ -35,6 +40,9 @@ Advance = Callable[[int], None]
 _ATTEMPTS = 5
 _CHUNK_BYTES = 4 * 1024 * 1024
 _LOCK_TIMEOUT_S = 5.0
+_ERASING_WAIT_S = 600.0  # longest wait for an erasure
+_NOT_WRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)  # the copy, not the log
+_OF_LOG = re.compile(rf"{re.escape(DATABASE)}|{SEGMENTS}/[^/]+{re.escape(SUFFIX)}")  # the files of a backup
 
 
 def size_of_log(folder: Path) -> int:
@@ -50,7 +58,7 @@ def back_up(folder: Path, to: Path, advance: Advance = lambda _: None) -> list[s
     """
     folder, to = folder.absolute(), to.absolute()
     require_readable(folder, _LOCK_TIMEOUT_S)
-    with _filled(to, size_of_log(folder)):
+    with _filled(to, size_of_log(folder)), copying(folder, _ERASING_WAIT_S):
         copied: dict[str, _Copy] = {}
         missing: set[str] = set()
         for _ in range(_ATTEMPTS):
@@ -83,6 +91,8 @@ def restore(backup: Path, folder: Path, advance: Advance = lambda _: None) -> No
     sums = read_sums(backup)
     if DATABASE not in sums:
         raise UnfinishedFolder(f"{backup / SUMS} lists no {DATABASE}: this is no backup of a log")
+    if others := [name for name in sums if not _OF_LOG.fullmatch(name)]:
+        raise UnfinishedFolder(f"{backup / SUMS} lists {others[0]}, which is no file of a log: take another backup")
     require_readable(backup, _LOCK_TIMEOUT_S)
     with _filled(folder, size_of_log(backup)):
         for name in sorted(sums, key=lambda name: name == DATABASE):
@@ -122,10 +132,19 @@ def _snapshot(folder: Path, to: Path) -> str | None:
     target = to / DATABASE
     target.unlink(missing_ok=True)
     target.touch(mode=0o600)  # SQLite fills an empty file
+    give_to_owner(target)
     with translated_errors(folder, read_only=True):
         rest = at_rest(folder)
-        with closing(connect(folder, _LOCK_TIMEOUT_S, how_to_read(rest))) as database:
-            database.execute("VACUUM INTO ?", (str(target),))
+        try:
+            with closing(connect(folder, _LOCK_TIMEOUT_S, how_to_read(rest))) as database:
+                require_sound(database, folder)
+                database.execute("VACUUM INTO ?", (str(target),))
+        except (sqlite3.DatabaseError, LogDamaged) as error:
+            if rest is not None and rest != at_rest(folder):  # what was read may be from two moments
+                return None
+            if getattr(error, "sqlite_errorcode", 0) in _NOT_WRITTEN:
+                raise translate(error, to) from error
+            raise
         if rest is not None and rest != at_rest(folder):
             return None
     with target.open("rb") as file:
@@ -164,11 +183,20 @@ class _Copy:
         """Append the bytes of `source` from the present size on, up to `stop`, and sync them. Raises OSError."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         with source.open("rb") as read, os.fdopen(os.open(target, flags, 0o600), "ab") as written:
+            give_to_owner(target)
             read.seek(self.size)
-            while chunk := read.read(_CHUNK_BYTES if stop is None else min(_CHUNK_BYTES, stop - self.size)):
+            while chunk := _read(read, source, _CHUNK_BYTES if stop is None else min(_CHUNK_BYTES, stop - self.size)):
                 written.write(chunk)
                 self.digest.update(chunk)
                 self.size += len(chunk)
                 advance(len(chunk))
             written.flush()
             os.fsync(written.fileno())
+
+
+def _read(file: BinaryIO, path: Path, count: int) -> bytes:
+    """Raises LogUnavailable with the path: other errors of the disk are those of the copy."""
+    try:
+        return file.read(count)
+    except OSError as error:
+        raise LogUnavailable(f"{path} cannot be read: {error}; check the disk (dmesg)") from error

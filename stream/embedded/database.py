@@ -19,7 +19,7 @@ import xxhash
 
 from stream.embedded.segments import LogDamaged
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from stream.log.private_folders import make_private
+from stream.log.private_folders import give_to_owner, make_private
 
 SCHEMA_VERSION = 2
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
@@ -97,6 +97,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
         if _holds_segments(folder) and not _size(folder / DATABASE):
             raise _without_database(folder)
         os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        give_to_owner(folder / DATABASE)
         with contextlib.closing(connect(folder, lock_timeout_s)) as database:
             _prepare_tables(database, folder)
 

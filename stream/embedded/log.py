@@ -20,13 +20,16 @@ from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
 from stream.embedded.commit import Records, write_state
+from stream.embedded.copy_lock import erasing
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
+from stream.embedded.erasing import WAIT_S as ERASING_WAIT_S
 from stream.embedded.erasing import clear_unnamed, erase_keys, rebuild
 from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention, cut_off
+from stream.embedded.soundness import Presence, require_sound
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.vacuum import needs_rewrite, rewrite
@@ -70,7 +73,7 @@ class EmbeddedLog:
     ) -> None:
         """Open `folder`, creating it if missing. With `read_only` it must exist, and no file in it changes.
 
-        `segment_bytes`: size of a full segment; `lock_timeout_s`: longest wait of a write for other processes. All
+        `segment_bytes`: most bytes of a segment; `lock_timeout_s`: longest wait of a write for other processes. All
         processes must use the same `lease_ms`. Raises LogUnavailable, LogDamaged, SchemaTooNew.
         """
         self._folder = folder.absolute()
@@ -79,6 +82,7 @@ class EmbeddedLog:
         self._lease_ms = lease_ms
         self._lock_timeout_s = lock_timeout_s
         self._read_only = read_only
+        self._presence = None if read_only else Presence(self._folder, lock_timeout_s)
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
         self._times = Times()
@@ -259,7 +263,11 @@ class EmbeddedLog:
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
-        """See `Log.erase`. Waits for readers; other processes wait while the database is rebuilt."""
+        """See `Log.erase`. Waits for readers and a backup; other processes wait while the database is rebuilt."""
+        with erasing(self._folder, ERASING_WAIT_S):
+            return self._erase(sites, rows)
+
+    def _erase(self, sites: Collection[str], rows: Collection[bytes]) -> Erased:
         records = 0
         with self._reader() as reader:
             clear(reader.database, self._writer)  # finish an interrupted removal
@@ -317,12 +325,19 @@ class EmbeddedLog:
         kept = {self._folder / SEGMENTS / file: live for file, live in rows}
         return {path: live for path, live in kept.items() if not path.exists()}
 
+    def require_sound(self) -> None:
+        """Read all pages of the database. Raises LogDamaged."""
+        with self._reader() as reader:
+            require_sound(reader.database, self._folder)
+
     def close(self) -> None:
         """Close files and connections. Members that were not closed stay until their lease expires."""
         self._stop.set()
         self._writer.close()
         with self._lock:
             self._close_idle()
+        if self._presence is not None:
+            self._presence.leave()
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
+from stream.log.private_folders import give_to_owner
 
 SUFFIX = ".segment"
 _OPEN_FILES = 64
@@ -29,21 +30,25 @@ class LogDamaged(StreamError):
 
 
 class Segment:
-    """A segment file open for appending by this process. `row` is its id in the database."""
+    """A segment file open for appending by this process. `row`: its id in the database; `full_bytes`: its full size."""
 
-    def __init__(self, folder: Path, topic: int, enter: Callable[[str], int]) -> None:
-        """Create and lock a file, and `enter` its name in the database. Raises OSError and the errors of `enter`."""
+    def __init__(self, folder: Path, topic: int, enter: Callable[[str], tuple[int, int]]) -> None:
+        """Create and lock a file, and `enter` it in the database, which gives its row and the size of a full one.
+
+        Raises OSError and the errors of `enter`.
+        """
         while True:
             self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
             self._path = folder / self.file
             self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            give_to_owner(self._path)
             if lock(self._fd, self._path):
                 break
             os.close(self._fd)  # retention removed it before the lock: try the next name
         self.size = 0
         try:
             sync_folder(folder)
-            self.row = enter(self.file)
+            self.row, self.full_bytes = enter(self.file)
         except BaseException:
             self.close()
             raise

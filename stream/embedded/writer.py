@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -24,6 +25,7 @@ from stream.embedded.database import SEGMENTS, connect, translate, translated_er
 from stream.embedded.segments import Segment
 from stream.log.errors import LogUnavailable, StreamError
 
+_PARTS, _LEAST_BYTES = 16, 1024 * 1024  # segments of a topic's limit by size; the least size of a full one
 T = TypeVar("T")
 Placed = tuple[Segment, int]  # a segment and the position of a value in it
 Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
@@ -208,21 +210,28 @@ class Writer:
 
     def _segment(self, topic: int, group: _Group) -> Segment:
         segment = self._segments.get(topic)
-        if segment is not None and (segment.spoiled or segment.size >= self._segment_bytes):
+        if segment is not None and (segment.spoiled or segment.size >= segment.full_bytes):
             group.retired.append(segment)
             segment = None
         if segment is None:
-            segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, self._enter)
+            segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, partial(self._enter, topic))
         return segment
 
-    def _enter(self, file: str) -> int:
-        """Enter a new segment before its first write: retention only removes files known to the database."""
+    def _enter(self, topic: int, file: str) -> tuple[int, int]:
+        """Enter a new segment before its first write: retention only removes files known to the database.
+
+        Returns its id, and its size when it is full: a small part of the topic's limit, because a file goes as a whole.
+        """
         with contextlib.closing(self._connect()) as database:
             _begin(database, self._lock_timeout_s)
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
+            (limit,) = database.execute(
+                "SELECT max(retention_bytes * partitions) FROM topics WHERE id = ?", (topic,)
+            ).fetchone()
             database.execute("COMMIT")
         assert row is not None
-        return row
+        part = self._segment_bytes if limit is None else max(_LEAST_BYTES, limit // _PARTS)
+        return row, min(self._segment_bytes, part)
 
     def _connect(self) -> sqlite3.Connection:
         """A connection whose `BEGIN` does not wait, see `_begin`."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -235,6 +236,14 @@ class ProducerRecord(NamedTuple):
     timestamp_ms: int | None
 
 
+class RecordRefused(Exception):
+    """The broker does not take record number `index` of a transaction: it is too large."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+
+
 class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
     """An idempotent producer that only writes in transactions."""
 
@@ -254,11 +263,14 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
         """
         deadline = time.monotonic() + timeout_s
         self.began_at = time.monotonic()
+        sent: list[Any] = []
         try:
             self.begin_transaction()
-            sent = [self.send(r.topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms) for r in records]
+            for r in records:
+                sent.append(self.send(r.topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms))
             added = self._transaction_manager.send_offsets_to_transaction(offsets, group) if offsets else None
-            self.flush(_left(deadline))
+            with suppress(kafka_errors.UnknownError):  # kafka-python's flush ends so when the broker has a batch split
+                self.flush(_left(deadline))
             written = [future.get(timeout=_left(deadline)).offset for future in sent]
             if added is not None:
                 self._await(added, deadline)
@@ -266,8 +278,10 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
             self._sender.wakeup()
             self._await(ended, deadline)
         except Exception as error:
-            cause = self._transaction_manager.last_error or error
+            cause = _refusal(sent) or self._transaction_manager.last_error or error
             self._give_up(error)
+            if isinstance(cause, RecordRefused):
+                self.kill()  # kafka-python does not take back the sequence numbers of refused records
             if isinstance(error, ValueError):  # "Unrecognized partition": the topic was recreated with more partitions
                 self.kill()  # the next producer refreshes its metadata
                 raise kafka_errors.UnknownTopicOrPartitionError(str(error)) from error
@@ -307,6 +321,12 @@ def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
             producer.kill()
             raise
         return producer
+
+
+def _refusal(sent: Sequence[Any]) -> RecordRefused | None:
+    kinds = kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError
+    found = (index for index, future in enumerate(sent) if isinstance(future.exception, kinds))
+    return next(map(RecordRefused, found), None)
 
 
 def _left(deadline: float) -> float:

@@ -15,10 +15,10 @@ from stream.kafka.admin import KafkaAdmin
 from stream.kafka.client import ProducerRecord
 from stream.kafka.damage import damage_of
 from stream.kafka.reader import Restore
-from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
+from stream.kafka.settings import BATCH_CAP_BYTES, LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
 from stream.kafka.state import LocalState
 from stream.log.contract import NO_HEADERS, Clock, Message, Output, check_size
-from stream.log.errors import UnknownTopic
+from stream.log.errors import RecordTooLarge, UnknownTopic
 
 
 class KafkaSite:
@@ -75,6 +75,16 @@ class KafkaSite:
         topic, partition = self.one(output.topic, output.partition)
         headers = [(name, value.encode()) for name, value in output.headers.items()]
         return ProducerRecord(topic, partition, output.key, output.value, headers, output.timestamp_ms)
+
+    def refusal(self, output: Output) -> RecordTooLarge:
+        """The error for a record that the broker does not take."""
+        topic, size = self.full(output.topic), len(output.value or b"")
+        return RecordTooLarge(
+            f"the broker refuses a record of {size} bytes for topic {topic!r}: set max.message.bytes of the topic to"
+            f" {BATCH_CAP_BYTES} with kafka-configs, then restart farmwatch",
+            output.topic,
+            size,
+        )
 
     def message(self, record: Any) -> Message:
         """Convert a fetched record. Missing keys and header values of other writers become empty."""

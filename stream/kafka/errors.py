@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from kafka import errors as kafka_errors
 
-from stream.kafka.settings import BATCH_CAP_BYTES
-from stream.log.errors import Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic
+from stream.log.errors import Fenced, LogUnavailable, StreamError, UnknownTopic
 
 # Another member took over the partitions, or the name.
 FENCING = (
@@ -40,8 +39,6 @@ def translate_error(error: BaseException, doing: str) -> StreamError:
         return error
     if isinstance(error, FENCING):
         return Fenced(said)
-    if isinstance(error, kafka_errors.MessageSizeTooLargeError | kafka_errors.RecordListTooLargeError):
-        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} if it is lower")
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
         return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
     if isinstance(error, _REFUSED):

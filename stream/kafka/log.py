@@ -20,7 +20,7 @@ import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
-from stream.kafka.client import TransactionalProducer, build_producer
+from stream.kafka.client import RecordRefused, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.configuration import Finding, check_broker, defined_topics, hold, set_limits
 from stream.kafka.erasing import erase
@@ -111,6 +111,8 @@ class KafkaLog:
                 except kafka_errors.ProducerFencedError:  # the broker ended an old transaction
                     self._producer.kill()
                     raise
+                except RecordRefused as error:
+                    raise self._site.refusal(outputs[error.index]) from error
                 except Exception:
                     self._site.forget({record.topic for record in records})  # one topic may have been removed
                     raise

@@ -24,7 +24,7 @@ from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.buffer import FetchBuffer
-from stream.kafka.client import GroupConsumer, ProducerRecord, TransactionalProducer, build_producer
+from stream.kafka.client import GroupConsumer, ProducerRecord, RecordRefused, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.errors import FENCING, translated_errors
 from stream.kafka.ownership import Ownership
@@ -106,14 +106,16 @@ class KafkaMember:
         if not (commit.outputs or commit.offsets or commit.state):
             return
         self._require({at.partition for at in commit.offsets} | set(commit.state), state=bool(commit.state))
-        changed = [
-            Output(f"state.{self._store}", p, change.key, encode_change(change))
-            for p, changes in commit.state.items()
-            for change in changes
-        ]
+        changes = [(p, change) for p, changes in commit.state.items() for change in changes]
+        changelog = f"state.{self._store}"
+        changed = [Output(changelog, p, change.key, encode_change(change)) for p, change in changes]
         records = [self._site.record(output) for output in (*commit.outputs, *changed)]
         offsets = self._past_markers(commit.offsets)
-        written = self._transact(records, self._offsets_to_send(offsets, commit.state))
+        try:
+            written = self._transact(records, self._offsets_to_send(offsets, commit.state))
+        except RecordRefused as error:
+            outputs = [*commit.outputs, *(Output(changelog, p, change.key, change.value) for p, change in changes)]
+            raise self._site.refusal(outputs[error.index]) from error
         last = {c.partition: offset for c, offset in zip(changed, written[len(commit.outputs) :], strict=True)}
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
@@ -321,8 +323,9 @@ class KafkaMember:
         elif isinstance(error, FENCING):
             consumer.forget_membership()
         if not producer.alive:
-            log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
             self._producer = None
+        if not producer.alive and not isinstance(error, RecordRefused):  # that one was not committed
+            log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
             consumer.hold(self._owned.inputs(self._owned.epochs))
             self._buffer.clear()
             self._owned.win(list(self._owned.epochs))

@@ -21,6 +21,7 @@ from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
 Clock = Callable[[], int]  # milliseconds since 1970 UTC; a parameter wherever time matters, so that tests can set it
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
+NONE_REFUSED: Mapping[str, RecordTooLarge] = {}
 RECORD_CAP_BYTES = 4 * 1024 * 1024  # spec: record <= 4 MiB
 
 
@@ -299,13 +300,18 @@ class Log(Protocol):
         """Release files and connections."""
 
 
-def check_size(output: Output, kind: str = "record") -> None:
-    """Raises RecordTooLarge if a record's value exceeds the log's cap; the message names its `kind`."""
-    if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
-        raise RecordTooLarge(
-            f"a {kind} of {len(output.value)} bytes for topic {output.topic!r} is above the cap of"
-            f" {RECORD_CAP_BYTES} bytes"
-        )
+def check_size(output: Output, kind: str = "record", refused: Mapping[str, RecordTooLarge] = NONE_REFUSED) -> None:
+    """Raises RecordTooLarge if a record's value exceeds the log's cap; the message names its `kind`.
+
+    `refused`: topic -> the log's refusal of a record that is no larger.
+    """
+    size = 0 if output.value is None else len(output.value)
+    known = refused.get(output.topic)
+    if size > RECORD_CAP_BYTES:
+        said = f"a {kind} of {size} bytes for topic {output.topic!r} is above the cap of {RECORD_CAP_BYTES} bytes"
+        raise RecordTooLarge(said, output.topic, size)
+    if known is not None and size >= known.size_bytes:
+        raise RecordTooLarge(str(known), output.topic, size)
 
 
 def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> None:

@@ -34,7 +34,13 @@ class TooMuchExpired(StreamError):
 
 
 class RecordTooLarge(StreamError):
-    """A record exceeds the log's cap; it goes to the dead letters instead."""
+    """A record for `topic` exceeds what the log takes; the input that it came from goes to the dead letters."""
+
+    def __init__(self, said: str, topic: str, size_bytes: int) -> None:
+        """`size_bytes`: of the value."""
+        super().__init__(said)
+        self.topic = topic
+        self.size_bytes = size_bytes
 
 
 class BadRecord(StreamError):

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from stream.log.private_folders import give_to_owner
+
 
 @contextmanager
 def file_lock(path: Path, *, wait: bool = True) -> Iterator[BinaryIO | None]:
@@ -16,6 +18,7 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[BinaryIO | None]:
     The file is created if missing, and stays: its removal would race. Raises OSError.
     """
     with path.open("a+b") as file:
+        give_to_owner(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

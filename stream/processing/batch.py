@@ -7,8 +7,10 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
-from stream.log.contract import NO_HEADERS, At, Commit, Headers, Message, Output, StateReader
-from stream.log.errors import BadRecord, RecordsExpired
+from msgspec.structs import replace
+
+from stream.log.contract import NO_HEADERS, NONE_REFUSED, At, Commit, Headers, Message, Output, StateReader, check_size
+from stream.log.errors import BadRecord, RecordsExpired, RecordTooLarge
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Meter
@@ -21,11 +23,20 @@ from stream.schema.records import Record, read
 class Batch:
     """Runs a stage over messages and gathers outputs, state changes, offsets and counts."""
 
-    def __init__(self, stage: Stage, committed: Callable[[int], StateReader], now_ms: int, attempt: int) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        committed: Callable[[int], StateReader],
+        now_ms: int,
+        attempt: int,
+        refused: Mapping[str, RecordTooLarge] = NONE_REFUSED,
+    ) -> None:
+        """`refused`: topic -> a record that the log did not take; others of that size are not tried."""
         self._stage = stage
         self._committed = committed
         self._now_ms = now_ms
         self._attempt = attempt
+        self._refused = refused
         self._states: dict[int, KeyedState] = {}
         self._outputs: list[Output] = []
         self._offsets: dict[At, int] = {}
@@ -88,7 +99,12 @@ class Batch:
         self.outcomes.append(False)
 
     def _write_dead_letter(self, message: Message, error: Exception) -> None:
-        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
+        letter = dead_letter(message, self._stage.name, error, self._attempt, self._stage.run)
+        try:
+            check_size(letter, refused=self._refused)
+        except RecordTooLarge:
+            letter = replace(letter, value=None)  # the record is still at its origin
+        self._outputs.append(letter)
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
     def _pass_on(self, message: Message) -> None:
@@ -101,12 +117,15 @@ class Batch:
             self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
 
     def _context(self, partition: int, headers: Headers = NO_HEADERS) -> Context:
-        return Context(partition, self._state(partition), self.meter, self._now_ms, headers, self._outputs)
+        state, outputs = self._state(partition), self._outputs
+        return Context(partition, state, self.meter, self._now_ms, headers, outputs, self._refused)
 
     def _state(self, partition: int) -> KeyedState | None:
         state = self._states.get(partition)
         if state is None and self._stage.store is not None:
-            state = self._states[partition] = KeyedState(self._committed(partition))
+            state = self._states[partition] = KeyedState(
+                self._committed(partition), f"state.{self._stage.store}", self._refused
+            )
         return state
 
 

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from stream.log.contract import Clock, Member, Message, StateReader, wall_ms
-from stream.log.errors import Fenced, StreamError
+from stream.log.errors import Fenced, RecordTooLarge, StreamError
 from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.health import Health, Watchdog
@@ -79,6 +79,9 @@ class StageLoop:
         self._drain_until: float | None = None
         self._owned: dict[int, int] = {}
         self._attempt = 1
+        self._refused: dict[str, RecordTooLarge] = {}  # topic -> the smallest record that the log did not take
+        self._troubles = 0  # errors but for fences, each soon after the one before
+        self._calm_at_s = 0.0  # a later error is not soon
         self._lag_at = -s.lag_every_s
         self._waiting = 0  # the last measured lag, in records
         self._advanced = 0  # last answer of `Stage.advanced`
@@ -103,11 +106,14 @@ class StageLoop:
                 log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
-        """Run one round; True if a batch was committed. After a transient error, roll back and wait."""
+        """Run one round; True if a batch was committed. After a transient error, roll back and wait.
+
+        A record that the log did not take for its size is not tried again: its input goes to the dead letters.
+        """
         try:
             committed = self._round(stop)
         except Exception as error:
-            if not getattr(error, "retriable", False):
+            if not (getattr(error, "retriable", False) or self._learns(error)):
                 raise
             self._roll_back(error)
             self._back_off(stop, error)
@@ -123,7 +129,7 @@ class StageLoop:
             self._drop_ahead()
             return False
         self._follow_assignment()
-        batch = Batch(self._stage, self._state, self._clock(), self._attempt)
+        batch = Batch(self._stage, self._state, self._clock(), self._attempt, self._refused)
         batch.process(*flight.still_owned(self._owned))
         self._breaker.check(batch.outcomes, batch.last_error)
         batch.tick(list(self._owned))
@@ -250,6 +256,16 @@ class StageLoop:
             letters = {"run": self._stage.run or None, "count": batch.dead_letters}
             log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
 
+    def _learns(self, error: Exception) -> bool:
+        """Whether the log refused a record that is smaller than those it had refused before."""
+        if not isinstance(error, RecordTooLarge):
+            return False
+        known = self._refused.get(error.topic)
+        if known is not None and error.size_bytes >= known.size_bytes:
+            return False
+        self._refused[error.topic] = error
+        return True
+
     def _roll_back(self, error: Exception) -> None:
         self._drop_ahead()
         self._memory.forget_all()
@@ -270,7 +286,9 @@ class StageLoop:
         s = self._settings
         if isinstance(error, Fenced) and self._attempt == 2:
             return  # usually a short rebalance; a second one may be a process with the same name
-        doubled = s.backoff_s * 2.0 ** min(self._attempt - 2, 16)
+        if not isinstance(error, Fenced):  # commits in between do not shorten the wait
+            self._troubles = 1 if self._monotonic() > self._calm_at_s else self._troubles + 1
+        doubled = s.backoff_s * 2.0 ** min(max(self._attempt - 2, self._troubles - 1, 0), 16)
         wait_s = s.backoff_cap_s if isinstance(error, BreakerOpen) else min(s.backoff_cap_s, doubled)
         until = self._monotonic() + wait_s * random.uniform(0.75, 1.0)  # noqa: S311  # spreads retries, hides nothing
         self._member.pause()
@@ -282,6 +300,7 @@ class StageLoop:
             except StreamError as still:
                 if not still.retriable:
                     raise
+        self._calm_at_s = self._monotonic() + s.backoff_cap_s
         self._member.resume()
 
     def _forget_lag(self) -> None:

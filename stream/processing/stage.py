@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stream.log.contract import NO_HEADERS, Headers, Output, check_size
+from stream.log.contract import NO_HEADERS, NONE_REFUSED, Headers, Output, check_size
+from stream.log.errors import RecordTooLarge
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
@@ -34,6 +35,7 @@ class Context:
         default_factory=lambda: NO_HEADERS
     )  # headers that the current record passes on; empty in a tick
     outputs: list[Output] = field(default_factory=list)
+    refused: Mapping[str, RecordTooLarge] = field(default_factory=lambda: NONE_REFUSED)  # by topic, see `check_size`
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -53,7 +55,7 @@ class Context:
         """Append a record in the current partition; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
         output = Output(topic, self.partition, name, encode(record), {**self.headers, **headers})
-        check_size(output, type(record).__name__)
+        check_size(output, type(record).__name__, self.refused)
         self.outputs.append(output)
 
     def tombstone(self, topic: str, key: str) -> None:

@@ -13,7 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from stream.log.contract import StateChange, StateReader
+from stream.log.contract import NONE_REFUSED, Output, StateChange, StateReader, check_size
+from stream.log.errors import RecordTooLarge
 
 _ROOM = 2000  # cached values per partition (LRU); some 24 MB for 24 partitions
 _VALUE_CAP_BYTES = 1024  # larger values are not cached
@@ -24,8 +25,13 @@ _READ_PAST = 16  # staged deletions covered by one read of a scan
 class KeyedState:
     """key -> bytes, with an optional due time and an index on it. Keys order as bytes."""
 
-    def __init__(self, committed: StateReader) -> None:
+    def __init__(
+        self, committed: StateReader, topic: str = "", refused: Mapping[str, RecordTooLarge] = NONE_REFUSED
+    ) -> None:
+        """`topic`: where the log may keep the changes; `refused`: see `check_size`."""
         self._committed = committed
+        self._topic = topic
+        self._refused = refused
         self._staged: dict[bytes, StateChange] = {}
         self._order: list[bytes] = []  # the staged keys, sorted, so that a scan is cheap
         self._journal: list[tuple[bytes, StateChange | None]] = []  # the value before each change, to undo it
@@ -35,7 +41,9 @@ class KeyedState:
         return change.value if change is not None else self._committed.get(key)
 
     def put(self, key: bytes, value: bytes, due_at: int | None = None) -> None:
-        """Set key to value; `due_at` (ms) enters the due index, None leaves it."""
+        """Set key to value; `due_at` (ms) enters the due index, None leaves it. Raises RecordTooLarge."""
+        if self._refused:
+            check_size(Output(self._topic, 0, key, value), "row", self._refused)
         self._stage(StateChange(key, value, due_at))
 
     def delete(self, key: bytes) -> None:

@@ -35,13 +35,14 @@ def write_sums(folder: Path, digests: Mapping[str, str]) -> None:
 def read_sums(folder: Path) -> dict[str, str]:
     """Path -> digest. Raises UnfinishedFolder if the file is missing or malformed, OSError."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+        lines = (folder / SUMS).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except FileNotFoundError as error:
         raise UnfinishedFolder(f"{folder} has no {SUMS}: it is no finished backup") from error
     found = {}
     for line in lines:
         digest, _, name = line.partition("  ")
-        if len(digest) != 64 or not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        is_path = name and name.isprintable() and not Path(name).is_absolute() and ".." not in Path(name).parts
+        if len(digest) != 64 or not is_path:
             raise UnfinishedFolder(f"{folder / SUMS} is damaged: {line[:80]!r} is no checksum and path")
         found[name] = digest
     return found

@@ -18,6 +18,13 @@ def one_line(cell: Any) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def escaped(text: str) -> str:
+    """The text with escapes for characters that do not print, but line breaks: they could steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun: 1 hit, 2,000 hits."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

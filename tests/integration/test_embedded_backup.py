@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
@@ -15,8 +17,8 @@ import pytest
 from stream.embedded.backup import back_up, restore
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.segments import LogDamaged
-from stream.log.contract import Topic
-from stream.log.errors import SchemaTooNew
+from stream.log.contract import Erased, Topic
+from stream.log.errors import LogUnavailable, SchemaTooNew
 from stream.text.checksums import SUMS, UnfinishedFolder
 from stream.text.user_errors import UsageError
 from tests.support.embedded_worker import LARGE_BYTES, segments, sql, worker_process
@@ -102,6 +104,36 @@ def test_segments_that_retention_removes_meanwhile_are_not_needed(folder: Path, 
     assert segments(tmp_path / "new") == set()
 
 
+def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(folder: Path, tmp_path: Path) -> None:
+    """The backup is the log before; the erasure waits for its end, and then leaves nothing of the host."""
+    with closing(EmbeddedLog(folder)) as log, ThreadPoolExecutor(1) as other:
+        erased: list[Future[Erased]] = []
+
+        def erase(_: int) -> None:
+            if not erased:
+                erased.append(other.submit(log.erase, ["k"]))
+                wait(erased, timeout=0.5)  # it would end in this time, and must not
+
+        assert back_up(folder, tmp_path / "backup", erase) == []
+        assert erased[0].result().records == 4
+    restore(tmp_path / "backup", tmp_path / "new")
+    with closing(EmbeddedLog(tmp_path / "new", read_only=True)) as copy:
+        assert [(m.value, m.damage) for m in copy.read("in", 0)] == [(v.encode(), "") for v in ("small", *[LARGE] * 3)]
+    assert content(folder) == ["-"] * 4
+
+
+def test_a_full_disk_of_the_backup_is_named(folder: Path, tmp_path: Path) -> None:
+    """If the copy of the database cannot be written, the message names its folder, and not the log."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # as on a full disk
+        with pytest.raises(LogUnavailable, match=rf"^{tmp_path / 'backup' / 'log.sqlite'} cannot be written .* full"):
+            back_up(folder, tmp_path / "backup")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not (tmp_path / "backup").exists()
+
+
 def test_a_segment_that_the_log_lacks_is_named(folder: Path, tmp_path: Path) -> None:
     """A log that has lost a file can be backed up: the backup has lost it too."""
     lost = sorted(segments(folder))[0]
@@ -170,11 +202,15 @@ def test_a_rotten_backup_is_refused(backup: Path, tmp_path: Path) -> None:
         ("", "lists no log.sqlite"),
         ("rubbish", "is no checksum and path"),
         (f"{'0' * 64}  ../../etc/passwd\n", "is no checksum and path"),
+        (f"{'0' * 64}  log\0.sqlite\n", "is no checksum and path"),
+        (f"{'0' * 64}  segments/\udcff.segment\n", "is no checksum and path"),
+        (f"{'0' * 64}  log.sqlite\n{'0' * 64}  console.token\n", "lists console.token, which is no file of a log"),
+        (f"{'0' * 64}  log.sqlite\n{'0' * 64}  segments\n", "lists segments, which is no file of a log"),
     ],
 )
 def test_a_folder_that_is_no_backup_is_refused(backup: Path, tmp_path: Path, sums: str, said: str) -> None:
-    """Checksums without a database, malformed ones, and paths that leave the folder."""
-    (backup / SUMS).write_text(sums)
+    """Checksums without a database, malformed ones, paths that leave the folder, and files that no log has."""
+    (backup / SUMS).write_text(sums, errors="surrogateescape")
     with pytest.raises(UnfinishedFolder, match=said):
         restore(backup, tmp_path / "new")
 

@@ -20,12 +20,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from stream.embedded.backup import back_up
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, lose_page, segments, sql, worker_process
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, damage_pages, lose_page, segments, sql, worker_process
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import record, settle, values
@@ -441,6 +442,52 @@ def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
         EmbeddedLog(tmp_path)
 
 
+@pytest.fixture
+def damaged(folder: Path, start: Start) -> Path:
+    """A log whose writer was killed, and three pages in the middle of its database overwritten."""
+    with closing(EmbeddedLog(folder)) as log:
+        log.append([record("in", 0, "k", "small" * 200) for _ in range(2000)])
+    worker = start("count")
+    assert "ready" in (said := lines(worker))
+    assert len(list(itertools.islice(said, 20))) == 20
+    worker.kill()
+    worker.wait()
+    damage_pages(folder)
+    return folder
+
+
+def test_a_database_that_was_damaged_by_an_unclean_end_is_not_written_to(damaged: Path) -> None:
+    """Each opening for writing is refused, with the remedy; the log can still be read, to copy it."""
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match="restore the folder from a backup"):
+            EmbeddedLog(damaged)
+    with closing(EmbeddedLog(damaged, read_only=True)) as log:
+        assert log.end("in") == [2000]
+        with pytest.raises(LogDamaged):
+            log.require_sound()
+
+
+def test_a_backup_of_a_damaged_database_is_refused(damaged: Path, tmp_path: Path) -> None:
+    """No backup is made that would only show at its restore that it is worth nothing."""
+    with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
+        back_up(damaged, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+def test_an_unclean_end_alone_is_no_damage(folder: Path, start: Start) -> None:
+    """After a kill the log opens, by several at once."""
+    worker = start("count")
+    assert "ready" in (said := lines(worker))
+    assert len(list(itertools.islice(said, 20))) == 20
+    worker.kill()
+    worker.wait()
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: EmbeddedLog(folder), range(4)))
+    for log in opened:
+        assert log.end("out")[0] > 0
+        log.close()
+
+
 def test_a_newer_database_is_refused(folder: Path) -> None:
     """A folder of a newer farmwatch raises SchemaTooNew with both versions."""
     sql(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
@@ -475,6 +522,18 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open)
     log.close()
     other.expire(20_000)
     assert segments(folder) == set()
+
+
+def test_the_files_of_a_small_limit_are_small(folder: Path, again: Open) -> None:
+    """With the usual segments, a topic takes little more disk than its limit by size, also that of an open writer."""
+    log, limit = again(), 16 << 20
+    log.create([Topic("small", 2, retention_bytes=limit // 2)])
+    for number in range(40):
+        log.append([record("small", number % 2, "k", "x" * (1 << 20))])
+        log.expire(wall_ms())
+    assert sum(path.stat().st_size for path in segments(folder)) <= 1.25 * limit
+    assert log.end("small") == [20, 20]
+    assert all(begin <= 20 - 7 for begin in log.beginning("small"))
 
 
 def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> None:

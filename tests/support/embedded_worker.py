@@ -6,6 +6,7 @@ A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
 from __future__ import annotations
 
 import os
+import random
 import resource
 import sqlite3
 import subprocess
@@ -51,6 +52,14 @@ def lose_page(folder: Path, value: bytes) -> None:
     page = data.index(value * 16_000) // 16_384 * 16_384
     data[page : page + 4] = b"\xff\xff\xff\xff"  # the number of the next page
     file.write_bytes(data)
+
+
+def damage_pages(folder: Path, first: int = 80) -> None:
+    """Overwrite three pages of the database, as a failing disk does."""
+    with (folder / "log.sqlite").open("r+b") as file:
+        assert file.seek(0, os.SEEK_END) > 16_384 * (first + 3)
+        file.seek(16_384 * first)
+        file.write(random.Random(1).randbytes(3 * 16_384))
 
 
 def segments(folder: Path) -> set[Path]:

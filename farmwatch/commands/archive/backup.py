@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
-from farmwatch.config.opening import check_log_url, log_exists
+from farmwatch.config.opening import check_log_url, log_exists, open_configured, refuse_unfinished
 from farmwatch.terminal.messages import counting, message
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
@@ -32,6 +33,8 @@ def backup(
     folder = _folder(config)
     if not log_exists(config):
         raise FarmwatchError(f"{config.log.url}: there is no log to back up; set log.url (--log)")
+    with closing(open_configured(config, read_only=True, is_masked=False)) as log:
+        refuse_unfinished(log)
     with counting(size_of_log(folder), "of the log") as advance:
         missing = back_up(folder, to, advance)
     if missing:

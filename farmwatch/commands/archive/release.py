@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +34,9 @@ def release(
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UsageError(f"{to} is not empty: name an empty or a new folder")
     to.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}-"))
+    unfinished = to.absolute().with_name(f".{to.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a release that was killed
+    unfinished.mkdir(mode=0o700)
     try:
         with opened(config) as log:
             written = write_release(log, config, unfinished, run, int(time.time() * 1000))

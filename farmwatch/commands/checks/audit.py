@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
 from cyclopts import Parameter
@@ -18,6 +18,9 @@ from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
+
+if TYPE_CHECKING:
+    from stream.embedded.log import EmbeddedLog
 
 _SHOWN = 50
 _RATE_FIELDS = (
@@ -47,6 +50,8 @@ def audit(
         if not log.topics():
             message("the log is empty: nothing to audit")
             return Exit.OK
+        if config.log.url.startswith("sqlite:"):
+            cast("EmbeddedLog", log).require_sound()
         report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
         found_seams = seams_of(log, run)
     if json:

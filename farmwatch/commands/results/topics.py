@@ -9,10 +9,11 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.daemon.disk_forecast import LEAST_DAYS, TopicGrowth, forecast_in_words, topic_growths
+from farmwatch.daemon.disk_forecast import LEAST_DAYS, TopicGrowth, forecast_in_words, held_in_words, topic_growths
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.topology import TopicState, topic_states
 from stream.log.contract import wall_ms
+from stream.schema.control import Control
 from stream.text.user_errors import Exit
 from stream.text.wording import size
 
@@ -36,6 +37,7 @@ def topics(
             create_topics(log, config)
         states = topic_states(log)
         growths, age_days = topic_growths(log, now_ms)
+        held = list(held_in_words(log, Control(log), now_ms)) if states else []
     if json:
         put_json([_as_json(state, growth) for state, growth in zip(states, growths, strict=True)])
         return Exit.OK
@@ -56,7 +58,7 @@ def topics(
     )
     if states:
         message("records include the heartbeats that `up` sends through the stages")
-        for line in forecast_in_words(config, growths, age_days, now_ms):
+        for line in [*forecast_in_words(config, growths, age_days, now_ms), *held]:
             message(line)
     else:
         message("no topics yet: `farmwatch topics --create`, or `farmwatch up`")

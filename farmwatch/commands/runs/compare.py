@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -79,9 +80,15 @@ def _require_range(option: str, value: int, least: int, most: int) -> None:
 
 
 def _require_writable(out: Path | None, html: Path | None) -> None:
-    """Refuse unusable output files before the work begins."""
-    if out is not None and html is not None and out.resolve() == html.resolve():
+    """Refuse unusable output files before the work begins. A link to a file is written through."""
+    files = [_file_of(option, path) for option, path in (("--out", out), ("--html", html)) if path is not None]
+    if len(files) > len(set(files)):
         raise UsageError(f"--out and --html name the same file, {out}")
-    for option, path in (("--out", out), ("--html", html)):
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            raise FarmwatchError(f"{option} {path}: cannot be written: it is a folder, or its folder does not exist")
+
+
+def _file_of(option: str, path: Path) -> Path:
+    with suppress(RuntimeError):  # a link that leads to itself
+        file = path.resolve()
+        if file.parent.is_dir() and not file.is_dir():
+            return file
+    raise FarmwatchError(f"{option} {path}: cannot be written: it leads to a folder, or into none")

@@ -76,7 +76,8 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     for state in states:
         if state.resume:
             why = f" by an error ({state.run.error})" if state.run.error else ""
-            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it"))
+            held = f"; retention keeps old records of {', '.join(state.holds)} for it" if state.holds else ""
+            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it{held}"))
     return Exit.OK
 
 

@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
 
 from farmwatch.commands.cli import app
 from farmwatch.commands.daemon.running import parse_roles
+from farmwatch.terminal.messages import start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
@@ -20,6 +22,7 @@ from tests.support.paths import ROOT
 from tests.tools.reference import commands
 
 _HEAVY = {"torch", "transformers", "trafilatura", "kafka", "numpy", "lxml", "aiohttp", "prometheus_client", "structlog"}
+STEERING = "\x1b[31m\u202e"
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -179,3 +182,36 @@ def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
         lines = paragraph.rstrip().splitlines()
         for line, following in itertools.pairwise(lines):
             assert len(line.rstrip()) + 1 + len(following.split()[0]) >= 79, paragraph
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["config", "show", "--set", f"cr{STEERING}awl.delay_s=5"],
+        ["config", "show", "--set", f"crawl.contact=https://x{STEERING}"],
+        ["config", "show", "--config", f"no{STEERING}.toml"],
+        ["config", "show", "--config", "keys.toml"],
+        ["sites", "--log", f"sqlite:no{STEERING}"],
+        ["topics", "--create", "--log", f"sqlite:made{STEERING}"],
+        [f"si{STEERING}tes"],
+        ["sites", f"--no{STEERING}"],
+        ["backup", f"{STEERING}", "--log", "sqlite:no"],
+    ],
+)
+def test_nothing_that_was_typed_steers_the_terminal(farmwatch: Runner, tmp_path: Path, arguments: list[str]) -> None:
+    """Control and bidi characters of options, paths and keys are shown as escapes."""
+    (tmp_path / "keys.toml").write_text('[crawl]\n"de\\u001b[31m\\u202elay" = 3\n')
+    ran = farmwatch(*arguments)
+    assert all(character.isprintable() or character in "\n\t" for character in ran.out + ran.err)
+
+
+def test_events_of_the_log_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    """A crawled address in an event cannot steer the terminal that shows the log."""
+    try:
+        start_logging()
+        structlog.get_logger().warning("site_given_up", site=f"x{STEERING}.example")
+    finally:
+        structlog.reset_defaults()
+    said = capsys.readouterr().err
+    assert "x\\x1b[31m\\u202e.example" in said.replace("\\\\", "\\")
+    assert "\x1b" not in said

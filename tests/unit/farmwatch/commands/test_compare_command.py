@@ -233,6 +233,15 @@ def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more
     assert said in ran.err
 
 
+def test_a_report_is_written_through_a_link(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """The link stays, and the file that it leads to has the whole report."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "report.html").symlink_to(Path("site") / "index.html")
+    assert farmwatch("compare", A, B, "--log", two_runs, "--html", tmp_path / "report.html").code == 0
+    assert (tmp_path / "report.html").is_symlink()
+    assert (tmp_path / "site" / "index.html").read_text().rstrip().endswith("</html>")
+
+
 def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
     """An unknown run is a problem (1); an output file that cannot be written, or a missing log, is 3."""
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
@@ -241,6 +250,11 @@ def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path:
     unwritable = farmwatch("compare", A, B, "--log", two_runs, "--out", tmp_path / "no" / "file.jsonl")
     assert unwritable.code == 3
     assert "--out" in unwritable.err and "cannot be written" in unwritable.err
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "into-none").symlink_to(tmp_path / "no" / "file.html")
+    for link in ("loop", "into-none"):
+        ran = farmwatch("compare", A, B, "--log", two_runs, "--html", tmp_path / link)
+        assert (ran.code, "--html" in ran.err, "cannot be written" in ran.err) == (3, True, True)
     (tmp_path / "one").touch()
     one_file = ["--out", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
     (tmp_path / "x").mkdir()

@@ -27,9 +27,10 @@ def test_a_killed_copy_is_refused_by_every_command(farmwatch: Runner, tmp_path: 
             open_log("sqlite:a", read_only=True), open_log("sqlite:b"), lambda _: os.kill(os.getpid(), signal.SIGKILL)
         )
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    for command in (["rate"], ["sites"], ["topics", "--create"]):
+    for command in (["rate"], ["audit"], ["topics", "--create"], ["backup", "kept"], ["status"]):
         ran = farmwatch(*command, "--log", "sqlite:b")
         assert (ran.code, "unfinished copy: run the same" in ran.err) == (Exit.UNAVAILABLE, True)
+    assert "unfinished copy: run the same" in farmwatch("doctor", "--log", "sqlite:b").out.replace("\n" + " " * 19, " ")
     ran = farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:b")
     assert (ran.code, ran.err.splitlines()[0]) == (Exit.OK, "copied 1 record and 0 entries of state")
     assert farmwatch("topics", "--log", "sqlite:b").code == Exit.OK

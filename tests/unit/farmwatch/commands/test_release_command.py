@@ -167,6 +167,18 @@ def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
     assert (row["term"], row["verdict"], row["scored"], row["scored"]) == (0, "human", len(scores), 12)
 
 
+def test_the_rest_of_a_killed_release_is_gone_with_the_next(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Only the bundle is left, without a file of the one that was killed."""
+    before = set(tmp_path.iterdir())
+    (tmp_path / ".bundle.unfinished").mkdir()
+    (tmp_path / ".bundle.unfinished" / "old.jsonl").touch()
+    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "bundle"}
+    assert {file.name for file in (tmp_path / "bundle").iterdir()} == FILES
+
+
 def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
     world: CutoverWorld, farmwatch: Runner, tmp_path: Path
 ) -> None:

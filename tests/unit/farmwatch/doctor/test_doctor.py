@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from stream.log.contract import Output, Topic
 from stream.opening import open_log
 from stream.schema.topics import HITS, RATES, all_topics
 from stream.text.user_errors import Exit
+from tests.support.embedded_worker import damage_pages
 from tests.support.front_door import Runner
 
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
@@ -58,6 +60,22 @@ def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) ->
     assert {"python", "imports", "trafilatura", "extractor", "log", "clock", "disk", "ruleset", "crawl"} <= names
     assert not {"broker", "pair", "segments"} & names
     assert not (tmp_path / "log").exists()
+
+
+def test_damaged_pages_of_the_database_are_found(configure: Configure, tmp_path: Path, farmwatch: Runner) -> None:
+    """`doctor` and `audit` read all pages of log.sqlite, not only those that their queries need."""
+    config = configure()
+    _make(config, all_topics(2, feature_epoch(config.measure)))
+    with closing(open_log(config.log.url)) as log:
+        log.create([Topic("not-audited", 1)])
+        log.append([Output("not-audited", 0, b"k", b"small" * 200) for _ in range(4000)])
+    assert _found(config, "database").state is OK
+    assert farmwatch("audit", "--log", config.log.url).code == Exit.OK
+    damage_pages(tmp_path / "log", 150)
+    found = _found(config, "database")
+    assert (found.state, "log.sqlite is damaged" in found.found) == (FAIL, True)
+    ran = farmwatch("audit", "--log", config.log.url)
+    assert (ran.code, "log.sqlite is damaged" in ran.err) == (Exit.UNAVAILABLE, True)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from farmwatch.config.topic_limits import limits_of
@@ -12,13 +14,16 @@ from farmwatch.daemon.maintenance import Maintenance
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread
+from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
 from replay.runs.run_rules import RunRules
 from stream.log.contract import wall_ms
+from stream.opening import open_log
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
+from tests.support.front_door import Runner
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
+from tests.support.runs.replay_world import put_rows
 
 DAY_MS = 86_400_000
 
@@ -119,6 +124,27 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
     assert _features(world) == 3
     world.log.expire(int(later_s * 1000))
     assert _features(world) == 0
+
+
+def test_a_stopped_replay_that_holds_records_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farmwatch: Runner
+) -> None:
+    """`topics`, `runs`, `doctor` and `status` name the topics with old records that are kept for it alone."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as world:
+        world.begin_live()
+        now, url = world.log, world.config.log.url
+        with closing(open_log(url, clock=lambda: wall_ms() - 3 * DAY_MS)) as world.log:
+            world.features(30)
+        world.log = now
+        world.work("judge", JudgeStage(load_ruleset("default")))
+        half = world.begin("half")
+        assert topics_held(world.log, world.control(), half, wall_ms()) == [FEATURES]
+        for command in ("topics", "runs", "doctor", "status"):
+            ran = farmwatch(command, "--log", url)
+            assert "retention keeps old records of features" in ran.out + ran.err, command
+        put_rows(world.log, msgspec.structs.replace(half, state=RunStatus.CANCELLED))
+        assert topics_held(world.log, world.control(), half, wall_ms()) == []
+        assert "retention keeps" not in farmwatch("topics", "--log", url).err
 
 
 def test_topics_with_only_new_unread_records_are_left_out(world: CutoverWorld) -> None:

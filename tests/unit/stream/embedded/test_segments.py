@@ -16,7 +16,7 @@ from stream.log.errors import LogUnavailable
 
 
 def _segment(folder: Path) -> Segment:
-    return Segment(folder, 1, lambda _: 1)
+    return Segment(folder, 1, lambda _: (1, 1 << 20))
 
 
 @given(
@@ -93,7 +93,7 @@ def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None
     """A segment file is created and locked before its name is registered; if registering fails, it is removed."""
     seen = []
 
-    def enter(file: str) -> int:
+    def enter(file: str) -> tuple[int, int]:
         seen.append(remove_if_unused(tmp_path / file, lambda _: True))
         raise LogUnavailable("locked")
 

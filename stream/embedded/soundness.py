@@ -1,0 +1,70 @@
+"""Finds damage in the database: SQLite looks only at the pages that a query reads.
+
+The check reads the whole file: 2 s for a GB in memory, 8 s from a disk with 120 MB/s. So the log is checked when it is
+opened after an unclean end, which leaves a WAL that no process has open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import time
+import weakref
+from pathlib import Path
+
+from stream.embedded.database import DATABASE, SEGMENTS, connect, translated_errors
+from stream.embedded.segments import LogDamaged
+from stream.log.private_folders import make_private
+
+_FAULTS = 100  # of which some may concern single values
+_OF_A_VALUE = "NULL value in "  # the reader of the record finds it
+_LOOK_S = 0.05
+
+
+def require_sound(database: sqlite3.Connection, folder: Path) -> None:
+    """Raises LogDamaged, or sqlite3.DatabaseError, if a page of the database is damaged."""
+    for (fault,) in database.execute(f"PRAGMA quick_check({_FAULTS})").fetchall():
+        if fault != "ok" and not fault.startswith(_OF_A_VALUE):
+            raise LogDamaged(
+                f"{folder / DATABASE} is damaged ({' '.join(fault.split())}): check the disk and restore the folder"
+                " from a backup"
+            )
+
+
+class Presence:
+    """Marks the log as open for writing by this process, until `leave`: a lock on its folder."""
+
+    def __init__(self, folder: Path, lock_timeout_s: float) -> None:
+        """Check the database after an unclean end. Raises LogDamaged, LogUnavailable."""
+        with translated_errors(folder):
+            make_private(folder / SEGMENTS)
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.leave = weakref.finalize(self, os.close, held)
+            try:
+                while not _locked(held, fcntl.LOCK_EX):
+                    if _locked(held, fcntl.LOCK_SH):  # others have it open
+                        return
+                    time.sleep(_LOOK_S)  # another process checks
+                _check_after_unclean_end(folder, lock_timeout_s)
+            except BaseException:
+                self.leave()
+                raise
+            fcntl.flock(held, fcntl.LOCK_SH)
+
+
+def _check_after_unclean_end(folder: Path, lock_timeout_s: float) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if (folder / f"{DATABASE}-wal").stat().st_size:
+            # read only, for it leaves the WAL: the next opening checks again
+            with contextlib.closing(connect(folder, lock_timeout_s, "mode=ro")) as database:
+                require_sound(database, folder)
+
+
+def _locked(held: int, kind: int) -> bool:
+    try:
+        fcntl.flock(held, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
