@@ -71,7 +71,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     Raises MissingExtractor, BadModel.
     """
-    from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
+    from filters.extraction.html_tree import ParseFailed, parse, readable  # lxml: import only in workers
     from filters.structure.measures import structure_measures
     from filters.structure.page_lines import page_lines, visible_text
     from filters.structure.tag_paths import template_sketch
@@ -82,7 +82,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     error = refused(page, html, settings)
     if error is not None:
         return Extraction(error=error)
-    html = html.replace("\0", "")
+    html = readable(html)
     structure: Measures = {}
     lines: set[str] = set()
     template = b""
@@ -102,6 +102,8 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         found = Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
+    if found.text and not any(map(str.isalpha, found.text)):
+        found = Extraction(error=ExtractError.NO_TEXT, tried=found.tried)
     return replace(found, structure=structure, lines=lines, template=template)
 
 

@@ -14,7 +14,7 @@ from lxml import etree
 
 from filters.charsets import decode
 from filters.extraction.extractor import refused
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.settings import MeasureSettings
 
 IMAGE = "\0"
@@ -46,7 +46,7 @@ def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
     html = decode(page, encoding)
     if (error := refused(page, html, settings)) is not None:
         raise ParseFailed(error)
-    root = parse(html.replace("\0", ""))
+    root = parse(readable(html))
     etree.strip_elements(root, *_UNSEEN, with_tail=False)
     for body in root.iterchildren("body"):
         etree.strip_elements(body, "style", with_tail=False)

@@ -18,7 +18,7 @@ from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text.gold import Floats, Truth, words_of
 from farmwatch.labels.main_text.words import PageWords, page_words, word_scores
 from filters.extraction.extractor import refused
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.context_inputs import context_inputs
 from filters.extraction.learned.inputs import MOST, block_inputs
 from filters.extraction.learned.model import (
@@ -91,7 +91,7 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     blocks = None
     if refused(html.encode(), html, settings) is None:
         with suppress(ParseFailed):
-            tree = parse(html.replace("\0", ""))
+            tree = parse(readable(html))
             domain = domain or _stated_domain(tree)
             page = page_blocks(tree)
             shares = None if page is None else truth.shares(page.lines)

@@ -214,6 +214,36 @@ def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     assert extract(with_nuls, "utf-8", settings).text == extract(article, "", settings).text
 
 
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        *("\u200b", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\u3164", "\U000e0061"),
+        *("&shy;", "&shy", "&#8203;", "&#x200B;", "&zwnj;", "&ZeroWidthSpace;", "&#65279", "\u200b&#173;"),
+    ],
+)
+def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
+    """Empty paragraphs of invisible characters are no lines, and words with one inside are the words without it."""
+    settings = msgspec.structs.replace(SETTINGS, extractor=extractor)
+
+    def with_unseen(text: str) -> Extraction:
+        parts = "".join(f"<p>{number}. {SENTENCE * 3}</p><p>{text}</p>" for number in range(9))
+        return extract(page(f"<article><h1>Boats</h1>{parts}</article>".replace("moved", f"mo{text}ved")), "", settings)
+
+    found, plain = with_unseen(unseen), with_unseen("")
+    assert (found.text, found.blocks, found.lines) == (plain.text, plain.blocks, plain.lines)
+
+
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("word", ["1,204.50", "— • —", "😀🎉", "\u3164\u3164", "⠀⠀"])
+def test_a_page_without_letters_has_no_text(extractor: str, word: str) -> None:
+    """Numbers, marks, emoji and fillers alone are no main text; a letter makes one."""
+    settings = msgspec.structs.replace(SETTINGS, extractor=extractor)
+    html = page("<article>" + f"<p>{f'{word} ' * 60}</p>" * 6 + "</article>")
+    assert extract(html, "", settings).error == ExtractError.NO_TEXT
+    assert extract(html.replace("</p>", f" words {word * 9}</p>"), "", settings).error == ""
+
+
 @BOTH
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "ascii", "shift_jis", "utf-16", "no-such-charset", "zlib", "idna", "hex", ""]
