@@ -18,7 +18,7 @@ from filters.extraction.learned.model_name import model_digest
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
-MEASURES_VERSION = 5
+MEASURES_VERSION = 6
 """Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
 
 _SETTINGS = (

@@ -15,6 +15,7 @@ from lxml import etree
 from filters.charsets import decode
 from filters.extraction.extractor import refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
+from filters.extraction.interface import ExtractError
 from filters.settings import MeasureSettings
 
 IMAGE = "\0"
@@ -43,6 +44,8 @@ class Words:
 
 def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
     """Parse a page, without comments, scripts, frames and style sheets. Raises ParseFailed."""
+    if len(page) > settings.max_html_bytes:
+        raise ParseFailed(ExtractError.TOO_LARGE)
     html = decode(page, encoding)
     if (error := refused(page, html, settings)) is not None:
         raise ParseFailed(error)

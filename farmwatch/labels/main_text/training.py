@@ -17,7 +17,7 @@ from crawler.web.urls import normalise, site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text.gold import Floats, Truth, words_of
 from farmwatch.labels.main_text.words import PageWords, page_words, word_scores
-from filters.extraction.extractor import refused
+from filters.extraction.extractor import html_of, refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.context_inputs import context_inputs
 from filters.extraction.learned.inputs import MOST, block_inputs
@@ -89,7 +89,8 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     truth = Truth(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
     blocks = None
-    if refused(html.encode(), html, settings) is None:
+    html, _ = html_of(html, "", settings)
+    if refused(html, html, settings) is None:
         with suppress(ParseFailed):
             tree = parse(readable(html))
             domain = domain or _stated_domain(tree)

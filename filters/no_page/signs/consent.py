@@ -14,14 +14,14 @@ _SUBJECT = re2.compile(
     r"ข้อมูลส่วนบุคคล|कुकी|गोपनीयता|کوکی|حریم خصوصی"
 )
 _CHOICE = re2.compile(
-    r"accept|agree|allow|consent|reject|decline|refuse|got it|understood|\bok\b|okay|settings|preferences|"
-    r"partners|dismiss|akzept|zustimm|einwillig|ablehn|einverstanden|einstellung|verstanden|refus|paramétr|"
-    r"d'accord|autoris|fermer|acept|rechaz|configur|de acuerdo|entendido|aceit|rejeit|recus|concord|accett|rifiut|"
-    r"acconsent|chiud|weiger|toestem|akkoord|instelling|akcept|zgod|zgad|odrzu|rozumiem|приня|прийм|принима|"
-    r"приема|соглас|съглас|погодж|отклон|відхил|godkän|godta|godkend|tillad|avvis|afvis|samty|neka|hyväks|hylk|"
-    r"přij|prij|prihvat|souhlas|súhlas|odmít|elfogad|hozzájár|elutas|sunt de acord|kabul|redde|onay|αποδ|συμφων|"
-    r"απόρριψ|sutink|piekr|nõus|同意|許可|拒否|承諾|设置|接受|拒绝|拒絕|允许|동의|허용|거부|수락|قبول|موافق|رفض|"
-    r"أوافق|אישור|מסכים|קבל|ยอมรับ|ยินยอม|स्वीकार|پذیر|terima|setuju|tolak|chấp nhận|đồng ý|từ chối"
+    r"accept|agree|allow (?:all|cookies)|consent|reject|decline|refuse|got it|understood|\bok\b|okay|settings|"
+    r"preferences|partners|dismiss|akzept|zustimm|einwillig|ablehn|einverstanden|einstellung|verstanden|refus|"
+    r"paramétr|d'accord|autoris|fermer|acept|rechaz|configur|de acuerdo|entendido|aceit|rejeit|recus|concord|"
+    r"accett|rifiut|acconsent|chiud|weiger|toestem|akkoord|instelling|akcept|zgod|zgad|odrzu|rozumiem|приня|прийм|"
+    r"принима|приема|соглас|съглас|погодж|отклон|відхил|godkän|godta|godkend|tillad|avvis|afvis|samty|neka|hyväks|"
+    r"hylk|přij|prij|prihvat|souhlas|súhlas|odmít|elfogad|hozzájár|elutas|sunt de acord|kabul|redde|onay|αποδ|"
+    r"συμφων|απόρριψ|sutink|piekr|nõus|同意|許可|拒否|承諾|设置|接受|拒绝|拒絕|允许|동의|허용|거부|수락|قبول|"
+    r"موافق|رفض|أوافق|אישור|מסכים|קבל|ยอมรับ|ยินยอม|स्वीकार|پذیر|terima|setuju|tolak|chấp nhận|đồng ý|từ chối"
 )
 
 
