@@ -34,7 +34,9 @@ from filters.extraction.learned.model import (
 )
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import word_inputs
+from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
+from filters.structure.page_lines import size_of, visible_text
 from scoring.errors import TooFewLabels
 from scoring.training.networks import Units, fit_network
 from stream.text.registrable_domain import registrable_domain
@@ -93,6 +95,7 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     if refused(html, html, settings) is None:
         with suppress(ParseFailed):
             tree = parse(readable(html))
+            prune(list(tree.iter()), size_of(visible_text(tree)))
             domain = domain or _stated_domain(tree)
             page = page_blocks(tree)
             shares = None if page is None else truth.shares(page.lines)
