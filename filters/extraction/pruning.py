@@ -23,6 +23,7 @@ MOST_SHARE = 0.5
 _NAME_CHARS = 500  # of an attribute
 _NAMING = ("id", "class", "role", "aria-modal", "itemtype", "itemprop")
 _WHOLE = frozenset({"html", "head", "body", "main", "article", "h1", "button", *INLINE, *UNSEEN})  # in code, too
+_DIALOGS = ("dialog", "amp-consent")
 _OF_PAGE = ("main", "article", "h1")  # a page's own elements, which no such container holds
 
 
@@ -102,15 +103,19 @@ def prune(elements: Sequence[Any], page_size: int) -> bool:
     """
     left = dict.fromkeys((Part.CONSENT, Part.COMMENTS), MOST_SHARE * page_size)
     taken: dict[Part, list[Any]] = {part: [] for part in Part}
-    inside: set[Any] = set()
+    inside, silent = set[Any](), set[Any]()  # the elements in those that were looked at: taken, and asking for nothing
     for place, part in sorted(_named(elements).items()):
         element = elements[place]
         if element in inside or element.tag in _WHOLE or next(element.iter(_OF_PAGE), None) is not None:
             continue
         if part in left:
+            if part is Part.CONSENT and element in silent:
+                continue
             seen = visible_text(element)
-            size = size_of(seen)
-            if not size or (part is Part.CONSENT and not asks_for_consent(seen.decode().lower())):
+            if part is Part.CONSENT and not asks_for_consent(seen.decode().lower()):
+                silent.update(element.iter())
+                continue
+            if not (size := size_of(seen)):
                 continue
             left[part] -= size
         inside.update(element.iter())
@@ -124,16 +129,21 @@ def prune(elements: Sequence[Any], page_size: int) -> bool:
 def _named(elements: Sequence[Any]) -> dict[int, Part]:
     """The places of the elements that a name tells as a container."""
     places: defaultdict[str, list[int]] = defaultdict(list)
+    dialogs = []
     for place, element in enumerate(elements):
+        if element.tag in _DIALOGS:
+            dialogs.append(place)
         for name, value in element.items():
             if name in _NAMING:
                 places[value].append(place)
-    named = {f"\0{value[:_NAME_CHARS].lower()}\0": value for value in places}
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    for value, those in places.items():
+        named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
     names = "".join(named)  # one search for all is much faster than one for each
     found: dict[int, Part] = {}
     for part, pattern in _PARTS:
         for match in pattern.finditer(names):
             start, end = names.rfind("\0", 0, match.start(1)), names.find("\0", match.end(1))
-            for place in places[named[names[start : end + 1]]]:
+            for place in named[names[start : end + 1]]:
                 found.setdefault(place, part)
-    return found
+    return dict.fromkeys(dialogs, Part.CONSENT) | found

@@ -135,6 +135,33 @@ def test_other_banners_go_if_they_ask_for_consent(attributes: str, language: str
     assert "ferry" in pruned(page(container(attributes, "The ferry leaves at nine."), article()))
 
 
+def test_names_are_compared_without_case() -> None:
+    """Each container goes, however its name is written, also where a page writes it in two ways."""
+    both = container("id=Comments", "I liked this post.", 1) + container("id=comments", "I liked it, too.", 1)
+    long = container(f"class='comments {'x' * 10_000}'", "I liked it as well.", 1)
+    assert pruned(page(article(), both, long)) == pruned(page(article()))
+
+
+def test_a_dialog_of_a_manager_goes_whatever_its_element() -> None:
+    """The name of a known manager decides before the element."""
+    dialog = container("id=CybotCookiebotDialog", "Any text, and a long one, in any language.", 90, "dialog")
+    assert pruned(page(dialog, article(8))) == pruned(page(article(8)))
+
+
+@pytest.mark.parametrize("tag", ["dialog", "amp-consent"])
+def test_dialog_elements_need_no_name(tag: str) -> None:
+    """An element for dialogs goes if it asks for consent."""
+    assert pruned(page(container("", ASKING["de"], 3, tag), article())) == pruned(page(article()))
+    assert "ferry" in pruned(page(container("", "The ferry leaves at nine.", 3, tag), article()))
+
+
+@pytest.mark.parametrize("text", ["The ferry leaves at nine. ", ASKING["en"]])
+def test_nested_containers_are_read_once(text: str) -> None:
+    """500 nested dialogs around 1 MB take the time of a few; in quadratic time this test would take minutes."""
+    before = article(2, "div") + "<div role=dialog>" * 500
+    assert pruned(page(before, text * (1_000_000 // len(text)))).count("Sentence") == 2
+
+
 @pytest.mark.parametrize(
     "html",
     [
