@@ -38,7 +38,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Share of characters in links or code above which Trafilatura runs again, for precision (epoch)."""
 
     max_html_bytes: PositiveBytes = 2 * 1024**2
-    """Decoded bytes of a page beyond which it is not extracted (epoch)."""
+    """Decoded bytes read of a page; of a larger one, the first part is extracted and `html_cut` is measured (epoch)."""
 
     max_elements: PositiveCount = 50_000
     """Elements of a page beyond which it is not extracted (epoch); the largest of 3,247 real pages has 15,793."""

@@ -149,8 +149,8 @@ def html_of(page: Page, cap_bytes: int) -> str | None:
     """The page's text in its charset; None without a body, or above the cap. Wrong bytes become U+FFFD."""
     body = None
     with suppress(zstandard.ZstdError):
-        body = inflated(page.body, cap_bytes) if page.body else None
-    if body is None:
+        body = inflated(page.body, cap_bytes + 1) if page.body else None
+    if body is None or len(body) > cap_bytes:
         return None
     try:
         return body.decode(page.encoding or "utf-8", "replace")

@@ -226,7 +226,7 @@ class Console:
         fetched = records.page()
         html, cut = "", False
         if fetched is not None and fetched.body:
-            body = inflated(fetched.body, self.config.measure.max_html_bytes) or b""
+            body = inflated(fetched.body, _HTML_CAP_BYTES + 1)
             html, cut = decode(body[:_HTML_CAP_BYTES], fetched.encoding), len(body) > _HTML_CAP_BYTES
         return {
             **as_json(found),

@@ -42,7 +42,7 @@ PATHS = {
 ERRORS = {
     "empty": "the page is only white space",
     "not_html": "it is not HTML: it has no element, or is a binary file",
-    "too_large": "more bytes, of HTML or of main text, than the cap",
+    "too_large": "more bytes of main text than the cap",
     "too_many_elements": "more elements than the cap",
     "too_many_attributes": "an element with more attributes than any real page has",
     "too_deep": "elements are nested too deeply for the parser",
@@ -66,6 +66,9 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _print(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
+    if features.measures.get("html_cut"):
+        cap_bytes = found.settings.max_html_bytes
+        _print(f"only its first part was read: the page has more bytes than measure.max_html_bytes ({cap_bytes})")
     if (expected := features.measures.get("expected_f1")) is not None:
         ran = "" if features.extract_path == "blocks" else "; it has next to no words, so Trafilatura ran"
         _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")

@@ -71,18 +71,20 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     Raises MissingExtractor, BadModel.
     """
-    from filters.extraction.html_tree import ParseFailed, parse  # lxml: import only in workers
+    from lxml import etree
+
+    from filters.extraction.html_tree import ParseFailed, parse, readable  # lxml: import only in workers
+    from filters.extraction.pruning import prune
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import page_lines, visible_text
+    from filters.structure.page_lines import page_lines, size_of, visible_text
     from filters.structure.tag_paths import template_sketch
 
     run = extractor(settings)
-    # libxml2 silently stops at a lone surrogate
-    html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
+    html, is_cut = html_of(page, encoding, settings)
     error = refused(page, html, settings)
     if error is not None:
-        return Extraction(error=error)
-    html = html.replace("\0", "")
+        return Extraction(error=error, is_cut=is_cut)
+    html = readable(html)
     structure: Measures = {}
     lines: set[str] = set()
     template = b""
@@ -93,6 +95,8 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         structure = structure_measures(elements, visible, html, url)
         lines = page_lines(visible)
         template = template_sketch(elements)
+        if prune(elements, size_of(visible)):
+            html = etree.tostring(tree, encoding="unicode", method="html")
         found = run(html, tree, settings)
     except ParseFailed as unparsed:
         found = Extraction(error=unparsed.error)
@@ -102,13 +106,22 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         found = Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
-    return replace(found, structure=structure, lines=lines, template=template)
+    if found.text and not any(map(str.isalpha, found.text)):
+        found = Extraction(error=ExtractError.NO_TEXT, tried=found.tried)
+    return replace(found, structure=structure, lines=lines, template=template, is_cut=is_cut)
+
+
+def html_of(page: bytes | str, encoding: str, settings: MeasureSettings) -> tuple[str, bool]:
+    """The HTML of a page that is read, and whether it is only the first part, which ends before a tag."""
+    is_cut = len(page) > settings.max_html_bytes
+    page = page[: settings.max_html_bytes]
+    # libxml2 silently stops at a lone surrogate
+    html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
+    return html[: html.rfind("<")] if is_cut else html, is_cut
 
 
 def refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
     """Check a page cheaply before parsing; None = accepted."""
-    if len(page) > settings.max_html_bytes:
-        return ExtractError.TOO_LARGE
     if not html or html.isspace():
         return ExtractError.EMPTY
     if isinstance(page, bytes) and page.startswith(_IMAGES + _BINARIES):

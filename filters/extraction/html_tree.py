@@ -11,12 +11,15 @@ import re
 import threading
 from collections.abc import Callable
 from functools import lru_cache
+from html import unescape
+from html.entities import html5
 from typing import Any
 
 from lxml import etree
 from lxml.html import HtmlComment, HtmlElement, HtmlEntity, HTMLParser, HtmlProcessingInstruction
 
 from filters.extraction.interface import ExtractError
+from stream.text.invisible import without_invisible
 
 MAX_DEPTH = 512
 """Limit of element nesting. The extractors' time grows with its square, and at about 700 they exceed Python's recursion
@@ -25,6 +28,8 @@ limit."""
 MAX_ROOTS = 1_000  # limit of further root elements: one for each end tag of `html` with text after it
 
 _ELEMENT = re.compile("<[a-zA-Z]")
+_NAMES = sorted((name for name, text in html5.items() if not without_invisible(text)), reverse=True)  # "shy;", "shy"
+_REFERENCE = re.compile(f"&(?:#(?:[0-9]{{1,9}}|[xX][0-9a-fA-F]{{1,8}});?|{'|'.join(_NAMES)})")
 _PARSERS = threading.Lock()  # the parsers are shared
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # not allowed in XML
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
@@ -55,6 +60,13 @@ def new_parser(huge: bool) -> HTMLParser:
         )
     )
     return parser
+
+
+def readable(html: str) -> str:
+    """The HTML without NUL and the characters that no reader sees, as such or as references."""
+    html = without_invisible(html.replace("\0", ""))
+    unseen = {reference for reference in set(_REFERENCE.findall(html)) if not without_invisible(unescape(reference))}
+    return _REFERENCE.sub(lambda found: "" if found[0] in unseen else found[0], html) if unseen else html
 
 
 def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:

@@ -15,7 +15,7 @@ class ExtractError(StrEnum):
 
     EMPTY = "empty"  # only whitespace
     NOT_HTML = "not_html"  # an image, an archive, …: binary content
-    TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
+    TOO_LARGE = "too_large"  # more bytes of main text than the cap
     TOO_MANY_ELEMENTS = "too_many_elements"
     TOO_MANY_ATTRIBUTES = "too_many_attributes"  # of one element
     TOO_DEEP = "too_deep"  # element nesting above the limit of `filters.extraction.html_tree`
@@ -41,6 +41,7 @@ class Extraction:
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
     empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
     `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
+    `is_cut`: only the first part of the page was read.
     """
 
     text: str = ""
@@ -53,6 +54,7 @@ class Extraction:
     lines: Collection[str] = ()
     template: bytes = b""
     expected_f1: float | None = None
+    is_cut: bool = False
 
 
 Extractor = Callable[[str, Any, MeasureSettings], Extraction]

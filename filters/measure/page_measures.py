@@ -44,11 +44,10 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The measures of one page, without its site. `Extraction` explains text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query), simhash (16 hexadecimal digits), and expected_f1 of the extractor `blocks`; None =
-    unknown. `quality`: see
-    `filters.quality.measures`; empty for a page without a main text. `structure`: values in the order of
-    `filters.structure.names.MEASURES`; empty for a page that was not parsed. `chunk_ids` are little-endian uint64,
-    `chunk_lengths` uint16 bytes.
+    url_path (path and query), simhash (16 hexadecimal digits), expected_f1 of the extractor `blocks`, and html_cut, 1
+    for a page of which only the first part was read; None = unknown. `quality`: see `filters.quality.measures`; empty
+    for a page without a main text. `structure`: values in the order of `filters.structure.names.MEASURES`; empty for a
+    page that was not parsed. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
     """
 
     text: str = ""
@@ -73,22 +72,18 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
     """Measure a stored page. The body is inflated up to a cap, independent of its header."""
     try:
-        html = inflated(page.body, settings.max_html_bytes) if page.body else b""
+        html = inflated(page.body, settings.max_html_bytes + 1) if page.body else b""
     except zstandard.ZstdError:
         return failed(page.url, ExtractError.FAILED)
-    if html is None:
-        return failed(page.url, ExtractError.TOO_LARGE)
     return measure(page.url, html, page.encoding, settings, page.status, page.headers)
 
 
-def inflated(body: bytes, cap_bytes: int) -> bytes | None:
-    """The decoded body, or None above the cap. The size in the frame's header is used only as an upper bound."""
-    size = zstandard.get_frame_parameters(body).content_size
-    if size == zstandard.CONTENTSIZE_UNKNOWN:
-        with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
-            html = reader.read(cap_bytes + 1)
-        return html if len(html) <= cap_bytes else None
-    return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
+def inflated(body: bytes, most_bytes: int) -> bytes:
+    """The first bytes of the decoded body. The size in the frame's header is used only as an upper bound."""
+    if zstandard.get_frame_parameters(body).content_size <= most_bytes:
+        return zstandard.ZstdDecompressor().decompress(body)
+    with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
+        return reader.read(most_bytes)
 
 
 def measure(
@@ -105,13 +100,16 @@ def measure(
     """
     no_page = reason_of(status, headers, page, encoding) or "ok"
     found = extract(page, encoding, settings, url)
+    some: dict[str, Measure] = {"html_cut": 1.0} if found.is_cut else {}
     if found.error:
         text_bytes = 0 if found.error == ExtractError.NO_TEXT else None
         without = failed(url, found.error, found.tried, _in_order(found.structure, text_bytes))
         without.measures["no_page"] = no_page
+        without.measures.update(some)
         return without
     data = found.text.encode("utf-8", "replace")
-    learned: dict[str, Measure] = {} if found.expected_f1 is None else {"expected_f1": round(found.expected_f1, 3)}
+    if found.expected_f1 is not None:
+        some["expected_f1"] = round(found.expected_f1, 3)
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
     outlined = outline(found.text, settings.shingles_per_site)
@@ -130,7 +128,7 @@ def measure(
             "url_path": url_path(url),
             "no_page": no_page,
             "simhash": f"{outlined.simhash:016x}",
-            **learned,
+            **some,
         },
         quality=measure_quality(found.text, settings.tokenizer),
         structure=_in_order(found.structure, len(data.translate(None, BLANKS))),

@@ -16,10 +16,11 @@ import re2
 
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
+from filters.no_page.signs.consent import asks_for_consent, is_about_consent
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
-from filters.no_page.view import View, body_class, lowered, title_of, view
+from filters.no_page.view import View, body_class, lowered, size_of, title_of, view
 
 REASONS: tuple[str, ...] = (
     "partial",
@@ -41,6 +42,8 @@ BARE = 700  # size of a document's own text of which one sign is enough
 SHORT = 2_000  # ... of which two signs are enough
 LONG = 5_000  # ... above which no sign counts
 FEW_LINKS = 60
+NEXT_TO_NO_LINKS = 15  # a wall links to its policies; pages have menus
+ASKING_SIZE = 200  # of the text that asks for consent; less is the banner of an application's shell
 TEXT_CHARS = 4_000  # of a short document, in which words are searched for
 
 _HEADERS = (
@@ -68,6 +71,7 @@ _BANNERS = ("login_wall", "consent_wall")
 _DFA_BYTES = 64 << 20  # most memory of an automaton
 _BETWEEN = re.compile(r" [-–—|·•»«/:~] |[|·•»«]|[:：] ?|[｜_] ?")
 _PASSWORD = re.compile(rb"<input [^>]{0,300}type *= *[\"']?password")
+_BUTTON = re.compile(rb"<button|<form|role=[\"']?button|type=[\"']?(?:submit|button)")
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
 
 
@@ -90,7 +94,8 @@ def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str
 def reason_of(status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> str:
     """The reason of `inspect`, of less text and without an outline."""
     document = lowered(body, encoding)
-    return _reason(status, headers, view(document, LONG if _titled(title_of(document)) else SHORT))
+    enough = LONG if _titled(title_of(document)) or _leads_nowhere(document) else SHORT
+    return _reason(status, headers, view(document, enough))
 
 
 def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
@@ -110,6 +115,8 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     for reason in REASONS[2:]:
         if reason == "maintenance" and status >= 400 and status != 503:
             continue  # one URL is broken, not the site
+        if reason == "consent_wall" and _only_asks_for_consent(seen):
+            return reason
         titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
         if not (titled or headed or marked or said):
             continue  # structure alone says nothing
@@ -155,6 +162,18 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
     if titled or (built and (headed or said)) or (marked and (not seen.prose or headed or said)):
         return True
     return (headed or (said and reason != "maintenance")) and _few_links(seen)
+
+
+def _only_asks_for_consent(seen: View) -> bool:
+    """Whether most of a document asks for consent, with a button and next to no links. A banner stands on a page."""
+    if not _leads_nowhere(seen.document) or is_about_consent(seen.title) or not _BUTTON.search(seen.document):
+        return False
+    about = sum(size_of(block) for block in seen.blocks if is_about_consent(block))
+    return about >= max(ASKING_SIZE, seen.size / 2) and asks_for_consent("\n".join(seen.lines()))
+
+
+def _leads_nowhere(document: bytes) -> bool:
+    return document.count(b"<a ") <= NEXT_TO_NO_LINKS
 
 
 def _few_links(seen: View) -> bool:

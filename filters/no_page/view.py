@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from filters.charsets import decode
+from stream.text.invisible import without_invisible
 
 MAX_BYTES = 512 * 1024  # of a document that are looked at
 MAX_MARKUP_BYTES = 128 * 1024  # of what is left without scripts and the like
@@ -175,4 +176,4 @@ def _decoded(text: bytes) -> str:
     decoded = text.decode("utf-8", "replace")
     if "&" in decoded:
         decoded = html.unescape(decoded)
-    return decoded.lower().replace("’", "'")
+    return without_invisible(decoded).lower().replace("’", "'")

@@ -14,7 +14,8 @@ from lxml import etree
 
 from filters.charsets import decode
 from filters.extraction.extractor import refused
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.html_tree import ParseFailed, parse, readable
+from filters.extraction.interface import ExtractError
 from filters.settings import MeasureSettings
 
 IMAGE = "\0"
@@ -43,10 +44,12 @@ class Words:
 
 def page_tree(page: bytes, encoding: str, settings: MeasureSettings) -> Any:
     """Parse a page, without comments, scripts, frames and style sheets. Raises ParseFailed."""
+    if len(page) > settings.max_html_bytes:
+        raise ParseFailed(ExtractError.TOO_LARGE)
     html = decode(page, encoding)
     if (error := refused(page, html, settings)) is not None:
         raise ParseFailed(error)
-    root = parse(html.replace("\0", ""))
+    root = parse(readable(html))
     etree.strip_elements(root, *_UNSEEN, with_tail=False)
     for body in root.iterchildren("body"):
         etree.strip_elements(body, "style", with_tail=False)

@@ -10,12 +10,13 @@ import html
 import re
 import unicodedata
 
+from stream.text.invisible import without_invisible
+
 _TYPOGRAPHY = {
     **dict.fromkeys("‘’‚‛′ʼ´", "'"),
     **dict.fromkeys("“”„‟″«»", '"'),
     **dict.fromkeys("‐‑", "-"),
     **dict.fromkeys("‒–―−─", "—"),
-    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
 }
 _TYPOGRAPHIC = re.compile(f"[{''.join(_TYPOGRAPHY)}]")
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
@@ -50,7 +51,7 @@ def normalise(text: str) -> str:
     if "&" in text:
         text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = unicodedata.normalize("NFKC", without_invisible(text))
         text = _TYPOGRAPHIC.sub(lambda match: _TYPOGRAPHY[match[0]], text)
     if "[" in text:
         text = _TURN.sub(" ", text)

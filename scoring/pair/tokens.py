@@ -29,6 +29,7 @@ from scoring.interface import TextScore
 from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words
 from scoring.lite_ngram.words import tokens as word_tokens
 from scoring.pair.settings import PairSettings
+from stream.text.invisible import without_invisible
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -44,8 +45,9 @@ _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) -> list[list[int] | TextScore]:
     """Token ids of each text, at most `max_tokens`, or the reason why it has none; on all of the machine's cores.
 
-    `tokenizer` is one of `plain_tokenizer`.
+    `tokenizer` is one of `plain_tokenizer`. Characters that no reader sees are left out first.
     """
+    texts = [without_invisible(text) for text in texts]
     read: list[list[int] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
     kept = [index for index, found in enumerate(read) if found == TextScore()]
     heads = [head(texts[index], rules.max_tokens) for index in kept]

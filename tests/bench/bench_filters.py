@@ -32,7 +32,7 @@ from farmwatch.labels.main_text.training import main_text_pages
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
 from filters.extraction.extractor import extractor, refused
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.model import load_model
 from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
@@ -129,9 +129,7 @@ def bench_measure(pages: list[Page]) -> None:
     extractors = ("trafilatura", "blocks")
     whole = {name: _Measure(name) for name in extractors}
     results = {name: [decode(Features, whole[name](record)) for record in records] for name in extractors}  # warm
-    accepted = {
-        html: html.replace("\0", "") for html in htmls if refused(html.encode(), html, MeasureSettings()) is None
-    }
+    accepted = {html: readable(html) for html in htmls if refused(html.encode(), html, MeasureSettings()) is None}
     blocks = MeasureSettings(extractor="blocks")
     for html in htmls[:20]:
         bare(html)
@@ -267,7 +265,7 @@ def _as_measured(name: Any) -> Callable[[str], Text]:
         if refused(html.encode(), html, settings) is not None:
             return Text("", "none")
         try:
-            found = run(html, parse(html.replace("\0", "")), settings)
+            found = run(html, parse(readable(html)), settings)
         except ParseFailed:
             return Text("", "none")
         return Text(found.text, " ".join(found.tried))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farmwatch.labels.labelled_pages import LabelledPages
+from stream.text.invisible import without_invisible
 
 Floats = NDArray[np.float32]
 
@@ -26,7 +27,7 @@ _WORD = re.compile(r"\w+")
 
 def words_of(text: str) -> list[str]:
     """The words that F1 counts."""
-    return _WORD.findall(text.lower())
+    return _WORD.findall(without_invisible(text).lower())
 
 
 def keep_main_texts(pages: LabelledPages) -> None:
@@ -75,4 +76,4 @@ class Truth(NamedTuple):
 
 
 def _spaced(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(without_invisible(text).split())

@@ -17,8 +17,8 @@ from crawler.web.urls import normalise, site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from farmwatch.labels.main_text.gold import Floats, Truth, words_of
 from farmwatch.labels.main_text.words import PageWords, page_words, word_scores
-from filters.extraction.extractor import refused
-from filters.extraction.html_tree import ParseFailed, parse
+from filters.extraction.extractor import html_of, refused
+from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.context_inputs import context_inputs
 from filters.extraction.learned.inputs import MOST, block_inputs
 from filters.extraction.learned.model import (
@@ -34,7 +34,9 @@ from filters.extraction.learned.model import (
 )
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import word_inputs
+from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
+from filters.structure.page_lines import size_of, visible_text
 from scoring.errors import TooFewLabels
 from scoring.training.networks import Units, fit_network
 from stream.text.registrable_domain import registrable_domain
@@ -89,9 +91,11 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     truth = Truth(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
     blocks = None
-    if refused(html.encode(), html, settings) is None:
+    html, _ = html_of(html, "", settings)
+    if refused(html, html, settings) is None:
         with suppress(ParseFailed):
-            tree = parse(html.replace("\0", ""))
+            tree = parse(readable(html))
+            prune(list(tree.iter()), size_of(visible_text(tree)))
             domain = domain or _stated_domain(tree)
             page = page_blocks(tree)
             shares = None if page is None else truth.shares(page.lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from contextlib import closing
 from typing import Any
@@ -158,7 +159,6 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
         (b"<!-- only -->\n<!-- comments <b> -->", ExtractError.NO_TEXT),
         (b"<html><body></body></html>", ExtractError.NO_TEXT),
         (b"<div>" * 5000 + SENTENCE.encode() * 10 + b"</div>" * 5000, ExtractError.TOO_DEEP),
-        (b"<p>" + SENTENCE.encode() * 25_000, ExtractError.TOO_LARGE),
         (b"<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
         (b"<p>" + b"x</html>" * 2_000, ExtractError.TOO_MANY_ELEMENTS),
         (b"<" * 50_001, ExtractError.NOT_HTML),
@@ -175,8 +175,9 @@ def test_guards_are_at_their_limits(settings: MeasureSettings) -> None:
     """A page at a cap of the settings is accepted; one more is refused."""
     html = page(f"<p>{SENTENCE * 4}</p>" * 3)
     exact = msgspec.structs.replace(settings, max_html_bytes=len(html), max_elements=html.count("<") - html.count("</"))
-    assert extract(html, "", exact).error == ""
-    assert extract(html + " ", "", exact).error == ExtractError.TOO_LARGE
+    found = extract(html, "", exact)
+    assert (found.error, found.is_cut) == ("", False)
+    assert extract(html + " ", "", exact) == dataclasses.replace(found, is_cut=True)
     fewer = msgspec.structs.replace(settings, max_elements=exact.max_elements - 1)
     assert extract(html, "", fewer).error == ExtractError.TOO_MANY_ELEMENTS
 
@@ -241,6 +242,23 @@ def test_search_for_attributes_takes_time_for_each_character_once(part: str) -> 
     sum(len(tag[0]) for tag in _MANY_ATTRIBUTES.finditer(html))
 
 
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "shift_jis"])
+@pytest.mark.parametrize("missing_bytes", range(1, 900, 113))
+def test_the_first_part_of_a_large_page_is_extracted(extractor: str, encoding: str, missing_bytes: int) -> None:
+    """Wherever a page is cut, its text is that of its first paragraphs, without a piece of a tag or character."""
+    paragraphs = "".join(
+        f"<p class='text &lt; {number}'>{number}. {SENTENCE * 2}川の水。</p>\n" for number in range(30)
+    )
+    data = page(f"<article>{paragraphs}</article>").encode(encoding)
+    settings = msgspec.structs.replace(SETTINGS, extractor=extractor, max_html_bytes=len(data) - missing_bytes)
+    found, whole = extract(data, encoding, settings), extract(data, encoding, SETTINGS)
+    lines = found.text.split("\n")
+    assert found.is_cut and not whole.is_cut
+    assert 25 <= len(lines) <= 30
+    assert all(line.endswith("水。") or line.endswith("ground.") for line in lines), lines[-1]
+
+
 @BOTH
 def test_too_much_text_is_given_up(article: str, settings: MeasureSettings) -> None:
     """Main text above its cap is an error, so that no record outgrows the log's."""
@@ -262,6 +280,36 @@ def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     """NUL bytes between and within words do not end the page or its text."""
     with_nuls = article.replace("river", "ri\0ver").replace("<p>", "\0<p>").encode()
     assert extract(with_nuls, "utf-8", settings).text == extract(article, "", settings).text
+
+
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        *("\u200b", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\u3164", "\U000e0061"),
+        *("&shy;", "&shy", "&#8203;", "&#x200B;", "&zwnj;", "&ZeroWidthSpace;", "&#65279", "\u200b&#173;"),
+    ],
+)
+def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
+    """Empty paragraphs of invisible characters are no lines, and words with one inside are the words without it."""
+    settings = msgspec.structs.replace(SETTINGS, extractor=extractor)
+
+    def with_unseen(text: str) -> Extraction:
+        parts = "".join(f"<p>{number}. {SENTENCE * 3}</p><p>{text}</p>" for number in range(9))
+        return extract(page(f"<article><h1>Boats</h1>{parts}</article>".replace("moved", f"mo{text}ved")), "", settings)
+
+    found, plain = with_unseen(unseen), with_unseen("")
+    assert (found.text, found.blocks, found.lines) == (plain.text, plain.blocks, plain.lines)
+
+
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("word", ["1,204.50", "— • —", "😀🎉", "\u3164\u3164", "⠀⠀"])
+def test_a_page_without_letters_has_no_text(extractor: str, word: str) -> None:
+    """Numbers, marks, emoji and fillers alone are no main text; a letter makes one."""
+    settings = msgspec.structs.replace(SETTINGS, extractor=extractor)
+    html = page("<article>" + f"<p>{f'{word} ' * 60}</p>" * 6 + "</article>")
+    assert extract(html, "", settings).error == ExtractError.NO_TEXT
+    assert extract(html.replace("</p>", f" words {word * 9}</p>"), "", settings).error == ""
 
 
 @BOTH
@@ -321,12 +369,11 @@ def test_resiliparse_makes_flat_text(article: str) -> None:
     ("html", "error"),
     [
         ("<html><body></body></html>", ExtractError.NO_TEXT),
-        ("<p>" + SENTENCE * 25_000, ExtractError.TOO_LARGE),
         ("<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
         (f"<p>{SENTENCE}\0\ud800</p>", ""),
         ("<blockquote>" * 20_000 + SENTENCE * 9, ExtractError.TOO_DEEP),
     ],
-    ids=["nothing", "large", "elements", "characters", "deep"],
+    ids=["nothing", "elements", "characters", "deep"],
 )
 def test_resiliparse_has_the_same_guards(html: str, error: str) -> None:
     """Hostile pages end in a text or a named error, as with any extractor."""

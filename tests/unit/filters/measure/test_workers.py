@@ -119,7 +119,7 @@ def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, artic
         (b"", "empty"),
         (b"<div>" * 5000 + SENTENCE.encode() + b"</div>" * 5000, "too_deep"),
         (f"<html><body>\0<p>{SENTENCE * 5} Grüße</p></body></html>".encode("latin-1"), ""),
-        (bytes(3 * 1024 * 1024), "too_large"),
+        (bytes(3 * 1024 * 1024), "not_html"),
     ],
     ids=["empty", "nested", "charset and NUL", "large"],
 )

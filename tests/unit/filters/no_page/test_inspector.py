@@ -102,6 +102,16 @@ def test_a_broken_url_is_no_maintenance(status: int) -> None:
         assert inspect("", 503, {"retry-after": "9"}, bare("en", name, name, ["nginx"]), "").reason == "maintenance"
 
 
+def test_what_no_reader_sees_hides_no_sign() -> None:
+    """A wall whose words have invisible characters inside is one."""
+    html = card("en", "Just a moment...", "Checking your browser", ["Checking your browser before you continue."])
+    assert inspect("", 200, {}, html, "").reason == "challenge"
+    assert (
+        inspect("", 200, {}, html.replace("moment", "mo\u200bme&shy;nt").replace("brow", "b\u2060row"), "").reason
+        == "challenge"
+    )
+
+
 @settings(deadline=None)
 @given(url=st.text(max_size=60), status=st.integers(0, 999), body=BODIES, encoding=st.text(max_size=8))
 def test_any_answer_has_a_known_reason_and_a_short_outline(

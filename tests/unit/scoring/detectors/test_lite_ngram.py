@@ -69,6 +69,13 @@ def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
     assert (found.score, found.p_llm, found.flag, found.abstain) == (None, None, None, reason)
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u200e", "\u034f", "\u180e", "\u2062", "\ufe0f", "\U000e0061", "&shy;"])
+def test_what_no_reader_sees_is_no_style(unseen: str) -> None:
+    """A text with an invisible character in each word has the score of the text without them."""
+    hidden = " ".join(f"{word[:1]}{unseen}{word[1:]}" for word in (PROSE * 4).split())
+    assert DETECTOR.score([hidden]) == DETECTOR.score([PROSE * 4])
+
+
 def test_weights_and_reading_belong_together() -> None:
     """This text's margin is pinned for the shipped weights: a change of the reading needs a new training."""
     marked = (

@@ -22,7 +22,7 @@ from scoring.lite_ngram.normalisation import normalise
         ("I do n't, I ca n' t and it 's", "I don't, I can't and it's"),
         ("Q&amp;A &ldquo;so&rdquo; &#8212; &#x26; &nosuch;", 'Q&A "so" — & &nosuch;'),
         ("[assistant]: One.[assistant]: Two [User] three [ system ]: four", "One. Two three four"),
-        ("zero\u200bwidth soft\u00adhyphen", "zerowidth softhyphen"),
+        ("zero\u200bwidth soft\u00adhyphen &zwj;me&#x200E;ans", "zerowidth softhyphen means"),
     ],
 )
 def test_typography_and_markup(text: str, plain: str) -> None:

@@ -56,6 +56,14 @@ def test_prose_is_read_up_to_max_tokens() -> None:
     assert found[1] == build_tokenizer("falcon", extra="a aa aaa  b  bb, the the ").encode(PROSE).ids[:20]
 
 
+def test_what_no_reader_sees_is_not_read() -> None:
+    """Invisible characters have no tokens; a text of nothing else is empty."""
+    hidden = " ".join(f"{word[:1]}\u200e{word[1:]}" for word in PROSE.split())
+    plain = " ".join(PROSE.split())
+    assert tokenise([hidden], TOKENIZERS["falcon"], ENGLISH) == tokenise([plain], TOKENIZERS["falcon"], ENGLISH)
+    assert tokenise(["\u3164\u200b"], TOKENIZERS["falcon"], ENGLISH) == [TextScore(abstain="empty")]
+
+
 @pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
 def test_english_is_judged_by_what_is_read(start: str) -> None:
     """English words after the last read token do not count for the language."""

@@ -32,6 +32,12 @@ def test_segments_label_the_lines_that_have_them() -> None:
     assert shares is not None and shares[:3].tolist() == [1, 0, 1] and np.isnan(shares[3])
 
 
+def test_what_no_reader_sees_is_no_difference() -> None:
+    """A label with invisible characters, as people copy them from a page, is that of the text without them."""
+    assert Truth("The ri\u00adver ro\u200bse.").hits("The river rose.") == (1, 1)
+    assert Truth(None, ("ri\u00adver ro\u200bse",)).hits("The river rose.") == (2, 2)
+
+
 def test_a_text_too_long_to_compare_is_left_out() -> None:
     """Time is bounded: nothing is learned from such a page."""
     assert Truth("w " * 30_000).shares(["w " * 30_000]) is None

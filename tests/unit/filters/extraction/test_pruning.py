@@ -1,0 +1,223 @@
+"""Consent dialogs and comments leave a tree before extraction; pages about cookies, and threads, keep their text."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from filters.extraction.extractor import extract
+from filters.extraction.html_tree import parse
+from filters.extraction.pruning import prune
+from filters.settings import MeasureSettings
+from filters.structure.page_lines import size_of, visible_text
+
+EXTRACTORS = pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+ASKING = {
+    "en": "We and our partners store cookies on your device and process personal data. Accept all or manage settings.",
+    "de": "Wir und unsere Partner verwenden Cookies und verarbeiten personenbezogene Daten. Alle akzeptieren.",
+    "fr": "Nous utilisons des cookies et traitons des données personnelles. Tout accepter ou tout refuser.",
+    "es": "Usamos cookies propias y de terceros y tratamos datos personales. Aceptar todo o rechazar todo.",
+    "it": "Usiamo cookie e trattiamo dati personali per la pubblicità. Accetta tutti i cookie oppure rifiuta.",
+    "nl": "Wij gebruiken cookies en verwerken persoonsgegevens voor advertenties. Alles accepteren of weigeren.",
+    "pl": "Używamy plików cookie i przetwarzamy dane osobowe w celach reklamowych. Zaakceptuj lub odrzuć.",
+    "ru": "Мы используем файлы cookie и обрабатываем персональные данные для рекламы. Принять все или отклонить.",
+    "cs": "Používáme cookies a zpracováváme osobní údaje pro reklamu. Přijmout vše nebo odmítnout.",
+    "fi": "Käytämme evästeitä ja käsittelemme tietoja mainontaa varten. Hyväksy kaikki tai hylkää.",
+    "tr": "Çerezleri kullanıyor ve reklam için verileri işliyoruz. Tümünü kabul et veya reddet.",
+    "ja": "当社はCookieを使用し、広告のために個人情報を処理します。すべて同意する、または拒否する。",
+    "zh": "我们使用Cookie并处理个人信息以展示广告。全部接受或拒绝。",
+    "ar": "نستخدم ملفات تعريف الارتباط ونعالج البيانات لعرض الإعلانات. قبول الكل أو رفض الكل.",
+}
+MANAGERS = [
+    *(
+        "id='onetrust-banner-sdk' role='dialog'",
+        "id=onetrust-consent-sdk",
+        "id=CybotCookiebotDialog",
+        "id=qc-cmp2-container",
+    ),
+    *("id=didomi-host", "id=usercentrics-root", "id=truste-consent-track", "id=sp_message_container_123"),
+    *("class='cmplz-cookiebanner cmplz-hidden'", "class='cky-consent-container cky-box-bottom-left'", "id=klaro"),
+    *("class='osano-cm-window__dialog osano-cm-dialog'", "id=BorlabsCookieBox", "id=iubenda-cs-banner"),
+    *("id=axeptio_overlay", "class=fc-consent-root", "id=tarteaucitronRoot", "id=cmpbox", "id=cookie-law-info-bar"),
+    *("id=hs-eu-cookie-confirmation", "class='cc-window cc-banner'", "id=moove_gdpr_cookie_info_bar", "id=ccc"),
+]
+BANNERS = [
+    *(
+        "id=cookie-banner",
+        "class='site-cookie-notice fixed'",
+        "id=cookieConsent",
+        "class='js-cookie-bar'",
+        "id=gdpr-popup",
+    ),
+    *(
+        "class='banner banner--cookie'",
+        "role=dialog class=modal",
+        "aria-modal=true",
+        "role=alertdialog",
+        "class=cookies",
+    ),
+    *("class='eu-cookie-law-widget'", "id=redim-cookiehint-bottom", "class='notice_cookies'", "class=consent-wall"),
+]
+THREADS = [
+    *(
+        "id=comments class=comments-area",
+        "id=disqus_thread",
+        "class=comment-list",
+        "id=fb-comments",
+        "class=post-comments",
+    ),
+    *(
+        "itemscope itemtype='https://schema.org/Comment'",
+        "itemtype='http://schema.org/UserComments'",
+        "itemprop=comment",
+    ),
+    *("class='CommentBox'", "id=respond class=comment-respond", "class='wp-block-comments'", "id=kommentare"),
+    *("class=commentaires", "id=comentarios", "id=remark42", "class='hyvor-talk-view'", "id=livefyre-comments"),
+]
+BOATS = "Sentence {} tells how the people of the village moved their boats to higher ground before the rain came back."
+
+
+def page(*parts: str) -> str:
+    """A page of these parts of its body."""
+    return f"<html><head><title>Boats</title></head><body>{''.join(parts)}</body></html>"
+
+
+def article(sentences: int = 20, tag: str = "article") -> str:
+    """A text of numbered sentences."""
+    return f"<{tag}><h1>Boats</h1>{''.join(f'<p>{BOATS.format(number)}</p>' for number in range(sentences))}</{tag}>"
+
+
+def container(attributes: str, text: str, times: int = 6, tag: str = "div") -> str:
+    """An element with the text in numbered paragraphs, and two buttons."""
+    paragraphs = "".join(f"<p>{number}. {text}</p>" for number in range(times))
+    return f"<{tag} {attributes}><h2>Note</h2>{paragraphs}<button>OK</button><button>More</button></{tag}>"
+
+
+def pruned(html: str) -> str:
+    """The text that is left of a page."""
+    tree = parse(html)
+    prune(list(tree.iter()), size_of(visible_text(tree)))
+    return " ".join(" ".join(tree.find("body").itertext()).split())
+
+
+def main_text(html: str, extractor: str) -> str:
+    return extract(html, "", msgspec.structs.replace(MeasureSettings(), extractor=extractor)).text
+
+
+@pytest.mark.parametrize("sentences", [8, 20])
+@pytest.mark.parametrize(
+    ("extractor", "tag"),
+    [*((name, tag) for name in ("trafilatura", "blocks") for tag in ("article", "aside")), ("resiliparse", "article")],
+)
+def test_a_consent_dialog_is_no_main_text(extractor: str, sentences: int, tag: str) -> None:
+    """The dialog of a consent manager is not extracted, and an article beside it is, also a short one in an aside."""
+    dialog = container("id='onetrust-banner-sdk' role='dialog' class='cookie-consent'", ASKING["en"])
+    text = main_text(page(dialog, f"<div class=page>{article(sentences, tag)}</div>"), extractor)
+    assert text.count("Sentence") == sentences
+    assert "partners" not in text
+
+
+@pytest.mark.parametrize("attributes", MANAGERS)
+def test_dialogs_of_consent_managers_go_whatever_they_say(attributes: str) -> None:
+    """A container with the id or class of a known manager goes, also where it holds most of the text."""
+    assert pruned(page(container(attributes, "Any text in any language, and a long one.", 90), article(8))) == pruned(
+        page(article(8))
+    )
+
+
+@pytest.mark.parametrize("language", ASKING)
+@pytest.mark.parametrize("attributes", BANNERS)
+def test_other_banners_go_if_they_ask_for_consent(attributes: str, language: str) -> None:
+    """A container by the name of a banner, or a dialog, goes where it speaks of cookies or data and of a choice."""
+    alone = pruned(page(article()))
+    assert pruned(page(container(attributes, ASKING[language]), article())) == alone
+    assert pruned(page(article(), container(attributes, ASKING[language], 1, "section"))) == alone
+    assert "ferry" in pruned(page(container(attributes, "The ferry leaves at nine."), article()))
+
+
+def test_names_are_compared_without_case() -> None:
+    """Each container goes, however its name is written, also where a page writes it in two ways."""
+    both = container("id=Comments", "I liked this post.", 1) + container("id=comments", "I liked it, too.", 1)
+    long = container(f"class='comments {'x' * 10_000}'", "I liked it as well.", 1)
+    assert pruned(page(article(), both, long)) == pruned(page(article()))
+
+
+def test_a_dialog_of_a_manager_goes_whatever_its_element() -> None:
+    """The name of a known manager decides before the element."""
+    dialog = container("id=CybotCookiebotDialog", "Any text, and a long one, in any language.", 90, "dialog")
+    assert pruned(page(dialog, article(8))) == pruned(page(article(8)))
+
+
+@pytest.mark.parametrize("tag", ["dialog", "amp-consent"])
+def test_dialog_elements_need_no_name(tag: str) -> None:
+    """An element for dialogs goes if it asks for consent."""
+    assert pruned(page(container("", ASKING["de"], 3, tag), article())) == pruned(page(article()))
+    assert "ferry" in pruned(page(container("", "The ferry leaves at nine.", 3, tag), article()))
+
+
+@pytest.mark.parametrize("text", ["The ferry leaves at nine. ", ASKING["en"]])
+def test_nested_containers_are_read_once(text: str) -> None:
+    """500 nested dialogs around 1 MB take the time of a few; in quadratic time this test would take minutes."""
+    before = article(2, "div") + "<div role=dialog>" * 500
+    assert pruned(page(before, text * (1_000_000 // len(text)))).count("Sentence") == 2
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        page(f"<main class='cookie-consent'>{article()}</main>"),
+        page(f"<div class='cookie-consent'>{article()}</div>", container("class=x", ASKING["en"])),
+        page("<div id=cookie-notice>", *(f"<h2>Part {n}</h2><p>{ASKING['en']}</p>" for n in range(30)), "</div>"),
+        page(*(container("class='cookie-info'", ASKING["en"], 3, "section") for _ in range(9)), "<p>The end.</p>"),
+        page(container("class='cookie-policy'", ASKING["en"]), article(30)),
+        page("<div class='recipe cookie-bar'>Bake the cookie bars, and allow them to cool.</div>", article(30)),
+        page(container("id=cookie-declaration", ASKING["en"]), article(30)),
+        page(f"<body class='didomi-popup-open cookie-consent'>{article()}"),
+    ],
+    ids=["main", "around an article", "policy", "parts", "policy by name", "recipe", "declaration", "body"],
+)
+def test_a_page_about_cookies_keeps_its_text(html: str) -> None:
+    """What holds an article or most of the page, or does not ask for consent, stays whole."""
+    before = " ".join(" ".join(parse(html).find("body").itertext()).split())
+    assert pruned(html) == before
+
+
+@EXTRACTORS
+def test_comments_are_no_main_text(extractor: str) -> None:
+    """What visitors write below an article is not extracted."""
+    thread = container(
+        "id=comments class=comments-area", "I liked this post a lot, thank you for writing it, dear author!"
+    )
+    text = main_text(page(f"<div class=content>{article()}{thread}</div>"), extractor)
+    assert text.count("Sentence") == 20
+    assert "dear author" not in text
+
+
+@pytest.mark.parametrize("attributes", THREADS)
+@pytest.mark.parametrize("tag", ["div", "section", "details", "ol"])
+def test_containers_of_comments_go(attributes: str, tag: str) -> None:
+    """Well-known containers of comments go, whatever their element."""
+    thread = container(attributes, "I liked this post a lot, thank you for writing it, dear author!", 5, tag)
+    assert pruned(page(article(), thread)) == pruned(page(article()))
+
+
+@pytest.mark.parametrize("attributes", ["class=comments", "itemtype='https://schema.org/Comment'", "class=comment"])
+def test_a_thread_keeps_its_posts(attributes: str) -> None:
+    """Where comments are most of the page's text, as in a thread, all of them stay."""
+    posts = [container(attributes, "This is a post of the thread, with a question or an answer.", 2) for _ in range(20)]
+    html = page("<div><h2>Which rope?</h2><p>I look for a rope.</p></div>", *posts)
+    assert pruned(html).count("post of the thread") == 40
+
+
+def test_names_that_only_resemble_are_kept() -> None:
+    """Commentary, a comment's count in a link, and a menu of cookies are no containers."""
+    names = [
+        "class=commentary",
+        "id=commented",
+        "class='content-container'",
+        "class='fortune-cookies'",
+        "id=consents-form",
+    ]
+    code = "<pre><code><span class='token comment'># the ferry</span></code></pre>"
+    html = page(article(30), *(container(name, "The ferry leaves at nine, says the captain.") for name in names), code)
+    assert pruned(html).count("ferry") == 6 * len(names) + 1
