@@ -73,12 +73,23 @@ def test_measuring_is_a_function_of_the_page(article: str) -> None:
 
 
 def test_a_body_is_inflated_under_the_cap() -> None:
-    """33 KB that inflate to 1 GiB are refused without holding it in memory; broken zstd is an error of the page."""
+    """Of 33 KB that inflate to 1 GiB, only the cap is read; broken zstd is an error of the page."""
     compressor = zstandard.ZstdCompressor(level=1).compressobj()
     bomb = b"".join(compressor.compress(bytes(1 << 20)) for _ in range(1024)) + compressor.flush()
-    assert measure_raw(RawPage("u", "", bomb), SETTINGS).error == "too_large"
+    found = measure_raw(RawPage("u", "", bomb), SETTINGS)
+    assert (found.error, found.measures["html_cut"]) == ("not_html", 1.0)
     assert measure_raw(RawPage("u", "", b"no zstd"), SETTINGS).error == "failed"
     assert measure_raw(RawPage("u", "", b""), SETTINGS).error == "empty"
+
+
+@pytest.mark.parametrize("has_size", [True, False])
+def test_a_page_above_the_cap_is_marked(article: str, has_size: bool) -> None:
+    """Of a page above the cap the first part is measured, and the features say so."""
+    html = article.replace("</body>", "<p>" + "And so on. " * 300_000 + "</body>").encode()
+    body = zstandard.ZstdCompressor(write_content_size=has_size).compress(html)
+    found, whole = (measure_raw(RawPage("u", "", part), SETTINGS) for part in (body, zipped(article)))
+    assert (found.error, found.measures["html_cut"]) == ("", 1.0)
+    assert found.text.startswith(whole.text) and "html_cut" not in whole.measures
 
 
 @pytest.mark.parametrize(
