@@ -122,6 +122,6 @@ def _detected(body: bytes) -> str:
     """The charset that a browser guesses for bytes that are no UTF-8, by the frequencies of letters."""
     first = _NOT_ASCII.search(body)
     start = first.start() if first else 0
-    detector = EncodingDetector()  # type: ignore[no-untyped-call]
+    detector = EncodingDetector()
     detector.feed(body[start : start + _DETECTED_BYTES], last=True)
     return charset_named(detector.guess(tld=None, allow_utf8=False))
