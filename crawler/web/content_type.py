@@ -124,4 +124,5 @@ def _detected(body: bytes) -> str:
     start = first.start() if first else 0
     detector = EncodingDetector()
     detector.feed(body[start : start + _DETECTED_BYTES], last=True)
-    return charset_named(detector.guess(tld=None, allow_utf8=False))
+    name = detector.guess(tld=None, allow_utf8=False)
+    return charset_named(name) or codecs.lookup(name).name  # it calls windows-874 cp874

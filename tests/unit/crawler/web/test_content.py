@@ -66,6 +66,7 @@ def test_html_by_header_and_start(header: str, body: bytes, html: bool) -> None:
         ("text/html; charset=nonsense", b"<meta charset=cp1251>" + "привет".encode("cp1251"), "cp1251"),
         ("text/html; charset=utf-16", b"<meta charset=utf-16>plain", "utf-16-le"),
         ("text/html", "<meta charset=utf-16>für".encode(), "utf-8"),
+        ("", "สวัสดีชาวโลก".encode("cp874"), "cp874"),
         ("text/html; charset=iso-8859-8-i", "שלום".encode("iso8859-8"), "iso8859-8"),
         ("text/html; charset=x-user-defined", b"\x80\xff", "x-user-defined"),
         ("text/html", b"<meta charset=x-user-defined>\x80", "cp1252"),
