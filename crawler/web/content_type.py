@@ -71,9 +71,8 @@ def is_html(content_type: str, body: bytes) -> bool:
 
 
 def _is_wide(content_type: str, start: bytes) -> bool:
-    """Whether a body is declared or marked as UTF-16 or UTF-32, where zero bytes are text."""
-    declared = content_type.lower()
-    return "utf-16" in declared or "utf-32" in declared or charset_of_mark(start) != ""
+    """Whether a body is declared as UTF-16, or marked as UTF-16 or UTF-32, where zero bytes are text."""
+    return charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
