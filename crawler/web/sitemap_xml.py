@@ -13,8 +13,7 @@ no reference to a character becomes one: so nothing is left to expand or to fetc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,14 +21,15 @@ from lxml import etree
 
 from crawler.web.urls import URL_CAP
 
-_PIECE = 64 * 1024  # characters parsed at a time
+_PIECE_BYTES = 64 * 1024  # parsed at a time
 _DEPTH_CAP = 32
 _REPAIRED = re.compile(
-    r"(?P<kept><!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
-    r"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
-    r"|(?P<bare>&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-f]{1,6});))",
+    rb"(?P<kept><!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
+    rb"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
+    rb"|(?P<bare>&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-f]{1,6});))",
     re.IGNORECASE | re.DOTALL,
 )
+_SOME = re.compile(rb"<(?:[\w.-]{1,20}:)?(?:loc|url|sitemap|item|entry)\b", re.IGNORECASE)  # not in most pages
 _PLACES = frozenset({"url", "urlset", "sitemap", "sitemapindex"})
 _READ = _PLACES | {"loc", "link", "item", "entry"}
 
@@ -41,22 +41,30 @@ class Entry(NamedTuple):
     is_file: bool
 
 
-def sitemap_entries(text: str, limit: int) -> list[Entry]:
-    """The first `limit` entries of a sitemap in XML. Never raises: of a damaged one, those that can be made out."""
+def sitemap_entries(xml: bytes) -> Iterator[Entry]:
+    """The entries of a sitemap in XML, as UTF-8. Never raises: of a damaged one, those that can be made out."""
+    if not _SOME.search(xml):
+        return
     target = _Target()
-    parser = etree.XMLParser(target=target, recover=True, resolve_entities=False, no_network=True, load_dtd=False)
-    repaired = _REPAIRED.sub(_repaired, text)
-    with suppress(etree.XMLSyntaxError, _TooDeep):
-        parser.feed("<all>")  # a root for what stands before and behind the sitemap's own
-        for start in range(0, len(repaired), _PIECE):
-            parser.feed(repaired[start : start + _PIECE])
-            if len(target.entries) >= limit:
-                break
-    return target.entries[:limit]
+    parser = etree.XMLParser(
+        target=target, encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False
+    )
+    parser.feed(b"<all>")  # a root for what stands before and behind the sitemap's own
+    repaired = _REPAIRED.sub(_repaired, xml)  # the same bytes if there is nothing to repair
+    for start in range(0, len(repaired), _PIECE_BYTES):
+        is_over = False
+        try:
+            parser.feed(repaired[start : start + _PIECE_BYTES])
+        except (etree.XMLSyntaxError, _TooDeep):
+            is_over = True
+        yield from target.entries
+        target.entries.clear()
+        if is_over:
+            return
 
 
-def _repaired(found: re.Match[str]) -> str:
-    return "&amp;" if found["bare"] else found["kept"] or ""
+def _repaired(found: re.Match[bytes]) -> bytes:
+    return b"&amp;" if found["bare"] else found["kept"] or b""
 
 
 class _TooDeep(Exception):

@@ -16,6 +16,7 @@ import heapq
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import xxhash
@@ -23,12 +24,13 @@ import xxhash
 from crawler.errors import UnusableUrl
 from crawler.web.content_encoding import BadEncoding, Inflater
 from crawler.web.content_type import charset_of
-from crawler.web.sitemap_xml import sitemap_entries
+from crawler.web.sitemap_xml import Entry, sitemap_entries
 from crawler.web.urls import host_of, is_at, normalise, port_of
 from stream.text.charsets import text_in
 
 URLS_CAP = 50_000  # the protocol's own limit per file
-_LINE = re.compile(r"[^\r\n]+")
+_LINE = re.compile(rb"[^\r\n]+")
+_XML = re.compile(rb"(?:\xef\xbb\xbf|\s)*+<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +53,35 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except BadEncoding:
             return SitemapFile()
         body = inflater.body()
-    text = text_in(charset_of("", body), body).lstrip("\ufeff \t\r\n")
-    if not text.startswith("<"):
-        return SitemapFile(pages=_same_host((line[0].strip() for line in _LINE.finditer(text)), url))
-    entries = sitemap_entries(text, URLS_CAP)
-    files = _same_host((entry.url for entry in entries if entry.is_file), url)
-    return SitemapFile(
-        pages=_same_host((entry.url for entry in entries if not entry.is_file), url),
-        files=tuple(file for file in files if file != url),
-    )
+    body = _as_utf8(body)
+    is_xml = _XML.match(body) is not None
+    entries = sitemap_entries(body) if is_xml else (Entry(_text(line[0]), False) for line in _LINE.finditer(body))
+    host, port = host_of(url), port_of(url)
+    found: tuple[dict[str, None], dict[str, None]] = {}, {}
+    # of all entries, because a file of a million foreign URLs would take seconds
+    for entry in itertools.islice(entries, URLS_CAP):
+        try:
+            normal = normalise(entry.url)
+        except UnusableUrl:
+            continue
+        if host_of(normal) == host and port_of(normal) == port:
+            found[entry.is_file][normal] = None
+    pages, files = found
+    return SitemapFile(tuple(pages), tuple(file for file in files if file != url))
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """The text of a body as UTF-8: the same bytes if they are, for texts of 8 MiB are read side by side."""
+    charset = charset_of("", body)
+    if charset == "utf-8":
+        with suppress(UnicodeDecodeError):
+            body.decode()
+            return body
+    return text_in(charset, body).encode()
+
+
+def _text(line: bytes) -> str:
+    return line.decode().strip("\ufeff \t")
 
 
 def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
@@ -71,19 +93,6 @@ def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
     seed = xxhash.xxh3_64_intdigest(site.encode())
     ranked = ((xxhash.xxh3_64_intdigest(url.encode(), seed), url) for url in dict.fromkeys(urls))
     return [url for _, url in heapq.nsmallest(size, ranked)]
-
-
-def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
-    host, port = host_of(url), port_of(url)
-    found: dict[str, None] = {}
-    for text in itertools.islice(urls, URLS_CAP):  # of all, because a file of a million foreign URLs would take seconds
-        try:
-            normal = normalise(text)
-        except UnusableUrl:
-            continue
-        if host_of(normal) == host and port_of(normal) == port:
-            found[normal] = None
-    return tuple(found)
 
 
 def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:

@@ -132,10 +132,4 @@ def test_nothing_is_expanded_or_fetched() -> None:
 )  # fmt: skip
 def test_hostile_files_cost_no_more_than_their_length(piece: str) -> None:
     """A megabyte of one piece of markup has no entry, and takes linear time (a quadratic reader would take hours)."""
-    assert sitemap_entries(piece * (1_000_000 // len(piece)), 10) == []
-
-
-def test_no_more_entries_than_asked_for() -> None:
-    """The first entries count."""
-    text = "<urlset>" + "".join(f"<url><loc>{n}</loc></url>" for n in range(9999)) + "</urlset>"
-    assert [entry.url for entry in sitemap_entries(text, 3)] == ["0", "1", "2"]
+    assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)))) == []
