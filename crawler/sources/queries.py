@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from importlib import resources
@@ -12,7 +11,8 @@ from typing import Any
 import xxhash
 
 from crawler.sources.source import Query
-from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_records, wrong_header
+from crawler.web.hits_file import QUERY_ID_CAP, BadLine
+from crawler.web.record_lines import read_records
 from stream.text.ids import ident_of
 
 _TEXT_CAP = 2000  # characters of a query
@@ -27,11 +27,7 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
     """
     queries: dict[str, Query] = {}
     bad: list[BadLine] = []
-    lines = iter(lines)
-    first = next(lines, b"")
-    if is_table and (wrong := wrong_header(first, "query")):
-        return [], [BadLine(1, wrong)]
-    for number, fields in read_records(itertools.chain([first], lines), "query"):
+    for number, fields in read_records(lines, "query", is_table=is_table):
         if isinstance(fields, str):
             bad.append(BadLine(number, fields))
             continue

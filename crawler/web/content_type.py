@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
+from chardetng_py import EncodingDetector
+
+from crawler.web.declared_charset import charset_of_header, charset_of_markup
+from stream.text.charsets import WITHOUT_CODEC, charset_named, charset_of_mark, text_in
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream"})
@@ -40,17 +43,8 @@ _SNIFFED_BYTES = 1024
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
 
-# Python's names of the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
-# no charsets of the web: some are no text, some raise, `punycode` takes quadratic time, `utf-7` hides markup.
-_CHARSETS = frozenset(
-    """utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8
-    iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251
-    cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949
-    """.split()  # noqa: SIM905  # a table of words
-)
-
-
-_of_header = lru_cache(512)(http_content_type_encoding)  # the web has few of them
+_DETECTED_BYTES = 128 * 1024  # from the first byte beyond ASCII: 25 ms at most
+_NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
 
 
 @lru_cache(512)
@@ -77,56 +71,57 @@ def is_html(content_type: str, body: bytes) -> bool:
 
 
 def _is_wide(content_type: str, start: bytes) -> bool:
-    """Whether a body is declared or marked as UTF-16 or UTF-32, where zero bytes are text."""
-    declared = content_type.lower()
-    return "utf-16" in declared or "utf-32" in declared or read_bom(start)[0] is not None
+    """Whether a body is declared as UTF-16, or marked as UTF-16 or UTF-32, where zero bytes are text."""
+    return charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
-    """Python's name of the charset of an HTML body: BOM, header, meta, strict UTF-8, windows-1252, in this order.
+    """Name of the charset of an HTML body: BOM, header, markup, UTF-8, detection, in this order.
 
-    Only charsets of the Encoding Standard count, and UTF-32 with a BOM: all decode in linear time. A declaration that
-    the bytes contradict is ignored: if more characters are broken than whole, or if it is the Western default and the
-    bytes are UTF-8 beyond ASCII.
+    Only charsets of the Encoding Standard count, and UTF-32 with a BOM. A declaration that the bytes contradict is
+    ignored: if more characters are broken than whole, or if it is the Western default and the bytes are UTF-8 beyond
+    ASCII.
     """
-    bom, _ = read_bom(body)
-    if bom is not None:
-        return bom
+    if marked := charset_of_mark(body):
+        return marked
+    is_western = False
     for declared in _declared(content_type, body):
         if declared == "cp1252" and not body.isascii():
-            continue
-        if _decodes(body, declared, truncated) or _mostly_decodes(body, declared):
+            is_western = True
+        elif _agrees(body, declared, truncated):
             return declared
-    return "utf-8" if _decodes(body, "utf-8", truncated) else "cp1252"
+    if _agrees(body, "utf-8", truncated):
+        return "utf-8"
+    return "cp1252" if is_western else _detected(body)
 
 
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
     """The charsets in header and markup; the markup is read only if the header does not suffice."""
-    name = _of_header(content_type)
-    if name in _CHARSETS:
-        yield name
-    name = html_body_declared_encoding(body)
-    if name in _CHARSETS:
-        yield name
+    if charset := charset_of_header(content_type):
+        yield charset
+    if charset := charset_of_markup(body):
+        yield charset
 
 
-def _decodes(body: bytes, encoding: str, truncated: bool) -> bool:
-    """Whether the bytes decode; a truncated body may end within a character."""
+def _agrees(body: bytes, charset: str, truncated: bool) -> bool:
+    """Whether at least half of the characters beyond ASCII are whole: real pages have single broken bytes."""
+    if charset in WITHOUT_CODEC:
+        return True
     try:
-        if truncated:
-            codecs.getincrementaldecoder(encoding)("strict").decode(body)
-        else:
-            body.decode(encoding)
-    except (UnicodeError, LookupError):
-        return False
+        # a truncated body may end within a character
+        codecs.getincrementaldecoder(charset)("strict").decode(body, final=not truncated)
+    except UnicodeError:
+        text = text_in(charset, body)
+        broken = text.count("\ufffd")
+        return 2 * broken <= len(text) - len(text.encode("ascii", "ignore"))
     return True
 
 
-def _mostly_decodes(body: bytes, encoding: str) -> bool:
-    """Whether at least half of the characters beyond ASCII are whole: real pages have single broken bytes."""
-    try:
-        text = body.decode(encoding, "replace")
-    except (UnicodeError, LookupError):
-        return False
-    broken = text.count("\ufffd")
-    return 2 * broken <= len(text) - len(text.encode("ascii", "ignore"))
+def _detected(body: bytes) -> str:
+    """The charset that a browser guesses for bytes that are no UTF-8, by the frequencies of letters."""
+    first = _NOT_ASCII.search(body)
+    start = first.start() if first else 0
+    detector = EncodingDetector()
+    detector.feed(body[start : start + _DETECTED_BYTES], last=True)
+    name = detector.guess(tld=None, allow_utf8=False)
+    return charset_named(name) or codecs.lookup(name).name  # it calls windows-874 cp874

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import ada_url
 
 from crawler.web.urls import URL_CAP, is_skipped
+from stream.text.charsets import text_in
 
 _SCAN = re.compile(
     r"<!--.*?(?:-->|\Z)|<script\b.*?(?:</script|\Z)|<style\b.*?(?:</style|\Z)|<(a|base)\s([^<>]{1,4000})>",
@@ -35,7 +36,7 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
     inside = (f"http://{authority}/", f"https://{authority}/")
     base = url
     seen = {url}
-    tags = (match for match in _SCAN.finditer(body.decode(encoding, "replace")) if match[1] is not None)
+    tags = (match for match in _SCAN.finditer(text_in(encoding, body)) if match[1] is not None)
     for match in itertools.islice(tags, _TAGS_CAP):
         href = _HREF.search(match[2])
         if href is None:

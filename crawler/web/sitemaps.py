@@ -1,7 +1,5 @@
 """Sitemaps (sitemaps.org): the URLs in a file, and a random sample of a site's URLs that no one can influence.
 
-Uses patterns, no XML parser, so there are no entities, DTDs or depth to attack.
-
 | a file, or robots.txt, lists | accepted |
 |---|---|
 | a URL of the file's own host and port | yes |
@@ -15,25 +13,24 @@ Uses patterns, no XML parser, so there are no entities, DTDs or depth to attack.
 from __future__ import annotations
 
 import heapq
-import html
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.web.content_encoding import BadEncoding, Inflater
+from crawler.web.content_type import charset_of
+from crawler.web.sitemap_xml import Entry, sitemap_entries
 from crawler.web.urls import host_of, is_at, normalise, port_of
+from stream.text.charsets import text_in
 
 URLS_CAP = 50_000  # the protocol's own limit per file
-_LOC = re.compile(
-    r"<(?!image:|video:|news:)(?:[\w.-]{1,20}:)?loc\s*>\s*(?:<!\[CDATA\[([^\]<]{0,4000}+)\]\]>|([^<]{0,4000}+))",
-    re.IGNORECASE,
-)
-_LINE = re.compile(r"[^\r\n]+")
-_INDEX = re.compile(r"<(?:[\w.-]{1,20}:)?sitemapindex\b", re.IGNORECASE)
+_LINE = re.compile(rb"[^\r\n]+")
+_XML = re.compile(rb"(?:\xef\xbb\xbf|\s)*+<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,10 @@ class SitemapFile:
 
 
 def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
-    """Read the file at `url` (XML or a plain list, or one of them in gzip of up to `cap` bytes). Never raises."""
+    """Read the file at `url` (XML or a plain list, or one of them in gzip of up to `cap` bytes). Never raises.
+
+    The protocol allows feeds as sitemaps: RSS, Atom.
+    """
     if body.startswith(b"\x1f\x8b"):
         inflater = Inflater("gzip", cap)
         try:
@@ -53,14 +53,35 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except BadEncoding:
             return SitemapFile()
         body = inflater.body()
-    wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol requires UTF-8; some send UTF-16 with its mark
-    text = body.decode("utf-16" if wide else "utf-8", "replace").lstrip("\ufeff \t\r\n")
-    if not text.startswith("<"):
-        return SitemapFile(pages=_same_host((line[0] for line in _LINE.finditer(text)), url))
-    found = _same_host((match[1] or match[2] or "" for match in _LOC.finditer(text)), url)
-    if not _INDEX.search(text, 0, 4096):
-        return SitemapFile(pages=found)
-    return SitemapFile(files=tuple(file for file in found if file != url))
+    body = _as_utf8(body)
+    is_xml = _XML.match(body) is not None
+    entries = sitemap_entries(body) if is_xml else (Entry(_text(line[0]), False) for line in _LINE.finditer(body))
+    host, port = host_of(url), port_of(url)
+    found: tuple[dict[str, None], dict[str, None]] = {}, {}
+    # of all entries, because a file of a million foreign URLs would take seconds
+    for entry in itertools.islice(entries, URLS_CAP):
+        try:
+            normal = normalise(entry.url)
+        except UnusableUrl:
+            continue
+        if host_of(normal) == host and port_of(normal) == port:
+            found[entry.is_file][normal] = None
+    pages, files = found
+    return SitemapFile(tuple(pages), tuple(file for file in files if file != url))
+
+
+def _as_utf8(body: bytes) -> bytes:
+    """The text of a body as UTF-8: the same bytes if they are, for texts of 8 MiB are read side by side."""
+    charset = charset_of("", body)
+    if charset == "utf-8":
+        with suppress(UnicodeDecodeError):
+            body.decode()
+            return body
+    return text_in(charset, body).encode()
+
+
+def _text(line: bytes) -> str:
+    return line.decode().strip("\ufeff \t")
 
 
 def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
@@ -72,19 +93,6 @@ def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
     seed = xxhash.xxh3_64_intdigest(site.encode())
     ranked = ((xxhash.xxh3_64_intdigest(url.encode(), seed), url) for url in dict.fromkeys(urls))
     return [url for _, url in heapq.nsmallest(size, ranked)]
-
-
-def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
-    host, port = host_of(url), port_of(url)
-    found: dict[str, None] = {}
-    for text in itertools.islice(urls, URLS_CAP):  # of all, because a file of a million foreign URLs would take seconds
-        try:
-            normal = normalise(html.unescape(text.strip()))
-        except UnusableUrl:
-            continue
-        if host_of(normal) == host and port_of(normal) == port:
-            found[normal] = None
-    return tuple(found)
 
 
 def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:

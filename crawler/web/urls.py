@@ -2,7 +2,7 @@
 
 The rules are those of the URL Standard (url.spec.whatwg.org), as ada-url implements it: host names in lower case and
 punycode, no default ports, dots in paths resolved. In addition, fragments, credentials and the dot after a host name
-are dropped. Query parameters stay: any of them may select the page.
+are dropped, and a host with an empty label is refused. Query parameters stay: any of them may select the page.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ def normalise(url: str, base: str | None = None) -> str:
     """
     if len(url) > URL_CAP:
         raise UnusableUrl(f"URL of {len(url)} characters, at most {URL_CAP} are taken: {url[:80]!r}…")
-    try:
+    try:  # around each assignment too: ada-url checks them all
         parsed = ada_url.URL(url.strip(), base)
-    except (ValueError, UnicodeEncodeError):
+        if "@" in parsed.href:
+            parsed.username = parsed.password = ""
+        host = parsed.hostname.removesuffix(".")
+        if host != parsed.hostname:
+            parsed.hostname = host
+    except ValueError:
         raise UnusableUrl(f"not an absolute URL: {url[:200]!r}") from None
     if parsed.protocol not in ("http:", "https:"):
         raise UnusableUrl(f"neither http nor https: {url[:200]!r}")
-    if "@" in parsed.href:
-        parsed.username = parsed.password = ""
     if parsed.port in _BAD_PORTS:
         raise UnusableUrl(f"the port of another protocol: {url[:200]!r}")
-    host = parsed.hostname.rstrip(".")
-    if not host or ".." in host or host.startswith("."):
+    if "" in host.split("."):
         raise UnusableUrl(f"no host name in {url[:200]!r}")
-    if host != parsed.hostname:
-        parsed.hostname = host
     href: str = parsed.href.partition("#")[0]
     if len(href) > URL_CAP:
         raise UnusableUrl(f"URL of {len(href)} characters once written out, at most {URL_CAP} are taken: {url[:80]!r}…")

@@ -14,6 +14,7 @@ import zstandard
 from farmwatch.config.config import Config
 from farmwatch.daemon.rate_cache import ANSWER
 from farmwatch.daemon.rate_series import read_points
+from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.runs.lookup import find_run, names_to_read
 from replay.runs.site_table import read_sites
@@ -150,9 +151,4 @@ def html_of(page: Page, cap_bytes: int) -> str | None:
     body = None
     with suppress(zstandard.ZstdError):
         body = inflated(page.body, cap_bytes + 1) if page.body else None
-    if body is None or len(body) > cap_bytes:
-        return None
-    try:
-        return body.decode(page.encoding or "utf-8", "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")
+    return None if body is None or len(body) > cap_bytes else decode(body, page.encoding)

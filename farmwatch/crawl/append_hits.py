@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from crawler.hit_records import HitBatch, KnownHits
-from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
+from crawler.web.hits_file import BadLine, read_hits
+from crawler.web.record_lines import LINE_CAP
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing

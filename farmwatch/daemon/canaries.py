@@ -27,6 +27,7 @@ from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
 from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES
+from stream.text.packed_files import bounded_lines
 from stream.text.user_errors import Exit, FarmwatchError
 
 FOUND_BY = "canary"
@@ -164,7 +165,7 @@ _decoder = msgspec.json.Decoder(CanaryLine)
 def _lines(file: Path) -> list[bytes]:
     try:
         with binary_input(file) as stream:
-            return stream.read().split(b"\n")
+            return list(bounded_lines(stream))
     except FarmwatchError as error:
         raise BadCanaries(f"{error}; canary.file names it") from error
 

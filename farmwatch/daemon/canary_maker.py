@@ -20,6 +20,7 @@ import zstandard
 
 from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, CanaryLine, read_canaries
+from filters.charsets import decode
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, is_label
 from stream.schema.records import Page
 from stream.text.user_errors import FarmwatchError, UsageError
@@ -65,7 +66,7 @@ class CanaryMaker:
                 except zstandard.ZstdError:
                     self.skipped["unreadable"] += 1
                     continue
-                self._add_page(page.site, _as_text(body, page.encoding), made_at)
+                self._add_page(page.site, decode(body, page.encoding), made_at)
 
     def end_human(self) -> None:
         """Make a site of each host with enough pages."""
@@ -151,10 +152,3 @@ def _labels(name: str) -> Iterator[str]:
     yield label
     for number in range(2, _SITES_CAP + 2):
         yield f"{label}-{number}"
-
-
-def _as_text(body: bytes, encoding: str) -> str:
-    try:
-        return body.decode(encoding or "utf-8", "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")

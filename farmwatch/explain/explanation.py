@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from w3lib.encoding import html_body_declared_encoding, read_bom
 
+from crawler.web.content_type import charset_of
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.explain.page_records import PageRecords, ScannedRecords
@@ -128,9 +128,8 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     except FarmwatchError as error:
         raise FarmwatchError(f"{error}; for a page of the log, give the full URL, such as https://{file}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
-    encoding = read_bom(html)[0] or html_body_declared_encoding(html) or ""
     with closing(ExtractionPool(settings)) as pool:
-        features = Measurer(settings, pool).measure(url, html, site, encoding=encoding, page_id=str(file))
+        features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))
     verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +18,7 @@ from stream.log.private_folders import give_to_owner
 from stream.text.user_errors import FarmwatchError
 
 _OPENING = b'{"fetch_id":'  # every line written here begins like this
+T = TypeVar("T")
 
 
 class _Line(msgspec.Struct):
@@ -69,7 +72,7 @@ class LabelsFile:
     def forget(self, is_forgotten: Callable[[str], bool]) -> None:
         """Remove the lines of these sites, with their texts; an interruption leaves the file as it was."""
         with self.file.open("rb") as lines:
-            kept = [line for line in lines if not is_forgotten(msgspec.json.decode(line, type=_Line).site)]
+            kept = [line for line in lines if not is_forgotten(_decoded(line, _Line).site)]
         temporary = self.file.with_name(f"{self.file.name}.new")
         with temporary.open("wb") as stream:
             os.fchmod(stream.fileno(), stat.S_IMODE(os.fstat(self._fd).st_mode))
@@ -105,15 +108,15 @@ class LabelsFile:
 
     def _take(self, line: bytes, number: int, found: list[Judgement]) -> None:
         try:
-            if msgspec.json.decode(line, type=_Line).fetch_id is not None:
-                found.append(msgspec.structs.replace(msgspec.json.decode(line, type=Judgement), text=""))
+            if _decoded(line, _Line).fetch_id is not None:
+                found.append(msgspec.structs.replace(_decoded(line, Judgement), text=""))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._no_label(number, str(error)) from error
 
     def _mend(self, line: bytes, number: int, begins: int) -> None:
         """Handle a last line without an end: cut off after a kill, or written by hand."""
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            msgspec.json.decode(line, type=_Line)
+            _decoded(line, _Line)
             raise self._no_label(number, "its line has no end: add a newline")
         if not line.startswith(_OPENING) and not _OPENING.startswith(line):
             raise self._no_label(number, "it is no JSON object")
@@ -123,3 +126,8 @@ class LabelsFile:
         return FarmwatchError(
             f"{self.file}: line {number} is no label: {reason}; mend it, or name another file with --out"
         )
+
+
+def _decoded(line: bytes, kind: type[T]) -> T:
+    """The object of a line; the first may begin with the byte order mark that Windows editors write."""
+    return msgspec.json.decode(line.removeprefix(codecs.BOM_UTF8), type=kind)

@@ -13,11 +13,10 @@ from typing import BinaryIO, Generic, TypeVar
 import msgspec
 
 from farmwatch.terminal.messages import Advance, counting, message
-from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
+from stream.text.packed_files import LINE_CAP_BYTES, DamagedFile, bounded_lines, open_packed
 from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, one_line
 
-LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
 STDIN = ("-", "/dev/stdin")
 _PLACE_IN_LIST = re.compile(r"\[\d+\]")

@@ -18,7 +18,7 @@ from scoring.errors import BadTrainingData
 from scoring.lite_ngram.detector import CALIBRATED_WORDS, MIN_WORDS
 from scoring.lite_ngram.normalisation import normalise
 from stream.text.ids import Ident
-from stream.text.packed_files import DamagedFile, open_packed
+from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 
 WEB = "web"  # the domain of web pages
 CROP_WORDS = (150, 500)  # the same for both labels, otherwise the classifier learns length
@@ -166,7 +166,7 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
     decoder = msgspec.json.Decoder(kind)
     try:
         with open_packed(path) as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(bounded_lines(file), start=1):
                 try:
                     if line.strip():
                         yield decoder.decode(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -12,6 +13,7 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+LINE_CAP_BYTES = 64 * 1024 * 1024  # of a line of JSON; a page of 2 MiB escaped as JSON is far below
 _WINDOW_BYTES = 2**27  # the window of `zstd --long`; a file that needs more memory is refused
 _SUFFIXES = (".zst", ".gz")
 _PIECE_BYTES = 2**17
@@ -71,10 +73,15 @@ def _check_zst(raw: BinaryIO) -> None:
         raise zstandard.ZstdError("it is cut short")
 
 
-def bounded_lines(stream: BinaryIO, cap_bytes: int) -> Iterator[bytes]:
-    """The lines of a stream; a longer line is cut to `cap_bytes` + 1 bytes, without loading the rest."""
+def bounded_lines(stream: BinaryIO, cap_bytes: int = LINE_CAP_BYTES) -> Iterator[bytes]:
+    """The lines of a stream, without the byte order mark of UTF-8 that Windows editors write.
+
+    A longer line is cut to `cap_bytes` + 1 bytes, without loading the rest.
+    """
+    mark = codecs.BOM_UTF8
     while line := stream.readline(cap_bytes + 1):
         if len(line) > cap_bytes and not line.endswith(b"\n"):
             while (rest := stream.readline(cap_bytes)) and not rest.endswith(b"\n"):
                 pass
-        yield line
+        yield line.removeprefix(mark)
+        mark = b""

@@ -72,6 +72,24 @@ def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:
     assert not loopback.paths("elsewhere.test")
 
 
+@pytest.mark.parametrize(
+    "feed",
+    [
+        b"<rss><channel><item><link>http://site0.test/map/1</link></item></channel></rss>",
+        b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='http://site0.test/map/1'/></entry></feed>",
+    ],
+)
+def test_a_site_that_names_only_a_feed_as_its_sitemap(loopback: Web, feed: bytes) -> None:
+    """The pages of the feed that robots.txt names are fetched."""
+    loopback.routes |= {
+        "site0.test/robots.txt": Reply(b"Sitemap: http://site0.test/feed\nSitemap: http://a.1../\n"),
+        "site0.test/feed": Reply(feed, headers={"Content-Type": "application/rss+xml"}),
+    }
+    pages = crawl(settings_for(loopback.target, use_links=False), hits_of("http://site0.test/hit/1"))
+    assert {page.url for page in pages} == {"http://site0.test/hit/1", "http://site0.test/map/1"}
+    assert "/sitemap.xml" not in loopback.paths("site0.test")
+
+
 def test_crashes_and_rollbacks_change_nothing(loopback: Web) -> None:
     """After random crashes and rollbacks, the pages are those of an undisturbed run."""
     calm = crawl(settings_for(loopback.target, delay_s=0.02), HITS)

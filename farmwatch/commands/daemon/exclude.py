@@ -109,7 +109,7 @@ def _exclusion(named: str, where: str = "") -> str:
 def _lines(file: Path) -> list[tuple[str, str, str]]:
     """(name, reason, place) of each line of a file."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FarmwatchError(one_line(f"{file}: cannot be read: {error}; give a text file in UTF-8")) from error
     found = []

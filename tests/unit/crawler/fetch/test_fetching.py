@@ -79,6 +79,7 @@ def test_redirects_of_the_site_are_followed(loopback: Web) -> None:
         ("/private/x", FetchOutcome.REFUSED, "robots"),
         ("ftp://a.test/", FetchOutcome.FAILED, "bad_redirect"),
         ("http://[bad", FetchOutcome.FAILED, "bad_redirect"),
+        ("http://a.1../", FetchOutcome.FAILED, "bad_redirect"),
         ("/" + "x" * 3000, FetchOutcome.FAILED, "bad_redirect"),
     ],
 )

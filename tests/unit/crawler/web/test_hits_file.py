@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import re
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -18,7 +21,7 @@ NOW_MS = 1_795_341_600_000  # 2026-11-22T10:00:00Z
 
 def read(data: bytes) -> tuple[list[Hit], list[BadLine]]:
     """All hits and all broken lines of a file."""
-    found = list(read_hits(data.splitlines(keepends=True), now_ms=NOW_MS))
+    found = list(read_hits(io.BytesIO(data), now_ms=NOW_MS))
     return [f for f in found if isinstance(f, Hit)], [f for f in found if isinstance(f, BadLine)]
 
 
@@ -174,11 +177,126 @@ def test_a_gzip_file_is_named_as_one(packed: bytes) -> None:
     assert queries == [] and "looks like a gzip file" in bad[0].reason
 
 
+def _excel() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as sheet:
+        sheet.writestr("xl/workbook.xml", "<x/>")
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (_excel(), "Excel"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100), "Excel"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
+        ("url,query\nhttp://a.example/,b\n".encode("utf-16"), "UTF-16"),
+        ("url,query\nhttp://a.example/,b\n".encode("utf-16-le"), "UTF-16"),
+        ("\nurl\thttp://a.example/\n".encode("utf-16-be"), "UTF-16"),
+        (b'[{"url": "http://a.example/"}, {"url": "http://b.example/"}]', "JSON array"),
+        (b'\xef\xbb\xbf\n[\n{"url": "http://a.example/"}\n]\n', "JSON array"),
+        (b'["http://a.example/"]', "JSON array"),
+    ],
+)
+def test_files_of_other_kinds_are_named(data: bytes, named: str) -> None:
+    """A file of another kind is one bad line with the name of its kind and what to do."""
+    hits, bad = read(data)
+    assert hits == [] and len(bad) == 1
+    assert f"looks like {'' if named == 'UTF-16' else 'a'}" in bad[0].reason and named in bad[0].reason
+
+
+URLS = ["http://a.example/1", "http://a.example/2"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    ("above", "reported"),
+    [
+        ("", []),
+        ("# exported\n\n#x{0}y\n", []),
+        ("Report of May\n", [1]),
+        ("Report{0} of May 2026\n\n# by us\nsep={0}\n", [1, 4]),
+        ('"A ""quoted"" title"\n', [1]),
+        ("http://above.example/\n", [1]),
+    ],
+)
+def test_a_table_below_titles_and_comments(above: str, reported: list[int], delimiter: str) -> None:
+    """A table begins with its header; comments above it are skipped, and any other line there is reported."""
+    table = f"Rank{delimiter}URL\n1{delimiter}{URLS[0]}\n2{delimiter}{URLS[1]}\n"
+    hits, bad = read((above.format(delimiter) + table).encode())
+    assert [(hit.url, hit.rank) for hit in hits] == [(URLS[0], 1), (URLS[1], 2)]
+    assert [line.number for line in bad] == reported
+
+
+def test_a_url_is_no_header() -> None:
+    """A URL of a list that has the word url between commas does not begin a table."""
+    urls = ["http://a.example/1", "http://a.example/2,url,x", "http://a.example/?a=|url|"]
+    hits, bad = read("\n".join(urls).encode())
+    assert [hit.url for hit in hits] == urls and not bad
+
+
+@pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_only_cr_and_lf_end_a_line(mark: str, eol: str) -> None:
+    """Other separators of lines are characters of a cell, a text or a URL; a CR alone ends a line."""
+    table = [f"title{mark},url,rank", f"Sheds{mark}and tools,{URLS[0]},7", f'"x{mark}",{URLS[1]},8']
+    hits, bad = read((eol.join(table).replace(f"title{mark}", "title") + eol).encode())
+    assert [(hit.title, hit.url, hit.rank) for hit in hits] == [
+        (f"Sheds{mark}and tools", URLS[0], 7), (f"x{mark}", URLS[1], 8)
+    ]  # fmt: skip
+    assert not bad
+    hits, bad = read(eol.join([URLS[0], f"http://b.example/x{mark}y", URLS[1]]).encode())
+    assert [hit.site for hit in hits] == ["a.example", "b.example", "a.example"] and not bad
+    hits, bad = read(eol.join(f'{{"url": "{url}", "title": "a"}}' for url in URLS).encode())
+    assert [hit.url for hit in hits] == URLS and not bad
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ('5" floppy disk,http://a.example/1,7', '5" floppy disk'),
+        ('He said "hi",http://a.example/1,7', 'He said "hi"'),
+        ('"He said ""hi""",http://a.example/1,7', 'He said "hi"'),
+        ('"5"" and 6""",http://a.example/1,7', '5" and 6"'),
+        ('"He said "hi" there",http://a.example/1,7', 'He said hi" there"'),
+        ('"two\nlines, and a ""quote""",http://a.example/1,7', 'two\nlines, and a "quote"'),
+        ('"a\r\nb",http://a.example/1,7', "a\r\nb"),
+    ],
+)
+def test_quotes_are_those_of_the_csv_module(row: str, title: str) -> None:
+    """A quote opens a cell only at its start; elsewhere it is a character, in any number."""
+    hits, bad = read(f"title,url,rank\n{row}\nplain,http://a.example/2,8\n".encode())
+    assert [(hit.title, hit.url, hit.rank) for hit in hits] == [(title, URLS[0], 7), ("plain", URLS[1], 8)]
+    assert not bad
+
+
+def test_a_broken_quote_hides_no_row() -> None:
+    """Rows between a quote that is never closed and the next cell in quotes are read, each with its own cells."""
+    rows = [f'"http://a.example/{n},x' if n == 1 else f'http://a.example/{n},"cell {n}"' for n in range(4)]
+    hits, bad = read(("url,title\n" + "\n".join(rows)).encode())
+    assert [(hit.url, hit.title) for hit in hits] == [(f"http://a.example/{n}", f"cell {n}") for n in (0, 2, 3)]
+    assert [line.number for line in bad] == [3]
+    hits, bad = read(
+        b'url,title,rank\nhttp://a.example/0,"open,1\nhttp://a.example/1,"whole",2\nhttp://a.example/2,,3\n'
+    )
+    assert [(hit.title, hit.rank) for hit in hits] == [("whole", 2), ("", 3)] and [line.number for line in bad] == [2]
+
+
+@pytest.mark.parametrize(
+    "row", ["http://a.example/1", "http://a.example/1,x", "http://a.example/1;x;3", "http://a,b,c,d"]
+)
+def test_a_row_with_other_columns_is_reported(row: str) -> None:
+    """A row with more or fewer cells than the header is a bad line: nothing says which cells it has."""
+    hits, bad = read(f"url,query,rank\n{row}\nhttp://a.example/2,y,2\n\n".encode())
+    assert [hit.url for hit in hits] == [URLS[1]]
+    assert [line.number for line in bad] == [2] and "where the header has 3" in bad[0].reason
+
+
 @given(st.binary(max_size=200), st.sampled_from([b"", b"url,rank\n", b'{"url":"http://a.example/"}\n']))
 def test_no_file_raises(data: bytes, start: bytes) -> None:
     """Any bytes give hits and broken lines with their line numbers, and no exception."""
-    lines = (start + data).splitlines(keepends=True)
-    for found in read_hits(lines):
+    lines = re.split(b"\r\n|\r|\n", start + data)
+    for found in read_hits(io.BytesIO(start + data)):
         if isinstance(found, BadLine):
             assert 1 <= found.number <= len(lines)
 

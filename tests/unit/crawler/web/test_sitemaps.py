@@ -61,6 +61,7 @@ _URL = "https://a.example/maps/sitemap.xml"
         ("https://b.example/1", ""),
         ("https://a.example.b.example/1", ""),
         ("https://a.example@b.example/1", ""),
+        ("http://a.1../", ""),
         ("https://a.example:8443/1", ""),
         ("https://a.example/1</loc><image:image><image:loc>https://a.example/i.png", "https://a.example/1"),
         ("//a.example/1", ""),

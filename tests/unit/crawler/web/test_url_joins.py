@@ -115,6 +115,7 @@ REFUSED = [
     "http://\ufdd0.com/", "http://goo\u3000goo.com/", "ftp://h/", "file:///x", "mailto:a@b", "javascript:alert(1)",
     "data:text/html,x", "about:blank", "tel:1", "ws://h/", "https://example.com/" + "a" * 3000,
     "https://example.com/" + "\u00e4" * 1000, "http://\ud800.example/", "http:///\0", "http://./", "http://[::1/",
+    "http://h../", "http://a.1../", "http://a.0x../x", "http://1.2.3.4../", "http://h%2E%2e/", "http://h\u3002\u3002/",
 ]  # fmt: skip
 
 

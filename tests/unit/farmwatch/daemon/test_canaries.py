@@ -58,6 +58,12 @@ def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> Non
     assert "<p>Text 1.</p>" in body(pages[1])
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_page(tmp_path: Path) -> None:
+    """A canary file may begin with the mark that Windows editors write."""
+    (site,) = read_canaries(write(tmp_path, "\ufeff" + json.dumps(line(1)), line(2)))
+    assert len(site.pages) == 2
+
+
 def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> None:
     """Ids depend on content, round and place; new texts under a label are another site."""
     from crawler.web.urls import page_id

@@ -274,6 +274,17 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
         assert {name: (one.page_type, one.label) for name, one in labels.latest.items()} == said
 
 
+def test_a_labels_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """The mark that Windows editors write hides no label."""
+    file = tmp_path / "labels.jsonl"
+    with closing(LabelsFile(file)) as labels:
+        Session(PAGES, labels, "ada", lambda: 1).press("a")
+        latest = labels.latest
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    with closing(LabelsFile(file)) as labels:
+        assert labels.latest == latest and len(latest) == 1
+
+
 HOSTILE = st.text(st.characters(codec=None), max_size=300)
 
 

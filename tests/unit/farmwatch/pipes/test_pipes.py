@@ -91,14 +91,24 @@ def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, 
 
 @pytest.mark.usefixtures("here")
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
-    """Broken JSON, a missing field, a wrong type and an unusable URL give four messages, two pages and exit 1."""
+    """Broken JSON, a missing field, a wrong type and unusable URLs give five messages, two pages and exit 1."""
     no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}
-    file = _write(tmp_path, _page("/1", ""), "{", no_html, no_text, "", {"url": "x", "html": ""}, _page("/2", ""))
+    file = _write(
+        tmp_path,
+        _page("/1", ""),
+        "{",
+        no_html,
+        no_text,
+        "",
+        {"url": "x", "html": ""},
+        _page("/2", ""),
+        {"url": "http://a.1../", "html": ""},
+    )
     ran = farmwatch("measure", "-j", "1", file)
     assert ran.code == Exit.PROBLEM
     assert len(_lines(ran.out)) == 2
     places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
-    assert places == ["line 2", "line 3", "line 4", "line 6"]
+    assert places == ["line 2", "line 3", "line 4", "line 6", "line 8"]
 
 
 @pytest.mark.usefixtures("here")

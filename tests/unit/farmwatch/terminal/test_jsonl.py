@@ -42,6 +42,15 @@ def test_every_line_is_accounted_for(
     assert reader.end() == (Exit.PROBLEM if bad else Exit.OK)
 
 
+def test_each_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """The mark that Windows editors write is no part of the first object of any file."""
+    files = [tmp_path / name for name in ("one", "two")]
+    for number, file in enumerate(files):
+        file.write_bytes(b'\xef\xbb\xbf{"n": %d}\n{"n": 7}\n' % number)
+    reader = JsonLines(files, _Item, "tally")
+    assert [item.n for _, item in reader] == [0, 7, 1, 7] and reader.end() == Exit.OK
+
+
 def test_a_line_beyond_the_cap_is_skipped_without_being_held(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

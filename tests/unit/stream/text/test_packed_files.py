@@ -14,6 +14,14 @@ import zstandard
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed, unpacked_name
 
 LINES = [b"one\n", b"two\n", b"three"]
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("cap", [4, 5, 100])
+def test_lines_are_read_without_a_byte_order_mark(cap: int) -> None:
+    """The mark of UTF-8 at the start is no part of the first line; elsewhere it stays."""
+    assert list(bounded_lines(io.BytesIO(MARK + b"a\n" + MARK + b"b\n"), cap)) == [b"a\n", (MARK + b"b\n")[: cap + 1]]
+    assert list(bounded_lines(io.BytesIO(MARK), cap)) == [b""]
 
 
 def packed(name: str, data: bytes) -> bytes:

@@ -1,0 +1,183 @@
+"""Records of a file of hits or queries: CSV with a header, JSONL, or a plain list with one record a line.
+
+| the file | is read as |
+|---|---|
+| begins with `{` | JSONL |
+| names the needed column in one of its first lines | CSV with comma, semicolon, tab or bar; what is above is reported |
+| begins as a CSV without that column | nothing; one report |
+| is packed, Excel, UTF-16, a JSON array | nothing; one report that names it |
+| is anything else | a list; lines that begin with `#` are skipped |
+
+Records of CSV, and the ends of lines in each format, are those of the csv module: an end is CR, LF or CR LF alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from stream.text.wording import one_line
+
+LINE_CAP = 1_000_000  # characters of one record
+_OPENING = 20  # lines in which the header of a table is looked for
+_SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
+_DELIMITERS = (",", ";", "\t", "|")
+_UTF8_MARK = b"\xef\xbb\xbf"
+_FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
+_OTHER_KINDS = [  # start of a file, and what the user is told
+    (rb"\x1f\x8b", "it looks like a gzip file: end its name in .gz, such as .csv.gz"),
+    (rb"\x28\xb5\x2f\xfd", "it looks like a zstd file: end its name in .zst, such as .csv.zst"),
+    (rb"PK\x03\x04|\xd0\xcf\x11\xe0", "it looks like an Excel or zip file: save the table as CSV"),
+    (rb"\xff\xfe|\xfe\xff|.?\x00", "it looks like UTF-16: save it as UTF-8"),
+    (rb"\s*\[\s*(?:[{\"\]]|$)", "it looks like a JSON array: write one JSON object a line"),
+]
+
+_Line = tuple[int, "str | None"]  # its number, from 1, and its text; None = not UTF-8, or too long
+_Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or the fault of the line
+
+
+def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False) -> _Found:
+    """Line number, and fields or an error, of each record.
+
+    `column` is the required column; a plain list has only that. `is_table`: by its name, the file is no list.
+    """
+    lines = iter(lines)
+    ahead = [next(lines, b"").removeprefix(_UTF8_MARK)]
+    while not ahead[-1].strip():
+        if (line := next(lines, None)) is None:
+            return
+        ahead.append(line)
+    if wrong := next((said for pattern, said in _OTHER_KINDS if re.match(pattern, ahead[-1])), ""):
+        yield len(ahead), wrong
+        return
+    texts = _split(itertools.chain(ahead, lines))
+    # in a list of queries, any line but the first may be one that looks like a header
+    opening = list(itertools.islice(texts, len(ahead) + (_OPENING if is_table or column == "url" else 0)))
+    rest = itertools.chain(opening, texts)
+    number, start = next(((number, text) for number, text in opening if text is None or not _is_idle(text)), (1, ""))
+    header = next((place for place, (_, text) in enumerate(opening) if _delimiter(text, column)), None)
+    if start is not None and start.lstrip().startswith("{"):
+        yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
+    elif header is not None:
+        for above, text in opening[:header]:
+            if text is None or not _is_idle(text):
+                yield above, "it stands above the header of the table"
+        yield from _from_csv(itertools.islice(rest, header, None), _delimiter(opening[header][1], column))
+    elif start is not None and (is_table or (column == "url" and _is_headless(start))):
+        found = one_line(" ".join(start[:400].split()))
+        yield number, f"a CSV needs a header with a column {column}; found: {found[:200]}"
+    else:
+        yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
+
+
+def _is_idle(text: str) -> bool:
+    """Whether a line is blank or a comment."""
+    return not text.strip() or text.startswith("#")
+
+
+def _split(lines: Iterable[bytes]) -> Iterator[_Line]:
+    """The numbered texts of the lines, also of those that a lone CR ends."""
+    numbers = itertools.count(1)
+    for line in lines:
+        try:
+            text = line.decode("utf-8") if len(line) <= LINE_CAP else None
+        except UnicodeDecodeError:
+            text = None
+        if text is None or "\r" not in text[:-2]:
+            yield next(numbers), text
+        else:
+            yield from ((next(numbers), part) for part in io.StringIO(text, newline=""))
+
+
+def _from_each(lines: Iterator[_Line], read: Callable[[str], dict[str, Any]]) -> _Found:
+    """Fields of formats with one record a line; lines without fields are skipped."""
+    for number, text in lines:
+        if text is None:
+            yield number, "not UTF-8, or longer than a million characters"
+        elif text.strip():
+            try:
+                fields = read(text.strip())
+            except (msgspec.DecodeError, RecursionError) as error:
+                yield number, f"not a JSON object: {error}"
+                continue
+            if fields:
+                yield number, fields
+
+
+def _from_csv(lines: Iterator[_Line], delimiter: str) -> _Found:
+    """Fields of CSV records below their header. A broken quote costs its own line, not the rest of the file."""
+    columns: list[str] = []
+    waiting: deque[_Line] = deque()
+    while first := waiting.popleft() if waiting else next(lines, None):
+        number, text = first
+        if text is None or "\0" in text:
+            yield number, "not UTF-8 text, or longer than a million characters"
+            continue
+        row, taken, fault = _row(text, waiting, lines, delimiter)
+        names = [name.strip().lower() for name in row]
+        columns = columns or names
+        if not fault and (not text.strip() or names == columns):  # joined files repeat the header
+            continue
+        fields = dict(zip(columns, row, strict=False))
+        if taken and not fault and (len(row) != len(columns) or "\n" in fields.get("url", "")):
+            fault = "a quote is opened and closed on another line, inside of the url"
+        elif not fault and len(row) != len(columns):
+            fault = f"{len(row)} columns where the header has {len(columns)}"
+        if fault:
+            waiting.extendleft(reversed(taken))
+        yield number, fault or fields
+
+
+def _row(
+    text: str, waiting: deque[_Line], lines: Iterator[_Line], delimiter: str
+) -> tuple[list[str], list[_Line], str]:
+    """The cells of the record that begins with `text`, the further lines taken for it, and its fault."""
+    taken: list[_Line] = []
+    is_open = False
+
+    def record() -> Iterator[str]:
+        nonlocal is_open
+        yield text
+        while len(taken) < _SPAN_CAP and (line := waiting.popleft() if waiting else next(lines, None)):
+            taken.append(line)
+            if line[1] is None:
+                break
+            yield line[1]
+        is_open = True
+
+    try:
+        return next(csv.reader(record(), delimiter=delimiter, strict=True), []), taken, ""
+    except csv.Error as error:
+        if is_open:
+            return [], taken, "a quote is opened and never closed"
+        if taken:
+            return [], taken, f"a quote is opened, and text follows where it is closed on another line: {error}"
+    try:  # with quotes inside of a cell, as they stand
+        return next(csv.reader([text], delimiter=delimiter), []), [], ""
+    except csv.Error as error:
+        return [], [], f"not CSV: {error}"
+
+
+def _delimiter(text: str | None, column: str) -> str:
+    """The delimiter of a header that names the column; "" if the line is none."""
+    names = "" if text is None or "://" in text else text.lower()
+    return next((mark for mark in _DELIMITERS if column in (name.strip().strip('"') for name in names.split(mark))), "")
+
+
+def _is_headless(text: str) -> bool:
+    """Whether a first line is CSV without a column `url`, and so cannot begin a list of URLs.
+
+    A URL may contain each delimiter but a tab: such a line is CSV only if it also has white space.
+    """
+    text = text.strip()
+    if not any(delimiter in text for delimiter in _DELIMITERS):
+        return False
+    url = _FIRST_URL.match(text)
+    return url is None or bool(re.search(r"[,;|\s]", url["host"]) or re.search(r"\s", text))

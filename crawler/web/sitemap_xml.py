@@ -1,0 +1,122 @@
+"""The entries of a sitemap, a sitemap index or a feed, read as XML from end to end, however damaged it is.
+
+| in | an entry is |
+|---|---|
+| a sitemap, an index | the `loc` of a `url` or a `sitemap`, or their own text; not that of an image or a video |
+| RSS 1.0 and 2.0 | the `link` of an `item` |
+| Atom | the `link` of an `entry` to itself, by its `href` |
+
+Names count in any namespace and case. Before it is parsed, a text loses its document type, and an ampersand that begins
+no reference to a character becomes one: so nothing is left to expand or to fetch, and bare ampersands keep their URLs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lxml import etree
+
+from crawler.web.urls import URL_CAP
+
+_PIECE_BYTES = 64 * 1024  # parsed at a time
+_DEPTH_CAP = 32
+_REPAIRED = re.compile(
+    rb"(?P<kept><!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
+    rb"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
+    rb"|(?P<bare>&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-f]{1,6});))",
+    re.IGNORECASE | re.DOTALL,
+)
+_SOME = re.compile(rb"<(?:[\w.-]{1,20}:)?(?:loc|url|sitemap|item|entry)\b", re.IGNORECASE)  # not in most pages
+_PLACES = frozenset({"url", "urlset", "sitemap", "sitemapindex"})
+_READ = _PLACES | {"loc", "link", "item", "entry"}
+
+
+class Entry(NamedTuple):
+    """An entry as written: a page, or a further sitemap."""
+
+    url: str
+    is_file: bool
+
+
+def sitemap_entries(xml: bytes) -> Iterator[Entry]:
+    """The entries of a sitemap in XML, as UTF-8. Never raises: of a damaged one, those that can be made out."""
+    if not _SOME.search(xml):
+        return
+    target = _Target()
+    parser = etree.XMLParser(
+        target=target, encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False
+    )
+    parser.feed(b"<all>")  # a root for what stands before and behind the sitemap's own
+    repaired = _REPAIRED.sub(_repaired, xml)  # the same bytes if there is nothing to repair
+    for start in range(0, len(repaired), _PIECE_BYTES):
+        is_over = False
+        try:
+            parser.feed(repaired[start : start + _PIECE_BYTES])
+        except (etree.XMLSyntaxError, _TooDeep):
+            is_over = True
+        yield from target.entries
+        target.entries.clear()
+        if is_over:
+            return
+
+
+def _repaired(found: re.Match[bytes]) -> bytes:
+    return b"&amp;" if found["bare"] else found["kept"] or b""
+
+
+class _TooDeep(Exception):
+    """Elements are nested deeper than in any sitemap."""
+
+
+@dataclass(slots=True)
+class _Element:
+    name: str
+    href: str = ""
+    text: list[str] = field(default_factory=list)
+    length: int = 0
+    has_entry: bool = False
+
+
+_OTHER = _Element("", length=URL_CAP + 1)  # its text is not kept
+
+
+class _Target:
+    """What the parser calls. Holds the open elements and the entries."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._open: list[_Element] = []
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if len(self._open) >= _DEPTH_CAP:
+            raise _TooDeep
+        name = tag.rpartition("}")[2].lower()
+        element = _Element(name) if name in _READ else _OTHER
+        if name == "link" and attributes.get("rel", "alternate") == "alternate":
+            element.href = attributes.get("href", "")
+        self._open.append(element)
+
+    def data(self, text: str) -> None:
+        if self._open and self._open[-1].length <= URL_CAP:
+            self._open[-1].text.append(text)
+            self._open[-1].length += len(text)
+
+    def end(self, _tag: str) -> None:
+        element = self._open.pop()
+        if not self._open:
+            return
+        outer = self._open[-1]
+        url = element.href or "".join(element.text).strip()
+        if element.name == "loc" and outer.name in _PLACES:
+            outer.has_entry = True
+            self.entries.append(Entry(url, outer.name.startswith("sitemap")))
+        elif element.name in ("url", "sitemap") and url and not element.has_entry:
+            self.entries.append(Entry(url, element.name == "sitemap"))
+        elif element.name == "link" and outer.name in ("item", "entry") and url:
+            self.entries.append(Entry(url, is_file=False))
+
+    def close(self) -> None:
+        """The parser's result, which no one reads."""
