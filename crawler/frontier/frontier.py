@@ -32,6 +32,7 @@ from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
+from crawler.frontier.time_check import check_times
 from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
@@ -111,6 +112,10 @@ class Frontier:
         else:
             return
         self._store.save(row)
+
+    def check_times(self, partition: int) -> None:
+        """Limit the times that a wrong clock stored, some sites in each call."""
+        check_times(self._store, partition)
 
     def has_answered(self, site: str) -> bool:
         """Whether this site has ever answered a request."""

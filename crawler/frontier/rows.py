@@ -3,6 +3,7 @@
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
+| `\\0written` | ClockRow: when the rows were written | |
 | site `\\0` | SiteRow: one per site | when the site is processed next |
 | site `\\0m` | SitemapRow: while sitemaps are read | |
 | site `\\0q` priority number | the page: the queue, in the order of the keys | |
@@ -28,6 +29,7 @@ from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
+CLOCK_KEY = b"\0written"  # all sites come after it
 
 
 class Priority(enum.IntEnum):
@@ -77,6 +79,13 @@ class Totals(FrontierRow):
     parked: int = 0  # sites
     resting: int = 0  # sites, neither active nor stopped
     urls: list[int] = []  # by status
+
+
+class ClockRow(FrontierRow):
+    """When rows of a partition were written last, see `crawler.frontier.stored_times`."""
+
+    newest: int = 0  # ms; 0 = unknown
+    checked: bytes = b""  # the rows up to this key are checked; b"" = none are, or need to be
 
 
 Place = tuple[int, int, bytes]
@@ -185,7 +194,7 @@ NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
 
 _encoder = msgspec.msgpack.Encoder()
 _lists = msgspec.msgpack.Decoder(list)
-_decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, SiteRow, UrlRow, SitemapRow)}
+_decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, ClockRow, SiteRow, UrlRow, SitemapRow)}
 R = TypeVar("R", bound=FrontierRow)
 
 

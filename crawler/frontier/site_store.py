@@ -30,6 +30,7 @@ from crawler.frontier.rows import (
     url_key,
 )
 from crawler.frontier.statuses import Status, refetch_s
+from crawler.frontier.stored_times import StoredClock, believe
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
@@ -45,6 +46,7 @@ class SiteStore:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
+        self.clock = StoredClock(state, now_ms)
         self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
         self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
 
@@ -57,8 +59,15 @@ class SiteStore:
 
     def read(self, value: bytes) -> SiteRow:
         """A site from its stored row."""
-        row = unpack(SiteRow, value)
+        row = self.look(value)
         self._stored[row.site] = self._sums(row)
+        return row
+
+    def look(self, value: bytes) -> SiteRow:
+        """The same for a reader, which does not save it."""
+        row = unpack(SiteRow, value)
+        if self.clock.is_doubtful:
+            believe(row, self.settings, self.now_ms)
         return row
 
     def new_site(self, site: str) -> SiteRow:
@@ -72,6 +81,7 @@ class SiteStore:
             self._stored[row.site] = sums
             self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), sums, stored))
         self.state.put(site_key(row.site), pack(row), self.due(row))
+        self.clock.note()
 
     def forget_site(self, row: SiteRow) -> None:
         """Take a site out of the totals; the caller deletes its rows."""

@@ -19,7 +19,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, open_configured
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
+from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
@@ -74,7 +74,7 @@ ON_THE_LOG = (
     DoctorCheck("broker", log_checks.broker),
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
-    DoctorCheck("clock", machine_checks.clock),
+    DoctorCheck("clock", clock_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, STAGES),
     DoctorCheck("topics", log_checks.topics),

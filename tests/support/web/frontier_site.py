@@ -61,6 +61,11 @@ class Site:
         self._commit(state)
         return [job for job in jobs if job is not None]
 
+    def check_times(self) -> None:
+        state, frontier = self._batch()
+        frontier.check_times(0)
+        self._commit(state)
+
     def give_up(self) -> bool:
         state, frontier = self._batch()
         done = frontier.give_up(self.committed.rows[site_key("a.test")][0])
