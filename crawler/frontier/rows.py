@@ -128,6 +128,7 @@ class SiteRow(FrontierRow):
     probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.probe
     outline: bytes = b""  # of its page "not found"; b"" = it has none
     fruitless: int = 0  # requests since a page, or its lack, was answered
+    sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
 
     @property
     def spent(self) -> int:
@@ -139,7 +140,7 @@ class SiteRow(FrontierRow):
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
         self.probed = False  # the answer may have been that of a stop
-        self.failures = self.robots_tries = self.fruitless = 0
+        self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = 0
 
     def count(self, status: Status, change: int) -> None:
         """Change the number of URLs with a status."""
@@ -186,6 +187,7 @@ class SitemapRow(FrontierRow):
     read: int = 0
     sample: list[str] = []
     retried: str = ""  # the last file requested twice
+    missed: bool = False  # some file could not be had, and may be later
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]
