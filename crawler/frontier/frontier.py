@@ -33,7 +33,7 @@ from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
 from crawler.frontier.time_check import check_times
-from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
+from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
@@ -270,5 +270,5 @@ def _may_pass(found: UrlRow) -> bool:
     """
     if found.site_failed:
         return True
-    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY
+    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY
     return not by_itself and found.reason in MAY_REOPEN

@@ -25,7 +25,7 @@ import msgspec
 
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
-from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
+from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
@@ -56,10 +56,13 @@ class Stop(enum.StrEnum):
     CHALLENGE = "challenge"
     BLOCKED = "blocked"
     MAINTENANCE = "maintenance"
+    PARKED = "parked"
+    SOFT_404 = "soft_404"
+    DEFAULT_PAGE = "default_page"
 
 
 # A later hit reopens a site stopped for these, and retries its refused URLs
-MAY_PASS = CONNECTION_FAILURES | TURNED_AWAY | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+MAY_PASS = CONNECTION_FAILURES | TURNED_AWAY | EMPTY | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -127,7 +130,7 @@ class SiteRow(FrontierRow):
     first_at: int = 0  # when its first page was fetched; 0 = unknown
     probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.probe
     outline: bytes = b""  # of its page "not found"; b"" = it has none
-    fruitless: int = 0  # requests since a page, or its lack, was answered
+    fruitless: int = 0  # requests since a page, or its lack by an error, was answered
     sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
 
     @property
