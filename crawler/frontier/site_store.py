@@ -59,14 +59,17 @@ class SiteStore:
 
     def read(self, value: bytes) -> SiteRow:
         """A site from its stored row."""
-        row = self.look(value)
+        row = self._unpack(value, limit=self.clock.is_doubtful)
         self._stored[row.site] = self._sums(row)
         return row
 
     def look(self, value: bytes) -> SiteRow:
         """The same for a reader, which does not save it."""
+        return self._unpack(value, limit=self.clock.was_ahead)
+
+    def _unpack(self, value: bytes, *, limit: bool) -> SiteRow:
         row = unpack(SiteRow, value)
-        if self.clock.is_doubtful:
+        if limit:
             believe(row, self.settings, self.now_ms)
         return row
 

@@ -60,10 +60,14 @@ class StoredClock:
         return self._row
 
     @property
+    def was_ahead(self) -> bool:
+        """Whether rows were written by a clock that was ahead of this one."""
+        return self.row.newest > self._now + CLOCK_SLACK_MS
+
+    @property
     def is_doubtful(self) -> bool:
-        """Whether the rows were written by a clock that was ahead of this one, or it is unknown."""
-        newest = self.row.newest
-        return newest == 0 or newest > self._now + CLOCK_SLACK_MS
+        """The same, or it is unknown."""
+        return self.was_ahead or self.row.newest == 0
 
     def note(self) -> None:
         """Rows are written now."""

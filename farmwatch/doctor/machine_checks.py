@@ -6,7 +6,6 @@ import errno
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from functools import cache
@@ -14,7 +13,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from farmwatch.config.member_names import names_folder
-from farmwatch.daemon.endpoints import address_refused
+from farmwatch.daemon.endpoints import addresses_of, listen
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from stream.text.user_errors import ConfigError
 
@@ -76,22 +75,23 @@ def gpu(at: Subject) -> Results:
 
 
 def ports(at: Subject) -> Results:
-    """Whether each role can serve its metrics. Raises ConfigError for an address of another machine."""
-    host, first = at.config.metrics.host, at.config.metrics.port
+    """Whether the roles can serve; a port in use may be that of a running role.
+
+    Raises ConfigError for an address of another machine.
+    """
     taken = []
-    for role in at.roles:
-        port = at.config.metrics.port_of(role)
+    for what, table, host, port in addresses_of(at.config, at.roles):
         try:
-            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise ConfigError(address_refused(host, port, error)) from error
-            taken.append(f"{port} ({role.value})")
+            listen(host, port, table).close()
+        except ConfigError as error:
+            if getattr(error.__cause__, "errno", None) != errno.EADDRINUSE:
+                raise
+            taken.append(f"{host}:{port} ({what})")
     if taken:
-        mend = "if another program uses them, set metrics.port to another one, or to 0 for any"
-        yield warn(f"metrics ports in use on {host}: {', '.join(taken)}", mend)
+        mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"
+        yield warn(f"ports in use: {', '.join(taken)}", mend)
     else:
-        yield ok(f"metrics on {host}:{first} to {first + len(at.roles) - 1}" if first else "metrics on free ports")
+        yield ok("metrics and console can be served")
 
 
 def disk(at: Subject) -> Results:
