@@ -54,6 +54,7 @@ def _run(arguments: Sequence[str]) -> int:
 def main() -> NoReturn:
     """Entry point of the program."""
     _open_closed_streams()
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # processes that start from here import nothing of the working folder
     sys.exit(run(sys.argv[1:]))
 
 

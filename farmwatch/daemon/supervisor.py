@@ -189,8 +189,11 @@ def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None)
 
 
 def this_program() -> list[str]:
-    """The command line that starts farmwatch again with the same interpreter."""
-    return [sys.executable, "-m", "farmwatch"]
+    """The command line that starts farmwatch again with the same interpreter.
+
+    -P: modules in the working folder, as a file `stream.py`, are not imported.
+    """
+    return [sys.executable, "-P", "-m", "farmwatch"]
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int | None:
