@@ -92,6 +92,7 @@ class CrawlStage(Stage):
         self._claimed: dict[int, Job] = {}  # claim number -> job; their batch is not committed yet
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
         self._since: dict[int, int] = {}  # partition -> when this process got it (ms)
+        self._doubtful: set[int] = set()  # partitions whose stored times are to be checked
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
         self._prune_at_ms = 0
         self._ticked_ms = 0  # the time of the last tick
@@ -131,7 +132,7 @@ class CrawlStage(Stage):
         self._follow_orders()
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
-        if now_ms < self._ticked_ms - CLOCK_SLACK_MS:
+        if abs(now_ms - self._ticked_ms) > CLOCK_SLACK_MS:
             self._begin_again(now_ms)
         self._ticked_ms = now_ms
         self._prune_demands(now_ms)
@@ -144,8 +145,9 @@ class CrawlStage(Stage):
             self._warc.settle()  # no page reaches the log before the archive
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
-        for owned, ctx in contexts.items():
-            self._tick_frontier(ctx).check_times(owned)
+        for owned in list(self._doubtful):
+            if not self._tick_frontier(contexts[owned]).check_times(owned):
+                self._doubtful.discard(owned)
         for number, answer in answers:
             partition = self._in_flight.pop(number, None)
             if partition is not None:  # else it was lost, or its batch rolled back
@@ -197,12 +199,15 @@ class CrawlStage(Stage):
         if ctx.partition not in self._since:
             refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
+            self._doubtful.add(ctx.partition)
 
     def _begin_again(self, now_ms: int) -> None:
-        """After the clock went back: sites wait one delay, as after a start, and no longer."""
+        """After the clock was set: each site waits one delay, as after a start, and no longer."""
         self._since = dict.fromkeys(self._since, now_ms)
-        self._demands.clear()
-        self._prune_at_ms = 0
+        if now_ms < self._ticked_ms:
+            self._doubtful.update(self._since)
+            self._demands.clear()
+            self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
         """Begin or end a pause: no request starts in it, and requests in flight finish.
@@ -365,6 +370,7 @@ class CrawlStage(Stage):
             for number in numbers:
                 del self._in_flight[number]
             self._since.pop(partition, None)
+            self._doubtful.discard(partition)
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
         """Set the gauges and how long the loop may wait for input."""

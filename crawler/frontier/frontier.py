@@ -113,9 +113,9 @@ class Frontier:
             return
         self._store.save(row)
 
-    def check_times(self, partition: int) -> None:
-        """Limit the times that a wrong clock stored, some sites in each call."""
-        check_times(self._store, partition)
+    def check_times(self, partition: int) -> bool:
+        """Limit the times that a wrong clock stored, some sites in each call; False once all are checked."""
+        return check_times(self._store, partition)
 
     def has_answered(self, site: str) -> bool:
         """Whether this site has ever answered a request."""

@@ -30,11 +30,13 @@ _SITES = 40  # checked in one call
 _LAST_PAGE = b"\xff" * 16
 
 
-def check_times(store: SiteStore, partition: int) -> None:
-    """Check the next sites, if the clock of the rows is in doubt."""
+def check_times(store: SiteStore, partition: int) -> bool:
+    """Check the next sites, if the clock of the rows is in doubt; returns whether some are still to be checked."""
     clock = store.clock
-    if not clock.is_doubtful or store.state.get(TOTALS_KEY) is None:
-        return
+    if not clock.is_doubtful:
+        return False
+    if store.state.get(TOTALS_KEY) is None:  # its first rows are still to come
+        return True
     row = clock.row
     if row.newest and not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
@@ -44,12 +46,13 @@ def check_times(store: SiteStore, partition: int) -> None:
         found = store.state.scan(b"", 1, after)
         if not found:
             clock.confirm()
-            return
+            return False
         key, value = found[0]
         if is_site_key(key):
             _check_site(store, value)
         after = beyond_site(key)
     clock.put(ClockRow(row.newest, after))
+    return True
 
 
 def _check_site(store: SiteStore, value: bytes) -> None:

@@ -178,3 +178,20 @@ def test_a_process_that_began_by_a_wrong_clock_delays_nothing(
     process.web.asked = asked
     assert len({page.url for page in pages}) == 6 * len(SITES)
     assert min(gaps(process)) >= 5.0 and max(gaps(process)) <= 75.0
+
+
+@pytest.mark.parametrize("off_s", [HOUR_S, YEAR_S, -HOUR_S])
+def test_a_clock_that_is_corrected_delays_little(world: World, monkeypatch: pytest.MonkeyPatch, off_s: float) -> None:
+    """A process that began by a wrong clock: no site is asked too soon, nor waits for more than about a minute."""
+    machine = SetClock()
+    machine.set(off_s)
+    with ExitStack() as stack:
+        process = Process(world, machine, monkeypatch, stack)
+        put_hits(world, *map(str, range(15)))
+        process.run(12)
+        machine.set(0.0)
+        process.run(150)
+        pages = process.pages()
+    assert len(pages) == len({page.url for page in pages}) == 15 * len(SITES)
+    assert min(gaps(process)) >= 5.0 and max(gaps(process)) <= 70.0
+    assert pages[-1].fetched_at <= machine.true_ms
