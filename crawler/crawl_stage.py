@@ -29,7 +29,7 @@ from crawler.frontier.page_log import page_headers
 from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
-from crawler.frontier.stored_times import CLOCK_SLACK_MS
+from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
 from crawler.orders import PAUSE_REASONS, CrawlOrders
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
@@ -155,6 +155,8 @@ class CrawlStage(Stage):
                 self._apply(answer, contexts[partition], wait_s if was_not_answered(answer) else None)
         if not self.paused:
             self._claim(contexts)
+        for ctx in contexts.values():
+            StoredClock(ctx.state, ctx.now_ms).note()
         self._set_gauges(contexts)
 
     def committed(self) -> None:

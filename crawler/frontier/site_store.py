@@ -84,7 +84,6 @@ class SiteStore:
             self._stored[row.site] = sums
             self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), sums, stored))
         self.state.put(site_key(row.site), pack(row), self.due(row))
-        self.clock.note()
 
     def forget_site(self, row: SiteRow) -> None:
         """Take a site out of the totals; the caller deletes its rows."""

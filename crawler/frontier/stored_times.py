@@ -70,8 +70,8 @@ class StoredClock:
         return self.was_ahead or self.row.newest == 0
 
     def note(self) -> None:
-        """Rows are written now."""
-        row = self.row
+        """Rows are written now, if any are."""
+        row = self.row if self._state.mark() else ClockRow()
         if 0 < row.newest < self._now - _EVERY_MS:
             self.put(msgspec.structs.replace(row, newest=self._now))
 
