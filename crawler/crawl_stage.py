@@ -20,22 +20,23 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import ABSENT, FetchOutcome, FetchResult, Job, RequestKind
-from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answered
-from crawler.fetch.request_labels import expected, reason_label, status_label
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.network_health import NetworkWatch, was_not_answered
+from crawler.fetch.request_labels import count_requests, expected
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.page_log import page_headers
 from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
+from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
 from crawler.orders import PAUSE_REASONS, CrawlOrders
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
-from stream.processing.metrics import Meter, Metrics
+from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
@@ -91,8 +92,10 @@ class CrawlStage(Stage):
         self._claimed: dict[int, Job] = {}  # claim number -> job; their batch is not committed yet
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
         self._since: dict[int, int] = {}  # partition -> when this process got it (ms)
+        self._doubtful: set[int] = set()  # partitions whose stored times are to be checked
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
         self._prune_at_ms = 0
+        self._ticked_ms = 0  # the time of the last tick
         self._number = 0
         self.received_bytes = 0  # decoded, of all answers
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
@@ -129,6 +132,9 @@ class CrawlStage(Stage):
         self._follow_orders()
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
+        if abs(now_ms - self._ticked_ms) > CLOCK_SLACK_MS:
+            self._begin_again(now_ms)
+        self._ticked_ms = now_ms
         self._prune_demands(now_ms)
         answers = self._thread.collect()
         self.received_bytes += sum(request.body_bytes for _, answer in answers for request in answer.requests)
@@ -139,6 +145,9 @@ class CrawlStage(Stage):
             self._warc.settle()  # no page reaches the log before the archive
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
+        for owned in list(self._doubtful):
+            if not self._tick_frontier(contexts[owned]).check_times(owned):
+                self._doubtful.discard(owned)
         for number, answer in answers:
             partition = self._in_flight.pop(number, None)
             if partition is not None:  # else it was lost, or its batch rolled back
@@ -146,6 +155,8 @@ class CrawlStage(Stage):
                 self._apply(answer, contexts[partition], wait_s if was_not_answered(answer) else None)
         if not self.paused:
             self._claim(contexts)
+        for ctx in contexts.values():
+            StoredClock(ctx.state, ctx.now_ms).note()
         self._set_gauges(contexts)
 
     def committed(self) -> None:
@@ -190,6 +201,15 @@ class CrawlStage(Stage):
         if ctx.partition not in self._since:
             refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
+            self._doubtful.add(ctx.partition)
+
+    def _begin_again(self, now_ms: int) -> None:
+        """After the clock was set: each site waits one delay, as after a start, and no longer."""
+        self._since = dict.fromkeys(self._since, now_ms)
+        if now_ms < self._ticked_ms:
+            self._doubtful.update(self._since)
+            self._demands.clear()
+            self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
         """Begin or end a pause: no request starts in it, and requests in flight finish.
@@ -266,7 +286,7 @@ class CrawlStage(Stage):
         site = answer.job.site
         apply, kind = partial(Frontier.apply, answer=answer, excused_s=excused_s), answer.job.kind.value
         next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, kind=kind)
-        _count_requests(answer, ctx.meter)  # the frontier finds the pages "not found"
+        count_requests(answer, ctx.meter)  # the frontier finds the pages "not found"
         if next_ms >= 0:
             self._demand(site, next_ms)
             return
@@ -352,6 +372,7 @@ class CrawlStage(Stage):
             for number in numbers:
                 del self._in_flight[number]
             self._since.pop(partition, None)
+            self._doubtful.discard(partition)
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
         """Set the gauges and how long the loop may wait for input."""
@@ -377,16 +398,3 @@ def _idle_poll_s(contexts: Collection[Context]) -> float:
     """How long to wait for input while nothing is in flight: until the next site is due, within bounds."""
     due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
     return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
-
-
-def _count_requests(answer: FetchResult, meter: Meter) -> None:
-    if answer.outcome is FetchOutcome.DEFERRED:
-        meter.count("fetch_deferred", kind=answer.job.kind.value)
-    for request in answer.requests:
-        kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
-        if outcome == FetchOutcome.FAILED.value and is_absent(request.kind, request.status):
-            outcome, reason = ABSENT, ""
-        status = status_label(request.status)
-        meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)
-        meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
-        meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)

@@ -19,7 +19,7 @@ from crawler.fetch.address_guard import endpoint, is_public
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
-from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
+from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import DecisionReason, RobotsShelf, explain
 from crawler.settings import CrawlSettings
@@ -175,7 +175,7 @@ class DryRun:
         value = staged.get(site_key(plan.site))
         if value is None:
             return
-        row = unpack(SiteRow, value)
+        row = SiteStore(staged, self._settings, self._now).look(value)
         plan.has_row, plan.stopped_why, plan.fetched = True, row.stopped, row.fetched
         if row.parked_until > self._now and not row.stopped:
             plan.parked_until, plan.parked_why = row.parked_until, row.parked_why
@@ -210,7 +210,8 @@ class DryRun:
             value = staged.get(key)
             if value is None:
                 return
-            store, row = SiteStore(staged, self._settings, at), unpack(SiteRow, value)
+            store = SiteStore(staged, self._settings, at)
+            row = store.look(value)
             due = store.due(row)
             if due is None:
                 return

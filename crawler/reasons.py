@@ -22,6 +22,7 @@ _HTTP = re.compile(r"http_([1-5][0-9]{2})")
 _AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
 _LATER = "retried after crawl.refetch_error_s; by default never"
 _TURNED = f"{_AGAIN}; a site that only answers so is stopped until a new hit, from a day after the stop on"
+_EMPTY = f"{_LATER}; a site that only answers so is stopped until a new hit, from a day after the stop on"
 _MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s; by default never"
 
 # Answers that are no page: the body stays in the record
@@ -31,13 +32,14 @@ NO_PAGES: Mapping[str, Meaning] = {
     "maintenance": Meaning("the site said that it is under maintenance", f"with status 503: {_TURNED}"),
     "login_wall": Meaning("the page is a form to log in", _LATER),
     "consent_wall": Meaning("the page asks for consent and shows nothing else", _LATER),
-    "parked": Meaning("the domain is parked or for sale", _LATER),
-    "soft_404": Meaning("a page that says that there is none, or is like the site's answer to a random URL", _LATER),
-    "default_page": Meaning("the default page of a server, of a host or of an empty site", _LATER),
+    "parked": Meaning("the domain is parked or for sale", _EMPTY),
+    "soft_404": Meaning("a page that says that there is none, or is like the site's answer to a random URL", _EMPTY),
+    "default_page": Meaning("the default page of a server, of a host or of an empty site", _EMPTY),
     "not_html": Meaning("a feed, JSON or text that was sent as HTML", _LATER),
     "partial": Meaning("the server sent a part of the page (206), which was not asked for", _LATER),
 }
 TURNED_AWAY = frozenset({"challenge", "blocked", "maintenance"})  # a later attempt may succeed
+EMPTY = frozenset({"parked", "soft_404", "default_page"})  # so answers a site without pages
 
 STOPS: Mapping[str, Meaning] = {
     "site_decided": Meaning("TALLY has read enough of the site", "TALLY withdraws the decision"),
@@ -55,7 +57,7 @@ STOPS: Mapping[str, Meaning] = {
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
     "internal_error": Meaning("this program failed on it; its log has the trace", "a new version, and a fresh log"),
     "excluded": Meaning("`farmwatch exclude` covers the site", "a new hit, after `farmwatch exclude --remove`"),
-    **{reason: NO_PAGES[reason] for reason in ("challenge", "blocked", "maintenance")},
+    **{reason: meaning for reason, meaning in NO_PAGES.items() if reason in TURNED_AWAY | EMPTY},
 }
 
 PAGES: Mapping[str, Meaning] = {

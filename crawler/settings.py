@@ -62,7 +62,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     refetch_refused_s: Seconds = 0.0  # a URL that robots.txt or an opt-out disallows
 
     # One request
-    max_in_flight: PositiveCount = 64  # requests in flight in this process
+    max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64  # requests in flight in this process
     body_bytes: Annotated[int, msgspec.Meta(ge=1, le=_BODY_CAP_BYTES)] = (
         2 * 1024 * 1024
     )  # inflated bytes kept of a page; more is cut off and flagged

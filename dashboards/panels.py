@@ -243,6 +243,8 @@ _PROCESS = (
           "farmwatch_role_restarts_total")),
     Panel("For how long has each role run?", "Since its process began.", "s",
           _one(f"time() - max by (role) (process_start_time_seconds{_JOBS})", "{{role}}")),
+    Panel("Was the clock of a machine set?", "Steps of more than 3 s, in an hour.", "short", _by("role, direction",
+          "increase(farmwatch_clock_steps_total[1h])")),
     Panel("How long do the pages of the console take?", "From the request to the whole answer.", "s",
           _quantiles("farmwatch_console_request_duration_seconds", "page", shares=(0.95,))),
     Panel("How does the console answer?", "By HTTP status; 5xx: it cannot read the log.", "reqps", _by("status",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import NoReturn
 
 from cyclopts import CycloptsError
 
-from farmwatch.terminal.messages import message
+from farmwatch.terminal.messages import OUT_OF_PROCESSES, message
 from stream.text.user_errors import Exit, FarmwatchError
 
 
@@ -44,16 +45,27 @@ def _run(arguments: Sequence[str]) -> int:
     except FarmwatchError as error:
         message(f"farmwatch: {error}")
         return error.exit
-    except OSError as error:
-        if error.filename is None or isinstance(error, BrokenPipeError):
+    except (RuntimeError, OSError) as error:
+        if _is_out_of_processes(error):
+            message(f"farmwatch: {OUT_OF_PROCESSES}")
+            return Exit.UNAVAILABLE
+        if isinstance(error, RuntimeError) or error.filename is None or isinstance(error, BrokenPipeError):
             raise
         message(f"farmwatch: {error.filename}: {error.strerror}")
         return Exit.UNAVAILABLE
 
 
+def _is_out_of_processes(error: Exception) -> bool:
+    """Whether no process or thread could be started: fork(2) and Python's words for it."""
+    if isinstance(error, BlockingIOError):
+        return error.strerror == os.strerror(errno.EAGAIN)
+    return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+
+
 def main() -> NoReturn:
     """Entry point of the program."""
     _open_closed_streams()
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # processes that start from here import nothing of the working folder
     sys.exit(run(sys.argv[1:]))
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from stream.text.ranges import MOST_BYTES, PositiveBytes, PositiveCount, PositiveSeconds
+from stream.text.ranges import MOST_BYTES, MOST_PROCESSES, PositiveBytes, PositiveCount, PositiveSeconds
 
 
 class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of MEASURE. A field marked (epoch) changes the meaning of features, see `filters.measure.epoch`."""
 
-    workers: Annotated[int, Meta(ge=0, le=4096)] = 0
+    workers: Annotated[int, Meta(ge=0, le=MOST_PROCESSES)] = 0
     """Extraction processes; 0 = one per core."""
 
     time_limit_s: PositiveSeconds = 10.0

@@ -348,6 +348,7 @@ class Fetcher:
         if context.outcome is not FetchOutcome.FETCHED and not context.packed:
             context.body = b""
         context.duration_ms = int(context.spent_s * 1000)
+        context.ended_ms = int(self._clock() * 1000)
         if "retry-after" in headers:
             context.retry_after_s = retry_after_s(headers["retry-after"], self._clock())
 

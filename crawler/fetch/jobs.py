@@ -80,6 +80,7 @@ class FetchResult(msgspec.Struct, kw_only=True):
     packed: bytes = b""  # zstd of body, for pages
     truncated: bool = False
     duration_ms: int = 0  # of the job's own requests together, without the waits between them
+    ended_ms: int = 0  # of the job, waits and lookups of names included
     requests: list[FetchRequest] = []  # in order, including those for robots.txt of a `www.` twin
     transient: bool = False  # a later attempt may succeed
     unreachable: bool = False  # no HTTP answer: counts as a connection failure

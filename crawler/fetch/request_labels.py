@@ -1,11 +1,13 @@
-"""The metric labels of a request. Servers choose statuses, so labels come from fixed sets."""
+"""The metrics of a request and their labels. Servers choose statuses, so labels come from fixed sets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
+from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.network_health import is_absent
 from crawler.reasons import CONNECTION_FAILURES, NO_PAGES, REASONS
+from stream.processing.metrics import Meter
 
 _NO_STATUS, _NO_CLASS = "none", "other"
 _EXACT = (403, 404, 429, 503)  # actionable statuses; others by class
@@ -50,3 +52,17 @@ def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
             yield FetchOutcome.NO_PAGE.value, status, "challenge"
     else:
         yield ABSENT, "404", ""
+
+
+def count_requests(answer: FetchResult, meter: Meter) -> None:
+    """Count the requests of a result."""
+    if answer.outcome is FetchOutcome.DEFERRED:
+        meter.count("fetch_deferred", kind=answer.job.kind.value)
+    for request in answer.requests:
+        kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
+        if outcome == FetchOutcome.FAILED.value and is_absent(request.kind, request.status):
+            outcome, reason = ABSENT, ""
+        status = status_label(request.status)
+        meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)
+        meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
+        meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)

@@ -15,12 +15,14 @@ from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
-from crawler.reasons import CONNECTION_FAILURES
+from crawler.reasons import CONNECTION_FAILURES, EMPTY
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.inspection import Inspector
 from crawler.web.urls import page_bytes
 
-_FRUITLESS = 6  # requests to a site that turns us away: robots.txt, tdmrep.json, probe and redirects included
+_FRUITLESS = (
+    6  # requests to a site that turns us away or has no pages: robots.txt, tdmrep.json, probe and redirects included
+)
 _FRUITLESS_LATER = 18  # the same in a row, of a site that has answered with a page in this term
 
 
@@ -79,8 +81,8 @@ class Answers:
             case RequestKind.PROBE:
                 keep_probe(row, answer)
             case RequestKind.PAGE:
-                self._take_page(row, answer)
-        if _is_turned_away(answer):
+                answer = self._take_page(row, answer)
+        if _is_no_sign_of_life(answer):
             if self._is_closed(row, answer):
                 self.store.stop(row, answer.reason)
             if not row.spent:
@@ -93,10 +95,10 @@ class Answers:
                 self._blame_site(row, answer.job.url)
 
     def _is_closed(self, row: SiteRow, answer: FetchResult) -> bool:
-        """Whether a site that turns us away has had its requests, or has nothing else to ask for."""
+        """Whether a site without a page has had its requests, or turns us away and has nothing else to ask for."""
         if row.spent:
             return row.fruitless >= _FRUITLESS_LATER
-        return row.fruitless + _cost(answer) > _FRUITLESS or not self.store.has_work(row)
+        return row.fruitless + _cost(answer) > _FRUITLESS or (answer.transient and not self.store.has_work(row))
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
         """Mark a failed URL whose failure is its site's: a later hit retries it with the rest of the site."""
@@ -128,11 +130,12 @@ class Answers:
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
-    def _take_page(self, row: SiteRow, answer: FetchResult) -> None:
+    def _take_page(self, row: SiteRow, answer: FetchResult) -> FetchResult:
+        """Returns the answer, with the reason that the site gives it."""
         page = page_bytes(answer.job.url)
         found = self.store.url(row.site, page)
         if found is None or not found.is_queued:
-            return
+            return answer
         is_first = found.place is not Priority.AGAIN
         row.page_requests += is_first or found.term != row.term
         found.attempts += 1
@@ -141,13 +144,14 @@ class Answers:
                 found.status = Status.FETCH_ERROR
             self.store.put_url(row, page, found)
         else:
-            self._end(row, page, found, answer)
+            answer = self._end(row, page, found, answer)
         if row.spent >= self.store.settings.page_budget:
             self.store.stop(row, Stop.BUDGET)
         elif row.page_requests >= self.store.settings.page_budget * self.store.settings.requests_per_page:
             self.store.stop(row, Stop.REQUESTS)
+        return answer
 
-    def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> None:
+    def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> FetchResult:
         had_page = found.has_page
         signals = self.rules.signals(row, answer.job.url, answer.final_url)
         if answer.outcome is FetchOutcome.FETCHED and not had_page and self.discovery.is_known_page(row, answer):
@@ -155,7 +159,7 @@ class Answers:
                 answer, outcome=FetchOutcome.REFUSED, reason="same_page", body=b"", packed=b"", encoding=""
             )
             self.pages.end(row, page, found, same, signals)
-            return
+            return same
         if answer.outcome is FetchOutcome.FETCHED and self.inspector and is_soft_404(row, answer, self.inspector):
             answer = msgspec.structs.replace(answer, outcome=FetchOutcome.NO_PAGE, reason="soft_404")
             for request in answer.requests[-1:]:  # for the metrics
@@ -169,11 +173,12 @@ class Answers:
         if answer.outcome is FetchOutcome.FETCHED:
             self.discovery.note_redirect(row, answer)
             self.discovery.add_links(row, found, answer)
+        return answer
 
 
-def _is_turned_away(answer: FetchResult) -> bool:
-    """Whether a challenge, or the like, came instead of a page, for now."""
-    return answer.outcome is FetchOutcome.NO_PAGE and answer.transient
+def _is_no_sign_of_life(answer: FetchResult) -> bool:
+    """Whether a challenge, or the like, came instead of a page for now, or an answer as of a site without pages."""
+    return answer.outcome is FetchOutcome.NO_PAGE and (answer.transient or answer.reason in EMPTY)
 
 
 def _cost(answer: FetchResult) -> int:

@@ -22,6 +22,7 @@ from crawler.web.urls import host_of, is_at, is_skipped, other_scheme, page_byte
 _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
 _INDEX_LEVELS = 2  # of sitemap indexes
+_DOUBLINGS = 20  # of the wait for a sitemap that could not be had
 
 
 @dataclass(slots=True)
@@ -91,6 +92,7 @@ class Discovery:
         """Read the sitemaps again when they are due."""
         if row.sitemaps_done and 0 < row.sitemaps_at <= self.store.now_ms and self.store.has_room(row):
             row.sitemaps_done, row.sitemaps_at = False, 0
+            row.failures = 0  # those of the sitemaps hours ago
 
     def next_sitemap(self, row: SiteRow, rules: RobotsRules) -> Job | None:
         """The next file to read; None when all are read and their sample is queued."""
@@ -110,7 +112,7 @@ class Discovery:
         return None
 
     def apply_sitemap(self, row: SiteRow, answer: FetchResult) -> None:
-        """Add the entries of a file. After a transient failure the file is requested once more.
+        """Add the entries of a file. After a transient failure the file is requested once more, and then missed.
 
         Only URLs on the site's own host and port count, after any redirects.
         """
@@ -123,6 +125,7 @@ class Discovery:
             reading.retried = answer.job.url
             self.store.state.put(sitemap_key(row.site), pack(reading))
             return
+        reading.missed |= answer.transient
         pending = [entry for entry in reading.pending if entry[0] != answer.job.url]
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
         reading.read += 1
@@ -136,11 +139,26 @@ class Discovery:
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
 
+    def _read_again_s(self, row: SiteRow, reading: SitemapRow) -> float:
+        """Seconds until the sitemaps are read again, 0 = never.
+
+        With the re-visits; sooner if some could not be had, but each time after twice as long.
+        """
+        settings = self.store.settings
+        revisits_s = refetch_s(settings, Status.FETCHED, "")
+        row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
+        if not reading.missed:
+            return revisits_s
+        wait_s = max(settings.robots_retry_s, settings.retry_s) * 2.0 ** min(row.sitemap_misses - 1, _DOUBLINGS)
+        if revisits_s > 0:
+            return min(wait_s, revisits_s)
+        return wait_s if wait_s <= settings.robots_ttl_s else 0.0
+
     def _finish_sitemaps(self, row: SiteRow, reading: SitemapRow, rules: RobotsRules) -> None:
         settings = self.store.settings
         self.store.state.delete(sitemap_key(row.site))
         row.sitemaps_done = True
-        again_s = refetch_s(settings, Status.FETCHED, "")
+        again_s = self._read_again_s(row, reading)
         row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
         refused = 0
         for url in reading.sample:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
-from crawler.frontier.rows import TOTALS_KEY, beyond_site, is_site_key, site_of_key
+from crawler.frontier.rows import CLOCK_KEY, beyond_site, is_site_key, site_of_key
 from crawler.frontier.site_store import SiteStore
 from crawler.settings import CrawlSettings
 from stream.log.contract import Clock, StateChange, StateReader, wall_ms
@@ -21,7 +21,7 @@ def forget_sites(
     """The changes that remove the forgotten sites of a partition: a `Sweep`, once `settings` are given."""
     staged = KeyedState(state)
     store = SiteStore(staged, settings, clock())
-    after = TOTALS_KEY
+    after = CLOCK_KEY
     while found := state.scan(b"", 1, after):
         key, value = found[0]
         site = site_of_key(key)

@@ -32,7 +32,8 @@ from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
-from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
+from crawler.frontier.time_check import check_times
+from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
@@ -111,6 +112,10 @@ class Frontier:
         else:
             return
         self._store.save(row)
+
+    def check_times(self, partition: int) -> bool:
+        """Limit the times that a wrong clock stored, some sites in each call; False once all are checked."""
+        return check_times(self._store, partition)
 
     def has_answered(self, site: str) -> bool:
         """Whether this site has ever answered a request."""
@@ -265,5 +270,5 @@ def _may_pass(found: UrlRow) -> bool:
     """
     if found.site_failed:
         return True
-    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY
+    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY
     return not by_itself and found.reason in MAY_REOPEN

@@ -23,7 +23,7 @@ def asked_until(answer: FetchResult, settings: CrawlSettings) -> int:
 
 
 def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: float = 0.0) -> None:
-    """Leave a site alone after a failure, for at least `least_s` seconds from the request."""
+    """Leave a site alone after a failure, for at least `least_s` seconds."""
     if answer.started_ms >= row.parked_at:
         row.park_level += 1
         row.parked_at = _ended(answer)
@@ -33,8 +33,11 @@ def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: fl
 
 
 def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:
-    """Leave a site alone for `wait_s` seconds from the request, without counting a failure."""
-    row.parked_until = max(row.parked_until, answer.started_ms + int(1000 * wait_s))
+    """Leave a site alone for `wait_s` seconds from the end of a job, without counting a failure.
+
+    A failed lookup, or a missing robots.txt of a twin, is remembered for less: the next job asks again.
+    """
+    row.parked_until = max(row.parked_until, _ended(answer) + int(1000 * wait_s))
     row.parked_why = _why(answer)
     row.next_start = max(row.next_start, row.parked_until)
 
@@ -55,4 +58,4 @@ def _why(answer: FetchResult) -> str:
 
 
 def _ended(answer: FetchResult) -> int:
-    return answer.started_ms + answer.duration_ms
+    return max(answer.ended_ms, answer.started_ms + answer.duration_ms)

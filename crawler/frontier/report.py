@@ -33,6 +33,7 @@ from crawler.frontier.rows import (
 )
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
+from crawler.frontier.stored_times import StoredClock
 from crawler.reasons import group_of_reason
 from crawler.settings import CrawlSettings
 from stream.log.contract import Log, StateReader
@@ -55,6 +56,15 @@ def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Tot
     found = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
     names = ("sites", "active", "stopped", "queued", "fetched")
     return Totals(**{name: sum(getattr(totals, name) for totals in found) for name in names})
+
+
+def newest_row_at(log: Log, partitions: int, store: str = FRONTIER_STORE) -> int:
+    """When the newest row of all partitions was written, ms, by the clock of its process; 0 = unknown."""
+    newest = 0
+    for partition in range(partitions):
+        with log.read_state(store, partition) as state:
+            newest = max(newest, StoredClock(KeyedState(state), 0).row.newest)
+    return newest
 
 
 class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +167,7 @@ class FrontierReader:
         require_readable(state)
         store = SiteStore(KeyedState(state), self._settings, self._now)
         for _, value in sites_of(state):
-            row = unpack(SiteRow, value)
+            row = store.look(value)
             self._count(_site_line(store, row))
             for key, _ in rows_of(state, queue_prefix(row.site)) if row.queued else ():
                 self._report.queued += 1
@@ -312,7 +322,8 @@ def site_report(
     value = state.get(site_key(site))
     if value is None:
         return None
-    row = unpack(SiteRow, value)
+    store = SiteStore(KeyedState(state), settings, now_ms)
+    row = store.look(value)
     known = 0
     first = Shortlist[UrlRow](limit, _order)
     for _, packed in rows_of(state, url_key(site, b"")):
@@ -323,7 +334,7 @@ def site_report(
         first.add(url)
     reading = state.get(sitemap_key(site))
     return SiteReport(
-        line=_site_line(SiteStore(KeyedState(state), settings, now_ms), row),
+        line=_site_line(store, row),
         origin=row.origin,
         next_start_at=row.next_start,
         delay_s=row.delay_s,

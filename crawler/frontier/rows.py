@@ -3,6 +3,7 @@
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
+| `\\0written` | ClockRow: when the rows were written | |
 | site `\\0` | SiteRow: one per site | when the site is processed next |
 | site `\\0m` | SitemapRow: while sitemaps are read | |
 | site `\\0q` priority number | the page: the queue, in the order of the keys | |
@@ -24,10 +25,11 @@ import msgspec
 
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
-from crawler.reasons import CONNECTION_FAILURES, TURNED_AWAY
+from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
+CLOCK_KEY = b"\0written"  # all sites come after it
 
 
 class Priority(enum.IntEnum):
@@ -54,10 +56,13 @@ class Stop(enum.StrEnum):
     CHALLENGE = "challenge"
     BLOCKED = "blocked"
     MAINTENANCE = "maintenance"
+    PARKED = "parked"
+    SOFT_404 = "soft_404"
+    DEFAULT_PAGE = "default_page"
 
 
 # A later hit reopens a site stopped for these, and retries its refused URLs
-MAY_PASS = CONNECTION_FAILURES | TURNED_AWAY | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+MAY_PASS = CONNECTION_FAILURES | TURNED_AWAY | EMPTY | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -77,6 +82,13 @@ class Totals(FrontierRow):
     parked: int = 0  # sites
     resting: int = 0  # sites, neither active nor stopped
     urls: list[int] = []  # by status
+
+
+class ClockRow(FrontierRow):
+    """When rows of a partition were written last, see `crawler.frontier.stored_times`."""
+
+    newest: int = 0  # ms; 0 = unknown
+    checked: bytes = b""  # the rows up to this key are checked; b"" = none are, or need to be
 
 
 Place = tuple[int, int, bytes]
@@ -118,7 +130,8 @@ class SiteRow(FrontierRow):
     first_at: int = 0  # when its first page was fetched; 0 = unknown
     probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.probe
     outline: bytes = b""  # of its page "not found"; b"" = it has none
-    fruitless: int = 0  # requests since a page, or its lack, was answered
+    fruitless: int = 0  # requests since a page, or its lack by an error, was answered
+    sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
 
     @property
     def spent(self) -> int:
@@ -130,7 +143,7 @@ class SiteRow(FrontierRow):
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
         self.probed = False  # the answer may have been that of a stop
-        self.failures = self.robots_tries = self.fruitless = 0
+        self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = 0
 
     def count(self, status: Status, change: int) -> None:
         """Change the number of URLs with a status."""
@@ -177,6 +190,7 @@ class SitemapRow(FrontierRow):
     read: int = 0
     sample: list[str] = []
     retried: str = ""  # the last file requested twice
+    missed: bool = False  # some file could not be had, and may be later
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]
@@ -185,7 +199,7 @@ NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
 
 _encoder = msgspec.msgpack.Encoder()
 _lists = msgspec.msgpack.Decoder(list)
-_decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, SiteRow, UrlRow, SitemapRow)}
+_decoders = {kind: msgspec.msgpack.Decoder(kind) for kind in (Totals, ClockRow, SiteRow, UrlRow, SitemapRow)}
 R = TypeVar("R", bound=FrontierRow)
 
 

@@ -30,6 +30,7 @@ from crawler.frontier.rows import (
     url_key,
 )
 from crawler.frontier.statuses import Status, refetch_s
+from crawler.frontier.stored_times import StoredClock, believe
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
@@ -45,6 +46,7 @@ class SiteStore:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
+        self.clock = StoredClock(state, now_ms)
         self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
         self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
 
@@ -57,8 +59,18 @@ class SiteStore:
 
     def read(self, value: bytes) -> SiteRow:
         """A site from its stored row."""
-        row = unpack(SiteRow, value)
+        row = self._unpack(value, limit=self.clock.is_doubtful)
         self._stored[row.site] = self._sums(row)
+        return row
+
+    def look(self, value: bytes) -> SiteRow:
+        """The same for a reader, which does not save it."""
+        return self._unpack(value, limit=self.clock.was_ahead)
+
+    def _unpack(self, value: bytes, *, limit: bool) -> SiteRow:
+        row = unpack(SiteRow, value)
+        if limit:
+            believe(row, self.settings, self.now_ms)
         return row
 
     def new_site(self, site: str) -> SiteRow:

@@ -13,11 +13,17 @@ from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
 from farmwatch.config.config import LoadedConfig, load
 from farmwatch.terminal.messages import message
+from stream.text.ranges import MOST_PROCESSES
 from stream.text.user_errors import UsageError
 
 AT_LEAST_0 = Number(gte=0)
 Jobs = Annotated[
-    int, Parameter(name=["--jobs", "-j"], help="Worker processes; 0 = one per core.", validator=AT_LEAST_0)
+    int,
+    Parameter(
+        name=["--jobs", "-j"],
+        help="Worker processes; 0 = one per core.",
+        validator=Number(gte=0, lte=MOST_PROCESSES),
+    ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
 Hits = Annotated[

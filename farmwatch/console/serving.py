@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import socket
 import sqlite3
 import sys
 import threading
@@ -26,14 +25,14 @@ from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.request_metrics import timed
 from farmwatch.console.views import Console
-from farmwatch.daemon.endpoints import address_refused
+from farmwatch.daemon.endpoints import listen
 from farmwatch.daemon.roles import exposed
 from farmwatch.terminal.messages import message
 from stream.log.contract import Log
 from stream.processing.health import Watchdog
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
-from stream.text.user_errors import ConfigError, FarmwatchError
+from stream.text.user_errors import FarmwatchError
 
 _POLL_S = 0.2
 _END_S = 5.0  # most time that open requests, and the read model, may each delay the end
@@ -70,7 +69,7 @@ async def _serve(
     config: Config, log: Log, stop: threading.Event, metrics: Metrics, watchdog: Watchdog, replays: Replays
 ) -> None:
     folder, settings = names_folder(config), config.console
-    listener = _listen(settings.host, settings.port)
+    listener = listen(settings.host, settings.port, "console")
     port = listener.getsockname()[1]
     try:
         token = settings.token or kept_token(folder)
@@ -115,11 +114,3 @@ def _behind(model: ReadModel, log: Log) -> float:
         return model.behind(log)
     except (FarmwatchError, sqlite3.Error):  # the log is away, or closed
         return math.nan
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Raises ConfigError."""
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise ConfigError(address_refused(host, port, error, "console")) from error

@@ -7,25 +7,28 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
+from typing import NamedTuple
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from farmwatch.config.config import Config
 from stream.processing.health import Health
+from stream.schema.roles import Role
 from stream.text.user_errors import ConfigError
 
 ROLE = "role"  # the label that every sample gets
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"
-_CONNECTIONS = 16  # at once, a thread each; further ones wait in the kernel's queue
-_REQUEST_S = 10.0  # for a request and its answer, including slow clients
+_CONNECTIONS = 16  # at once, a thread each; a further one takes the place of the slowest
+_REQUEST_S = 5.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
 _PORT_RETRY_S = 1.0
 _PORT_MEND = "if no other farmwatch is draining, set metrics.port to another port, or to 0 for any"
@@ -136,6 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         return
 
     def _answer(self, with_body: bool) -> None:
+        self.server.has_asked(self.connection)
         status, content_type, body = self.server.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
         self.send_response(status)
         self.send_header("Content-Type", content_type)
@@ -145,8 +149,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
+def _shut_down(connection: socket.socket) -> None:
+    """End the thread of a connection."""
+    with suppress(OSError):  # already closed
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 class _Server(ThreadingHTTPServer):
-    """Limits the number of connections and the duration of each. A client that disconnects early is not logged."""
+    """Limits the number of connections and the duration of each. A client that disconnects early is not logged.
+
+    Where all places are taken, a new connection ends the oldest one that has not sent its request, or else the oldest.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -155,37 +168,81 @@ class _Server(ThreadingHTTPServer):
         self.page = page
         self._request_s = request_s
         self._free = threading.Semaphore(_CONNECTIONS)
-        self._until: dict[socket.socket, float] = {}
+        self._until: dict[socket.socket, float] = {}  # the oldest first
+        self._silent: dict[socket.socket, None] = {}  # those without a request so far
         super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
-        if not self._free.acquire(timeout=_POLL_S):
-            raise BlockingIOError  # the connection stays in the queue
+        if not self._free.acquire(blocking=False):
+            for slowest in list(self._silent or self._until)[:1]:
+                _shut_down(slowest)
+            if not self._free.acquire(timeout=_POLL_S):
+                raise BlockingIOError  # the connection stays in the queue
         try:
             connection, client = super().get_request()
         except BaseException:
             self._free.release()
             raise
         self._until[connection] = time.monotonic() + self._request_s
+        self._silent[connection] = None
         return connection, client
+
+    def has_asked(self, connection: socket.socket) -> None:
+        """The request of a connection is complete."""
+        self._silent.pop(connection, None)
 
     def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]  # of TCP it is a socket
         try:
             super().shutdown_request(request)
         finally:
             self._until.pop(request, None)
+            self._silent.pop(request, None)
             self._free.release()
 
     def service_actions(self) -> None:
         """Shut down connections whose time is over, which ends their threads."""
         now = time.monotonic()
         for connection in [one for one, until in self._until.copy().items() if until <= now]:
-            with suppress(OSError):  # already closed
-                connection.shutdown(socket.SHUT_RDWR)
+            _shut_down(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the library's signature
         if not isinstance(sys.exception(), ConnectionError):
             _log.exception("endpoint_failed")
+
+
+def listen(host: str, port: int, table: str) -> socket.socket:
+    """A listening socket. Raises ConfigError with the setting of `table` to change."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigError(address_refused(host, port, error, table)) from error
+
+
+class Address(NamedTuple):
+    """Where a role serves something."""
+
+    what: str  # the role for its metrics, or the console
+    table: str  # of the settings
+    host: str
+    port: int
+
+
+def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[Address]:
+    """All addresses of these roles."""
+    for role in roles:
+        yield Address(role.value, "metrics", config.metrics.host, config.metrics.port_of(role))
+    if Role.CONSOLE in roles:
+        yield Address("pages of the console", "console", config.console.host, config.console.port)
+
+
+def require_free_ports(config: Config, roles: Collection[Role]) -> None:
+    """Check that these roles can serve, before one starts: with all ports at once, so that no two are the same.
+
+    Raises ConfigError.
+    """
+    with ExitStack() as held:
+        for address in addresses_of(config, roles):
+            held.enter_context(listen(address.host, address.port, address.table))
 
 
 def address_refused(host: str, port: int, error: OSError, table: str = "metrics") -> str:

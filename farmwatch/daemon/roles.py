@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +22,12 @@ from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
-from stream.log.contract import CleanupPolicy, Log, Member, Topic
+from stream.log.contract import CleanupPolicy, Clock, Log, Member, Topic, wall_ms
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
+from stream.processing.steady_clock import SteadyClock
 from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.topics import RETRIES
@@ -41,7 +42,12 @@ _MAINTENANCE_END_S = 5.0  # the last job of maintenance may delay the end of a p
 
 
 def build_stage(
-    role: Role, config: Config, metrics: Metrics, live: RunRules | None = None, log: Log | None = None
+    role: Role,
+    config: Config,
+    metrics: Metrics,
+    live: RunRules | None = None,
+    log: Log | None = None,
+    clock: Clock = wall_ms,
 ) -> Stage:
     """The stage of a role; its `close` ends the threads and processes that it starts. Raises as its settings do.
 
@@ -54,8 +60,14 @@ def build_stage(
         from farmwatch.daemon import page_inspector
 
         orders = None if log is None else CrawlOrders(log, disks_of(config), config.crawl.pause_below_bytes)
-        partitions = config.log.partitions
-        return CrawlStage(config.crawl, metrics, partitions=partitions, orders=orders, inspector=page_inspector)
+        return CrawlStage(
+            config.crawl,
+            metrics,
+            partitions=config.log.partitions,
+            orders=orders,
+            inspector=page_inspector,
+            clock=lambda: clock() / 1000,
+        )
     if role is Role.SCORE:
         from replay.runs.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
@@ -169,6 +181,10 @@ class _RoleProcess:
     cutover_check_s: float
     trace: Trace
     loop: StageLoop | None = None
+    clock: Clock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = SteadyClock(self.metrics)
 
     def health(self) -> Health:
         """The health of the current loop."""
@@ -178,7 +194,7 @@ class _RoleProcess:
         """Work until `stop`."""
         role, config, metrics = self.role, self.config, self.metrics
         if role in (Role.CRAWL, Role.SCORE):
-            stage = build_stage(role, config, metrics, log=log)
+            stage = build_stage(role, config, metrics, log=log, clock=self.clock)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
         from replay.live.handover import follow, require_live
@@ -213,7 +229,7 @@ class _RoleProcess:
         inputs = [*stage.inputs, RETRIES]
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
         member = self.trace(stage, self.observe(stage, joined), group)
-        self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop)
+        self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop, clock=self.clock)
         return self.loop
 
     @contextmanager

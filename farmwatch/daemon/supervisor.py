@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import structlog
 
 from farmwatch.config.settings import UpSettings
+from farmwatch.terminal.messages import OUT_OF_PROCESSES
 from stream.text.user_errors import Exit
 
 _log = structlog.get_logger()
@@ -95,19 +96,29 @@ class Supervisor:
             _log.error("role_refused", role=child.name, code=code)
             return code
         lived_s = now - child.started_at
-        child.failures = 1 if lived_s >= _HEALTHY_S else child.failures + 1
-        wait_s = min(self._settings.restart_max_s, self._settings.restart_min_s * 2.0 ** min(child.failures - 1, 20))
-        child.due_at = now + wait_s
+        wait_s = self._put_off(child, now, lived_s)
         _log.warning("role_died", role=child.name, code=code, lived_s=round(lived_s, 1), restart_in_s=wait_s)
         return None
 
+    def _put_off(self, child: _Child, now: float, lived_s: float) -> float:
+        """Set when the child starts again; returns the wait."""
+        child.failures = 1 if lived_s >= _HEALTHY_S else child.failures + 1
+        wait_s = min(self._settings.restart_max_s, self._settings.restart_min_s * 2.0 ** min(child.failures - 1, 20))
+        child.due_at = now + wait_s
+        return wait_s
+
     def _start(self, child: _Child, now: float) -> None:
-        child.process = subprocess.Popen(
-            list(child.command),
-            stdin=subprocess.PIPE,
-            process_group=0,
-            env={**os.environ, _RESTARTS: str(child.starts)},
-        )
+        try:
+            child.process = subprocess.Popen(
+                list(child.command),
+                stdin=subprocess.PIPE,
+                process_group=0,
+                env={**os.environ, _RESTARTS: str(child.starts)},
+            )
+        except BlockingIOError:  # the other roles go on
+            wait_s = self._put_off(child, now, 0.0)
+            _log.error("role_not_started", role=child.name, said=OUT_OF_PROCESSES, restart_in_s=wait_s)
+            return
         child.starts += 1
         child.started_at = now
         _log.info("role_started", role=child.name, pid=child.process.pid)
@@ -189,8 +200,11 @@ def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None)
 
 
 def this_program() -> list[str]:
-    """The command line that starts farmwatch again with the same interpreter."""
-    return [sys.executable, "-m", "farmwatch"]
+    """The command line that starts farmwatch again with the same interpreter.
+
+    -P: modules in the working folder, as a file `stream.py`, are not imported.
+    """
+    return [sys.executable, "-P", "-m", "farmwatch"]
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int | None:

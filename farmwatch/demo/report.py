@@ -144,6 +144,6 @@ def _program() -> str:
     """The word with which a shell starts this farmwatch again: after `make demo` it is not on the PATH."""
     called = sys.argv[0]
     if Path(called).name != "farmwatch":
-        return f"{shlex.quote(sys.executable)} -m farmwatch"
+        return f"{shlex.quote(sys.executable)} -P -m farmwatch"
     found = shutil.which("farmwatch")
     return "farmwatch" if found is not None and Path(found).samefile(called) else shlex.quote(called)

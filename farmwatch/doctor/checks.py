@@ -19,7 +19,8 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, open_configured
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
+from farmwatch.daemon.endpoints import require_free_ports
+from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
@@ -67,7 +68,7 @@ BEFORE_THE_LOG = (
     DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
     DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
     DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),
-    DoctorCheck("ports", machine_checks.ports, tuple(Role)),
+    DoctorCheck("ports", machine_checks.ports),
     DoctorCheck("disk", machine_checks.disk),
 )
 ON_THE_LOG = (
@@ -75,7 +76,7 @@ ON_THE_LOG = (
     DoctorCheck("database", log_checks.database),
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
-    DoctorCheck("clock", machine_checks.clock),
+    DoctorCheck("clock", clock_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, STAGES),
     DoctorCheck("topics", log_checks.topics),
@@ -122,8 +123,8 @@ def _failure(error: Exception) -> CheckResult:
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:
     """Raise the first failure among the checks that these roles need; print warnings.
 
-    Without `log`: the checks of configuration and machine, which write only the archive's folder. With it: those of the
-    log. Raises FarmwatchError.
+    Without `log`: the checks of configuration, machine and ports, which write only the archive's folder. With it: those
+    of the log. Raises FarmwatchError.
     """
     subject = Subject(config, roles, log)
     for check in BEFORE_THE_LOG if log is None else ON_THE_LOG:
@@ -135,6 +136,8 @@ def require_fit(config: Config, roles: Collection[Role], log: Log | None = None)
                 raise FarmwatchError(f"{check.name}: {said}")
             if result.state is CheckState.WARN:
                 message(f"warning: {said}")
+    if log is None:
+        require_free_ports(config, roles)
 
 
 def prepare(config: Config, roles: Sequence[Role]) -> None:

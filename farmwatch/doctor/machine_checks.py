@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, packages, clock, disk, GPU and ports."""
+"""Checks of the machine: Python, packages, disk, GPU and ports."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import errno
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from farmwatch.config.member_names import names_folder
-from farmwatch.daemon.endpoints import address_refused
+from farmwatch.daemon.endpoints import addresses_of, listen
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
-from stream.schema.topics import HITS
 from stream.text.user_errors import ConfigError
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "replay", "farmwatch")
 PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
 _GIB = 1024**3
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
-_CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead
 
 _owners = cache(packages_distributions)  # a look at all installed packages takes longer than all other checks
 
@@ -70,7 +66,7 @@ def trafilatura(_: Subject) -> Results:
 def gpu(at: Subject) -> Results:
     """The GPU, which only pairs of language models need."""
     score = at.config.score
-    if names := _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
+    if names := output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
         yield ok(", ".join(names.splitlines()))
     elif not score.uses_pair or score.pair.device == "cpu":
         yield ok("none, and none is needed by the configured detectors")
@@ -79,22 +75,23 @@ def gpu(at: Subject) -> Results:
 
 
 def ports(at: Subject) -> Results:
-    """Whether each role can serve its metrics. Raises ConfigError for an address of another machine."""
-    host, first = at.config.metrics.host, at.config.metrics.port
+    """Whether the roles can serve; a port in use may be that of a running role.
+
+    Raises ConfigError for an address of another machine.
+    """
     taken = []
-    for role in at.roles:
-        port = at.config.metrics.port_of(role)
+    for what, table, host, port in addresses_of(at.config, at.roles):
         try:
-            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise ConfigError(address_refused(host, port, error)) from error
-            taken.append(f"{port} ({role.value})")
+            listen(host, port, table).close()
+        except ConfigError as error:
+            if getattr(error.__cause__, "errno", None) != errno.EADDRINUSE:
+                raise
+            taken.append(f"{host}:{port} ({what})")
     if taken:
-        mend = "if another program uses them, set metrics.port to another one, or to 0 for any"
-        yield warn(f"metrics ports in use on {host}: {', '.join(taken)}", mend)
+        mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"
+        yield warn(f"ports in use: {', '.join(taken)}", mend)
     else:
-        yield ok(f"metrics on {host}:{first} to {first + len(at.roles) - 1}" if first else "metrics on free ports")
+        yield ok("metrics and console can be served")
 
 
 def disk(at: Subject) -> Results:
@@ -113,18 +110,7 @@ def disk(at: Subject) -> Results:
         yield ok(found)
 
 
-def clock(at: Subject) -> Results:
-    """The clock is synchronised, and no hit of the log is from the future."""
-    now_ms = time.time_ns() // 1_000_000
-    if at.log and HITS in at.log.topics() and at.log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != at.log.end(HITS):
-        yield fail("the log holds hits from the future", "set this machine's clock")
-    elif _output("timedatectl", "show", "-p", "NTPSynchronized", "--value") == "no":
-        yield warn("not synchronised", "turn on NTP: timedatectl set-ntp true")
-    else:
-        yield ok(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_ms / 1000)))
-
-
-def _output(*command: str) -> str:
+def output_of(*command: str) -> str:
     """A program's output; nothing if it is not installed or fails."""
     program = shutil.which(command[0])
     if program is None:

@@ -12,7 +12,7 @@ from farmwatch.config.config import Config
 from farmwatch.daemon.disk_forecast import free_bytes
 from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.review_labels import read_review
-from farmwatch.doctor import crawl_checks, log_checks, machine_checks
+from farmwatch.doctor import clock_checks, crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckState, Results, Subject
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import processed_by
@@ -33,6 +33,7 @@ _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("disk", machine_checks.disk),
+    ("clock", clock_checks.dates),
     ("orders", crawl_checks.orders),
     ("segments", log_checks.segments),
     ("dead letters", log_checks.dead_letters),

@@ -14,6 +14,10 @@ from stream.text.wording import escaped, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+OUT_OF_PROCESSES = (
+    "no further process or thread can be started: raise the limit (`ulimit -u`, TasksMax= of a unit, pids of a"
+    " container), or start fewer (measure.workers, --jobs, --role)"
+)
 T = TypeVar("T")
 Advance = Callable[[int], None]
 

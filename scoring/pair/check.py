@@ -38,7 +38,7 @@ def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
     Raises the errors of loading the models: MissingExtra, UnsupportedModel, NoDevice, …; NoDevice also if the process
     fails.
     """
-    command = [sys.executable, "-m", "scoring.pair.check", msgspec.json.encode(settings).decode()]
+    command = [sys.executable, "-P", "-m", "scoring.pair.check", msgspec.json.encode(settings).decode()]
     why = ""
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)

@@ -82,6 +82,12 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec("gauge", "disk_free_bytes", "Free bytes of the disk of this process's log, or of its archive.", ("folder",)),
     Spec("counter", "log_rebalances", "Changes of this process's assignment."),
+    Spec(
+        "counter",
+        "clock_steps",
+        "Steps of the wall clock against the monotonic clock, by direction: forward or back.",
+        ("direction",),
+    ),
     Spec("counter", "dead_letters", "Records given up, by stage and error class.", ("stage", "reason")),
     Spec("counter", "stage_records", "Records a stage has dealt with.", ("run", "ruleset", "stage", "result")),
     Spec("histogram", "stage_duration_seconds", "Time of one committed batch.", ("stage",), _SECONDS),

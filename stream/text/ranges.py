@@ -12,6 +12,7 @@ from msgspec import Meta
 TEN_YEARS_S = 315_360_000
 MOST = 1_000_000_000  # of anything counted
 MOST_BYTES = 2**40
+MOST_PROCESSES = 512  # of one command or stage: each takes about 100 MiB
 
 Seconds = Annotated[float, Meta(ge=0, le=TEN_YEARS_S)]
 PositiveSeconds = Annotated[float, Meta(gt=0, le=TEN_YEARS_S)]

@@ -9,6 +9,7 @@ import msgspec
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
+from crawler.frontier.stored_times import StoredClock
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.web.inspection import Inspector
@@ -41,6 +42,7 @@ class Site:
         return state, Frontier(state, self.settings, self.shelf, meter, emit, self.now, inspector=self.inspector)
 
     def _commit(self, state: KeyedState) -> None:
+        StoredClock(state, self.now).note()
         self.committed.apply(state.changes())
 
     def hits(self, *hits: Hit) -> list[str]:
@@ -60,6 +62,11 @@ class Site:
         jobs = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
         self._commit(state)
         return [job for job in jobs if job is not None]
+
+    def check_times(self) -> None:
+        state, frontier = self._batch()
+        frontier.check_times(0)
+        self._commit(state)
 
     def give_up(self) -> bool:
         state, frontier = self._batch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -9,6 +10,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from structlog.testing import capture_logs
 
 from crawler.fetch.address_guard import resolved
+from crawler.fetch.dns_lookup import Found, Nameservers
 from crawler.settings import CrawlSettings
 from tests.support.web.crawl_driver import crawl, driving, hits_of, settings_for
 from tests.support.web.loopback import Web, page
@@ -73,3 +75,19 @@ def test_dead_sites_among_working_ones_are_given_up(loopback: Web, dead: int) ->
     assert {page.site for page in pages if (page.outcome, page.reason) == ("refused", "dns")} == set(SITES[:dead])
     assert {page.site for page in pages if page.outcome == "fetched"} == set(SITES[dead:])
     assert len(pages) == len(HITS)
+
+
+def test_each_retry_asks_the_nameservers(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a lookup takes longer than the wait before a retry: no attempt is answered by the last failure."""
+    asked: list[str] = []
+
+    async def look_up(_: Nameservers, host: str, timeout_s: float) -> Found:
+        asked.append(host)
+        await asyncio.sleep(timeout_s)  # as long as no nameserver answers
+        raise TimeoutError
+
+    monkeypatch.setattr(Nameservers, "look_up", look_up)
+    settings = settings_for(loopback.target, resolve_to={}, use_sitemaps=False, retry_s=0.1, connect_timeout_s=0.3)
+    (page,) = crawl(settings, hits_of("http://silent.test/"))
+    assert (page.outcome, page.reason) == ("refused", "dns")
+    assert asked == ["silent.test"] * settings.tries

@@ -135,7 +135,39 @@ def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
     assert [site.step(**broken).url[-5:] for _ in range(2)] == ["1.xml", "1.xml"]
     assert site.step(**broken).url[-5:] == "2.xml"
     assert site.step(sitemap=SitemapFile(pages=("http://a.test/map",))).url[-5:] == "2.xml"
-    assert site.walk() == ["/map"]
+    assert site.step().url == "http://a.test/map"
+
+
+@pytest.mark.parametrize("failed", [status(503), status(429), fail("dns"), fail("timeout")])
+@pytest.mark.parametrize(
+    ("revisits_h", "waits_h"), [(0, [1, 2, 4, 8, 16]), (720, [1, 2, 4, 8, 16, 32, 64]), (3, [1, 2, 3, 3])]
+)
+def test_sitemaps_that_were_asked_for_in_vain_are_read_later(
+    failed: dict[str, object], revisits_h: int, waits_h: list[int]
+) -> None:
+    """An hour later, then ever more rarely: not only with the re-visits, nor never."""
+    site = begun("hit", page_budget=9, refetch_fetched_s=3600.0 * revisits_h, park_cap_s=30.0)
+    site.step()
+    found_h = []
+    for _ in waits_h:
+        for _ in range(2):
+            site.answer(site.reach(RequestKind.SITEMAP), **failed)
+        site.now = max(site.now, site.row.next_start)
+        assert site.jobs() == [] and site.row.stopped == ""
+        found_h.append((site.row.sitemaps_at - site.now) / 3_600_000)
+    assert found_h == waits_h
+    pages = SitemapFile(pages=("http://a.test/map",))
+    if site.row.sitemaps_at:
+        site.answer(site.reach(RequestKind.SITEMAP), sitemap=pages)
+        assert site.reach(RequestKind.PAGE).url == "http://a.test/map"
+
+
+def test_a_site_without_a_sitemap_is_not_asked_again_soon() -> None:
+    """An answer that there is none is one: it holds until the re-visits, or for ever without them."""
+    site = begun("hit", refetch_fetched_s=0.0)
+    site.step()
+    site.answer(site.reach(RequestKind.SITEMAP), **status(404))
+    assert site.walk() == [] and site.row.sitemaps_at == 0
 
 
 def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:

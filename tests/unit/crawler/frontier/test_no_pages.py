@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,6 +88,53 @@ def test_a_site_that_only_turns_us_away_costs_six_requests(
     assert turned_away(site, no_page(reason, code), probe) <= 6
     assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
     assert outcomes(site.pages) == [("0", "no_page", reason), *((path, "refused", reason) for path in paths[1:])]
+
+
+EMPTY: list[dict[str, object]] = [
+    no_page("soft_404"),
+    no_page("soft_404", outline=b"gone"),
+    {"outline": b"gone"},
+    no_page("parked"),
+    no_page("default_page"),
+]
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+@pytest.mark.parametrize("hits", [4, 40])
+def test_an_empty_site_costs_six_requests(answer: dict[str, object], hits: int) -> None:
+    """All its URLs, the probe too, have an answer as of a site without pages: its reason stops it."""
+    site = with_hits(*map(str, range(hits)), inspector=FakeInspector(), ask_tdmrep=True)
+    assert turned_away(site, answer) <= 6
+    reason = str(answer.get("reason", "soft_404"))
+    assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
+    ended = Counter((outcome, why) for _, outcome, why in outcomes(site.pages))
+    assert ended[("no_page", reason)] + ended[("refused", reason)] == hits
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+def test_a_new_hit_opens_an_empty_site(answer: dict[str, object]) -> None:
+    """From a day after the stop on, for the hits that it refused and those that were empty."""
+    paths = [str(number) for number in range(6)]
+    site = with_hits(*paths, inspector=FakeInspector())
+    turned_away(site, answer)
+    assert site.hits(*hits_at("0", "5", "new")) == ["known", "known", "refused"]
+    site.now += DAY_MS
+    assert site.hits(*hits_at("0", "5", "new")) == ["queued"] * 3
+    assert {"/0", "/5", "/new"} <= set(site.walk())
+    assert (site.row.stopped, site.row.fetched) == ("", 3)
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+def test_a_few_empty_pages_do_not_stop_their_site(answer: dict[str, object]) -> None:
+    """Not where a page comes among the first, nor where there is nothing more to ask for: a new hit is fetched."""
+    site = probed(*map(str, range(6)), outline=b"gone")
+    for fields in (answer, answer, {}, *[answer] * 3):
+        site.step(**fields)
+    assert (site.row.stopped, site.row.fetched) == ("", 1)
+    few = probed("0", "1", outline=b"gone", use_sitemaps=False)
+    few.step(**answer)
+    few.step(**answer)
+    assert few.row.stopped == "" and few.hits(*hits_at("2")) == ["queued"]
 
 
 def test_a_report_says_why_such_a_site_has_no_page() -> None:

@@ -73,6 +73,7 @@ def test_up_makes_an_older_database_one_that_shrinks(
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: 0)
     monkeypatch.setenv("FARMWATCH_LOG_PARTITIONS", "2")
     monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
+    monkeypatch.setenv("FARMWATCH_CONSOLE_PORT", "0")
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     first = farmwatch("up", old_log)
     assert (first.code, "`farmwatch upgrade` measures the stored pages again" in first.err) == (3, True), first.err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import shlex
 import socket
 import subprocess
@@ -107,6 +109,8 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
     ("setting", "said"),
     [
         ("loop.watchdog_s=nan", "loop.watchdog_s: expected float > 0.0 (from flag, the value is 'nan')"),
+        ("crawl.max_in_flight=1000000000", "crawl.max_in_flight: expected int <= 10000 (from flag, the value is "),
+        ("measure.workers=1000000000", "measure.workers: expected int <= 512 (from flag, the value is '1000000000')"),
         ("up.status_s=1e308", "up.status_s: expected float <= 315360000.0 (from flag, the value is '1e308')"),
         ("crawl.nameservers=" + "[" * 20_000, "crawl.nameservers: neither JSON nor TOML: "),
         ("crawl.robots_ttl_s=60", "crawl.robots_ttl_s is 60.0: it must be above crawl.park_cap_s"),
@@ -126,6 +130,31 @@ def test_config_show_refuses_what_up_refuses(
     ran = farmwatch(*command, "--set", setting, *contact)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert said in ran.err
+
+
+@pytest.mark.parametrize("command", ["measure -", "score -", "train-articles pages --out model.json"])
+def test_an_absurd_number_of_processes_is_refused(farmwatch: Runner, command: str) -> None:
+    """Before the first one starts."""
+    ran = farmwatch(*command.split(), "--jobs", "1000000000")
+    assert (ran.code, ran.out, "--jobs" in ran.err) == (Exit.USAGE, "", True)
+
+
+@pytest.mark.parametrize(
+    "error", [BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), RuntimeError("can't start new thread")]
+)
+def test_too_few_processes_are_one_line(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Where the system refuses another process or thread, the line names the limits; other errors have their trace."""
+
+    def refused(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("farmwatch.commands.cli.run_command", refused)
+    ran = farmwatch("rate")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.UNAVAILABLE, "", 1)
+    assert "`ulimit -u`" in ran.err
+    error = RuntimeError("another")
+    with pytest.raises(RuntimeError, match="another"):
+        farmwatch("rate")
 
 
 @pytest.mark.parametrize("command", ["rate", "frontier", "up", "config show"])

@@ -173,6 +173,37 @@ def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
     assert most <= 16
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /metrics HTTP/1.0\r\nA: ", b"GET /metrics HTTP/1.0\r\n\r\n"])
+def test_slow_clients_block_no_other(sent: bytes) -> None:
+    """However long they may take: idle ones, those in the middle of a request, those that do not read the answer."""
+    with ExitStack() as held:
+        endpoints = held.enter_context(_endpoints(request_s=3600.0))
+        for _ in range(100):
+            held.enter_context(_connected(endpoints, sent))
+        assert [_get(endpoints, "/healthz")[0] for _ in range(20)] == [200] * 20
+        assert _serving() <= 16
+
+
+def test_a_client_that_has_asked_keeps_its_place() -> None:
+    """A slow answer is not ended by silent clients."""
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow() -> Health:
+        asked.set()
+        assert may_answer.wait(60)
+        return Health(True, True, "ok")
+
+    with ExitStack() as held:
+        endpoints = held.enter_context(_endpoints(health=slow, request_s=3600.0))
+        first = held.enter_context(_connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n"))
+        assert asked.wait(20)
+        for _ in range(100):
+            held.enter_context(_connected(endpoints))
+        assert _get(endpoints, "/metrics")[0] == 200
+        may_answer.set()
+        assert first.recv(15) == b"HTTP/1.0 200 OK"
+
+
 def test_an_error_of_this_program_is_logged() -> None:
     """Errors that the client did not cause are logged."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -139,6 +141,25 @@ def test_a_failing_extra_stops_nothing(tmp_path: Path, run: Callable[..., _Runni
     wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     assert running.end() == Exit.OK
     assert (tmp_path / "drained").exists() and (tmp_path / "started").read_text() == "x"
+
+
+def test_a_child_that_cannot_be_started_is_started_later(
+    tmp_path: Path, run: Callable[..., _Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system allows no further process for now, this is logged, and the supervisor goes on."""
+    start, refusals = subprocess.Popen, iter([True, True])
+
+    def popen(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        if next(refusals, False):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return start(*given, **named)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with structlog.testing.capture_logs() as logs:
+        running = run(_child(_DRAINS, tmp_path))
+        wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
+        assert running.end() == Exit.OK
+    assert [entry["event"] for entry in logs].count("role_not_started") == 2
 
 
 def test_an_extra_that_hangs_at_the_end_is_no_problem(tmp_path: Path, run: Callable[..., _Running]) -> None:

@@ -12,17 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from crawler.frontier.rows import CLOCK_KEY, ClockRow, pack
 from farmwatch.config.config import Config, load
 from farmwatch.doctor import log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
+from farmwatch.doctor.status import StatusReader
 from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
 from scoring.errors import NoDevice
 from scoring.pair.check import PairCheck
-from stream.log.contract import Output, Topic
+from stream.log.contract import Output, StateChange, Topic
 from stream.opening import open_log
-from stream.schema.topics import HITS, RATES, all_topics
+from stream.schema.records import Page, encode
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.embedded_worker import damage_pages
 from tests.support.front_door import Runner
@@ -237,6 +240,43 @@ def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
     log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=time.time_ns() // 1_000_000 + 3_600_000)])
     log.close()
     assert _found(config, "clock").state is FAIL
+
+
+@pytest.mark.parametrize(
+    ("dated_s", "fetched_s", "state", "said"),
+    [
+        ([3600], [0], FAIL, "the newest pages are from the future"),
+        ([0], [3600], FAIL, "the newest pages are from the future"),
+        ([3600, 0], [3600, 0], WARN, "some pages are from the future"),
+        ([0, 30], [0, 30], None, ""),
+    ],
+)
+def test_pages_from_the_future_are_told(
+    configure: Configure, dated_s: list[int], fetched_s: list[int], state: CheckState | None, said: str
+) -> None:
+    """By the time of the record or of its fetch: the newest one is a FAIL, an older one a warning."""
+    config, now_ms = configure(), time.time_ns() // 1_000_000
+    _make(config, all_topics(2, "e"))
+    with closing(open_log(config.log.url)) as log:
+        for dated, fetched in zip(dated_s, fetched_s, strict=True):
+            page = Page(id="p", site="s", page_id="i", url="x", fetched_at=now_ms + 1000 * fetched)
+            log.append([Output(PAGES, 0, b"s", encode(page), timestamp_ms=now_ms + 1000 * dated)])
+    found = [result for result in examine(config) if result.check == "clock" and "future" in result.found]
+    assert [(result.state, said in result.found) for result in found] == ([(state, True)] if state else [])
+
+
+@pytest.mark.parametrize(("ahead_s", "is_told"), [(3600, True), (0, False)])
+def test_a_crawl_with_times_of_a_clock_ahead_is_told(configure: Configure, ahead_s: int, is_told: bool) -> None:
+    """While the rows of the frontier were written later than now; `status` says it, too."""
+    config = configure()
+    _make(config, all_topics(2, "e"))
+    newest = time.time_ns() // 1_000_000 + 1000 * ahead_s
+    with closing(open_log(config.log.url)) as log:
+        log.load_state(FRONTIER_STORE, 1, [StateChange(CLOCK_KEY, pack(ClockRow(newest)))])
+        troubles = [trouble.found for trouble in StatusReader(log, config).read().wrong if trouble.check == "clock"]
+    said = [result.found for result in examine(config) if result.check == "clock" and result.state is WARN]
+    assert [text.startswith("the crawl has noted times up to ") for text in troubles] == [True] * is_told
+    assert set(troubles) <= set(said)
 
 
 def test_a_check_that_breaks_is_a_fail_of_its_own(configure: Configure) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import closing
 from pathlib import Path
 
@@ -28,8 +29,11 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return Exit.OK
 
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
+    monkeypatch.setattr("farmwatch.commands.daemon.running._run_one", start)
+    monkeypatch.setattr("farmwatch.commands.daemon.crawl.run_role", lambda *given, **_: start(*given))
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
+    monkeypatch.setenv("FARMWATCH_CONSOLE_PORT", "0")
     return made
 
 
@@ -217,3 +221,32 @@ def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str) -> 
     assert "warning: created missing topics: pages, state.tally, verdicts." in ran.err
     assert "missing topics" not in farmwatch("up", "--log", finished).err
     assert "missing topics" not in farmwatch("up", "--log", f"{finished}-other").err
+
+
+@pytest.mark.parametrize("command", ["up", "up --role crawl --in-process", "crawl"])
+def test_a_taken_port_is_said_before_a_role_starts(
+    farmwatch: Runner, finished: str, starts: list[object], command: str
+) -> None:
+    """At once, with the setting, where another program uses the port of the first role."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        ran = farmwatch(*command.split(), "--log", finished, "--set", f"metrics.port={port}")
+    assert (ran.code, starts) == (Exit.USAGE, [])
+    (line,) = [line for line in ran.err.splitlines() if line.startswith("farmwatch: ")]
+    assert line.startswith(f"farmwatch: metrics.port: cannot serve on 127.0.0.1:{port}: ")
+
+
+@pytest.mark.parametrize("taken", ["by another program", "by the metrics of the console"])
+def test_a_taken_port_of_the_console_is_said(
+    farmwatch: Runner, finished: str, starts: list[object], taken: str
+) -> None:
+    """Also where two ports of the configuration are the same."""
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        settings = [f"console.port={port}"]
+        if taken != "by another program":
+            holder.close()
+            settings.append(f"metrics.port={port - list(Role).index(Role.CONSOLE)}")
+        ran = farmwatch("up", "--role", "console", "--log", finished, *(f"--set={setting}" for setting in settings))
+    assert (ran.code, starts) == (Exit.USAGE, [])
+    assert f"console.port: cannot serve on 127.0.0.1:{port}: " in ran.err

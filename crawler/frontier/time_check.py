@@ -1,0 +1,75 @@
+"""Goes through the rows of a partition that a clock ahead of this one has written, and limits their times.
+
+A few sites in each call: the crawl of the others goes on. The progress is part of the state, so that it is committed
+with the rows.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from crawler.frontier.rows import (
+    CLOCK_KEY,
+    TOTALS_KEY,
+    ClockRow,
+    SiteRow,
+    beyond_site,
+    is_site_key,
+    pack,
+    revisit_key,
+    revisit_of_key,
+    revisit_prefix,
+)
+from crawler.frontier.site_store import STEP, SiteStore
+from crawler.frontier.stored_times import longest_revisit_s
+
+log = structlog.get_logger(__name__)
+
+_SITES = 40  # checked in one call
+_LAST_PAGE = b"\xff" * 16
+
+
+def check_times(store: SiteStore, partition: int) -> bool:
+    """Check the next sites, if the clock of the rows is in doubt; returns whether some are still to be checked."""
+    clock = store.clock
+    if not clock.is_doubtful:
+        return False
+    if store.state.get(TOTALS_KEY) is None:  # its first rows are still to come
+        return True
+    row = clock.row
+    if row.newest and not row.checked:
+        ahead_s = (row.newest - store.now_ms) // 1000
+        log.warning("frontier_written_ahead", partition=partition, ahead_s=ahead_s, mend="see `farmwatch doctor`")
+    after = row.checked or CLOCK_KEY
+    for _ in range(_SITES):
+        found = store.state.scan(b"", 1, after)
+        if not found:
+            clock.confirm()
+            return False
+        key, value = found[0]
+        if is_site_key(key):
+            _check_site(store, value)
+        after = beyond_site(key)
+    clock.put(ClockRow(row.newest, after))
+    return True
+
+
+def _check_site(store: SiteStore, value: bytes) -> None:
+    try:
+        row = store.read(value)
+    except msgspec.DecodeError:  # its next claim reports it
+        return
+    _limit_revisits(store, row)
+    if pack(row) != value:
+        store.save(row)
+
+
+def _limit_revisits(store: SiteStore, row: SiteRow) -> None:
+    """Count the revisits that are too far ahead from now on."""
+    latest = store.now_ms + int(1000 * longest_revisit_s(store.settings))
+    after = revisit_key(row.site, latest, _LAST_PAGE)
+    while keys := store.state.scan(revisit_prefix(row.site), STEP, after):
+        for key, _ in keys:
+            _, page = revisit_of_key(row.site, key)
+            store.schedule(row, page, store.stored_url(row.site, page), store.now_ms)
