@@ -6,7 +6,7 @@ It has no text of pages. Its files give its share again: `farmwatch.archive.rele
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FIL
 from farmwatch.archive.release_texts import citation, readme
 from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of
 from farmwatch.config.config import Config
-from farmwatch.daemon.review_labels import read_labels, review_of
+from farmwatch.daemon.review_labels import ReviewLabel, read_labels, review_of
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from replay.runs.lookup import find_run
@@ -31,6 +31,7 @@ from scoring.rates.terms import counted_at
 from scoring.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState
 from stream.schema.runs import LIVE, Run, shown_run
 from stream.text.checksums import digest_of, write_sums
@@ -73,7 +74,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     columns = COLUMNS["sites"]
     write_table(folder / SITES_FILE, "jsonl", columns, ([_site_value(row, of) for of in columns] for row in rows))
     if review is not None:
-        (folder / LABELS_FILE).write_bytes(encode_lines(labels))
+        (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))
     scores = _scores(log, names.tally_store, rows)
     write_table(folder / "scores.jsonl", "jsonl", _SCORES, scores)
     kept = [column for column in COLUMNS["verdicts"] if column.name != "rules"]
@@ -104,6 +105,16 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
     canaries = recent_canaries(config.rate, found, now_ms).rounds
     sites = (counted_at(row, now_ms) for row in found if not is_canary(row.site))
     return [*sites, *(row for of in canaries.values() for row in of)]
+
+
+def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:
+    """The labels; those of forgotten hosts count on, without name and address."""
+    names: dict[str, str] = {}
+    for label in labels:
+        if forgotten.covers(label.site):
+            hidden = (names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id))
+            label = msgspec.structs.replace(label, **dict(zip(("site", "fetch_id"), hidden, strict=True)))
+        yield label
 
 
 def _site_value(row: SiteState, column: Column) -> Any:

@@ -43,16 +43,17 @@ named by the xxh3-128 of their UTF-8; the bundle holds none.
 With farmwatch {version}:
 
 ```sh
-farmwatch audit .                                                 # rate.json, from {files}
-farmwatch estimate{confidence} sites.jsonl                        # the share by flags{alone}
-farmwatch tally scores.jsonl | farmwatch estimate{confidence}     # the same, from the scores
+farmwatch audit .                                  # rate.json again
+farmwatch estimate{confidence} sites.jsonl         # the share by flags{alone}
+farmwatch tally scores.jsonl | farmwatch estimate{confidence}
 ```
 
-The last line leaves out sites without a scored article, which are not part of the share. The site verdicts are those
-of `sites.jsonl`: TALLY reads a text that is on several pages once.
+The first line reads {files}. The last one leaves out sites without a scored article,
+which are not part of the share. The site verdicts are those of `sites.jsonl`: TALLY reads a text that is on several
+pages once.
 """
 
-_LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site |\n"
+_LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site; forgotten hosts have no name |\n"
 
 
 def readme(
@@ -76,7 +77,7 @@ def readme(
         seams="".join(f" {seam[0].upper()}{seam[1:]}." for seam in seams(run)),
         missing=f"; those from before {moment(missing_ms)} were no longer kept" if missing_ms else "",
         labels=_LABELS if review else "",
-        files=f"sites.jsonl, {'labels.jsonl, ' if review else ''}settings.json",
+        files=f"`sites.jsonl`, {'`labels.jsonl` ' if review else ''}and `settings.json`",
         alone=" alone" if review else "",
         confidence="" if level == 0.95 else f" --confidence {level}",
     )

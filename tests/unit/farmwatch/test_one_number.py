@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from stream.log.contract import Topic
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, Runner
@@ -144,6 +146,20 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
     file.write_text(file.read_text().replace('"llm"', '"human"').replace('"flagged":1', '"flagged":4'))
     code, found = audited()
     assert (code, found["changed"], "share" in found["differs"]) == (Exit.PROBLEM, [file.name], True)
+
+
+def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """A label of a forgotten host counts as for `rate`, and neither the host nor its page is named."""
+    settings = ["--log", url, "--set", f"rate.review={reviewed(tmp_path)}"]
+    with closing(open_log(url)) as log:
+        log.append(Forgotten(log).outputs(NAMES[0], ForgottenHost(at=1, by="me")))
+    rate = json.loads(farmwatch("rate", "--json", *settings).out)
+    farmwatch("release", "bundle", *settings)
+    bundle = tmp_path / "bundle"
+    assert not any(NAMES[0] in file.read_text() for file in bundle.iterdir())
+    found = json.loads(farmwatch("audit", "bundle", "--json").out)
+    assert found["ok"] and {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}
+    assert (rate["scored_sites"], found["recomputed"]["labelled"]) == (SITES - 1, 79)
 
 
 @pytest.mark.parametrize("lost", ["SHA256SUMS", "rate.json", "sites.jsonl"])
