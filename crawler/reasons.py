@@ -21,8 +21,9 @@ class Meaning(NamedTuple):
 _HTTP = re.compile(r"http_([1-5][0-9]{2})")
 _AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
 _LATER = "retried after crawl.refetch_error_s; by default never"
-_TURNED = f"{_AGAIN}; a site that only answers so is stopped until a new hit, from a day after the stop on"
-_EMPTY = f"{_LATER}; a site that only answers so is stopped until a new hit, from a day after the stop on"
+_REOPENED = "a new hit, from a day after the stop on"
+_TURNED = f"{_AGAIN}; a site that only answers so is stopped until {_REOPENED}"
+_EMPTY = f"{_LATER}; a site that only answers so is stopped until {_REOPENED}"
 _MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s; by default never"
 
 # Answers that are no page: the body stays in the record
@@ -47,11 +48,11 @@ STOPS: Mapping[str, Meaning] = {
     "too_many_requests": Meaning("crawl.requests_per_page times the page budget was requested, and few pages came"),
     "unreachable": Meaning(
         "no answer, for another cause than the connection failures below",
-        "a new hit, from a day after the stop on",
+        _REOPENED,
     ),
     "robots_unavailable": Meaning(
         "robots.txt failed crawl.robots_tries times, which forbids all; of one URL: that of its www twin failed",
-        "a new hit, from a day after the stop on",
+        _REOPENED,
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
@@ -134,6 +135,11 @@ def meaning_of_reason(reason: str) -> Meaning:
     if known is None and (status := _HTTP.fullmatch(reason)):
         known = REASONS.get(f"http_{status[1][0]}xx")
     return known or Meaning("a reason of another version of this program")
+
+
+def what_ends_stop(reason: str) -> str:
+    """What ends the stop of a site for this reason; "" = nothing does."""
+    return _REOPENED if reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY else meaning_of_reason(reason).passes
 
 
 def in_words(reason: str) -> str:

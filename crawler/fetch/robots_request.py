@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.fetch.fetcher import Fetcher
@@ -36,17 +37,19 @@ class SiteAnswers:
         return b"" if self.meaning is RobotsAnswer.UNAVAILABLE else NOTHING_ALLOWED
 
 
-def ask_site(settings: CrawlSettings, url: str) -> SiteAnswers:
+def ask_site(settings: CrawlSettings, url: str, excludes: Callable[[str], bool] = lambda _: False) -> SiteAnswers:
     """Request robots.txt, and tdmrep.json if it is wanted, of the site of a normalised URL.
+
+    No request goes to a host that `excludes` names.
 
     Raises NoContact and BadCrawlSettings; failures of the site are results.
     """
-    return asyncio.run(_ask(settings, url))
+    return asyncio.run(_ask(settings, url, excludes))
 
 
-async def _ask(settings: CrawlSettings, url: str) -> SiteAnswers:
+async def _ask(settings: CrawlSettings, url: str, excludes: Callable[[str], bool]) -> SiteAnswers:
     site, origin = host_of(url), origin_of(url)
-    async with Fetcher(settings) as fetcher:
+    async with Fetcher(settings, excludes=excludes) as fetcher:
         job = Job(RequestKind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s)
         found = SiteAnswers(await _fetched(fetcher, job))
         rules = RobotsRules(found.rules, settings.name)

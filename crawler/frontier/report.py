@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -347,6 +347,15 @@ def site_report(
         urls_known=known,
         urls=[_line(url) for url in first.lines()],
     )
+
+
+def stored_rows(state: StateReader, site: str, pages: Iterable[bytes]) -> tuple[SiteRow | None, UrlRow | None]:
+    """The rows of a site and of the first of these pages that it knows. Raises OldFrontier."""
+    require_readable(state)
+    value = state.get(site_key(site))
+    known = (state.get(url_key(site, page)) for page in pages)
+    url = next((unpack(UrlRow, packed) for packed in known if packed is not None), None)
+    return (unpack(SiteRow, value) if value is not None else None), url
 
 
 def why_no_page(state: StateReader, settings: CrawlSettings, site: str, now_ms: int) -> str:

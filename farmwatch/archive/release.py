@@ -1,12 +1,12 @@
 """A citable bundle of a run: its sites, verdicts and scores, the ruleset and versions, and the numbers.
 
-It has no text of pages. `farmwatch estimate` computes the number in numbers.json from its files.
+It has no text of pages. Its files give its share again: `farmwatch.archive.release_check`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,22 +15,23 @@ from typing import Any
 import msgspec
 
 from farmwatch.archive.files import write_table
+from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE, ReleaseSettings
 from farmwatch.archive.release_texts import citation, readme
 from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of
 from farmwatch.config.config import Config
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.daemon.review_labels import ReviewLabel, read_labels, review_of
+from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from replay.runs.lookup import find_run
 from replay.runs.site_table import read_rows
-from scoring.pipes import SiteVerdictLine, estimate_sites
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
-from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.split_rates import comparable, rate_lines
+from scoring.rates.split_rates import RateLine, comparable, rate_lines
 from scoring.rates.terms import counted_at
 from scoring.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState
 from stream.schema.runs import LIVE, Run, shown_run
 from stream.text.checksums import digest_of, write_sums
@@ -51,7 +52,7 @@ _SCORES = [
 class Release:
     """The data of a bundle. `left_out`: sites of another ruleset, detector or site method than the run's."""
 
-    numbers: EstimateLine
+    rate: RateLine
     sites: int
     left_out: int
 
@@ -67,13 +68,13 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     everything = read_rows(log, names.sites)
     rows = _rows_of_run(everything, of, config, now_ms)
     sites = [row for row in rows if not is_canary(row.site)]
-    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=read_review(config.rate, now_ms))
+    labels = read_labels(config.rate)
+    review = review_of(labels, config.rate, now_ms) if config.rate.review else None
+    (rate,) = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
     columns = COLUMNS["sites"]
-    plain = [[_site_value(row, column) for column in columns] for row in rows]
-    names_of_columns = [column.name for column in columns]
-    as_lines = [dict(zip(names_of_columns, values, strict=True)) for values in plain]
-    numbers = estimate_sites(msgspec.convert(as_lines, list[SiteVerdictLine]), confidence=config.rate.confidence)
-    write_table(folder / "sites.jsonl", "jsonl", columns, plain)
+    write_table(folder / SITES_FILE, "jsonl", columns, ([_site_value(row, of) for of in columns] for row in rows))
+    if review is not None:
+        (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))
     scores = _scores(log, names.tally_store, rows)
     write_table(folder / "scores.jsonl", "jsonl", _SCORES, scores)
     kept = [column for column in COLUMNS["verdicts"] if column.name != "rules"]
@@ -84,14 +85,15 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
         folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", ExportWindow(), run or LIVE, config)
     )
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
-    _write_json(folder / "numbers.json", numbers)
-    _write_json(folder / "rate.json", [{**msgspec.to_builtins(line), "run": shown_run(line.run)} for line in lines])
+    _write_json(folder / RATE_FILE, msgspec.structs.replace(rate, run=shown_run(rate.run)))
+    shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
+    _write_json(folder / SETTINGS_FILE, ReleaseSettings(made_at=now_ms, rate=shown))
     _write_json(folder / "versions.json", _versions(of, now_ms))
     missing = incomplete_before(log, "verdicts", ExportWindow(), run, now_ms)
-    (folder / "README.md").write_text(readme(numbers, lines, of, sites, config, now_ms, missing), encoding="utf-8")
-    (folder / "CITATION.cff").write_text(citation(numbers, now_ms), encoding="utf-8")
+    (folder / "README.md").write_text(readme(rate, of, sites, config, now_ms, missing), encoding="utf-8")
+    (folder / "CITATION.cff").write_text(citation(rate, now_ms), encoding="utf-8")
     write_sums(folder, {file.name: digest_of(file) for file in folder.iterdir()})
-    return Release(numbers, len(sites), len(everything) - len(rows))
+    return Release(rate, len(sites), len(everything) - len(rows))
 
 
 def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: int) -> list[SiteState]:
@@ -103,6 +105,16 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
     canaries = recent_canaries(config.rate, found, now_ms).rounds
     sites = (counted_at(row, now_ms) for row in found if not is_canary(row.site))
     return [*sites, *(row for of in canaries.values() for row in of)]
+
+
+def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:
+    """The labels; those of forgotten hosts count on, without name and address."""
+    names: dict[str, str] = {}
+    for label in labels:
+        if forgotten.covers(label.site):
+            hidden = (names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id))
+            label = msgspec.structs.replace(label, **dict(zip(("site", "fetch_id"), hidden, strict=True)))
+        yield label
 
 
 def _site_value(row: SiteState, column: Column) -> Any:

@@ -10,7 +10,6 @@ import msgspec
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import program_version
 from replay.live.epoch_change import seams
-from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.schema.records import SiteState
 from stream.schema.runs import Run
@@ -22,14 +21,14 @@ _README = """\
 Share of LLM sites: {text}
 
 {sites:,} sites that search engines returned were measured under ruleset {ruleset} `{digest}` and detector
-`{detector}`.{rate}{seams}
+`{detector}`.{seams}
 
 | file | content |
 |---|---|
-| `numbers.json` | the share by the sites of this bundle |
-| `rate.json` | as `farmwatch rate --json` without what only the crawl knows; wider for few domains or queries |
+| `rate.json` | the share, as `farmwatch rate --json` without what only the crawl knows |
 | `rates.jsonl` | the share as it was over time |
 | `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
+{labels}| `settings.json` | the settings of the share, and the time of this bundle |
 | `scores.jsonl` | the score of each article that a row counts, by the digest of its text |
 | `verdicts.jsonl` | the ruleset's verdict on each page, once for each feature epoch{missing} |
 | `ruleset.toml` | the ruleset |
@@ -44,18 +43,21 @@ named by the xxh3-128 of their UTF-8; the bundle holds none.
 With farmwatch {version}:
 
 ```sh
-farmwatch estimate{confidence} sites.jsonl                        # prints numbers.json
-farmwatch tally scores.jsonl | farmwatch estimate{confidence}     # the same share, from the scores
+farmwatch audit .                                  # rate.json again
+farmwatch estimate{confidence} sites.jsonl         # the share by flags{alone}
+farmwatch tally scores.jsonl | farmwatch estimate{confidence}
 ```
 
-The second line leaves out sites without a scored article, which are not part of the share. The site verdicts are those
-of `sites.jsonl`: TALLY reads a text that is on several pages once.
+The first line reads {files}. The last one leaves out sites without a scored article,
+which are not part of the share. The site verdicts are those of `sites.jsonl`: TALLY reads a text that is on several
+pages once.
 """
+
+_LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site; forgotten hosts have no name |\n"
 
 
 def readme(
-    numbers: EstimateLine,
-    lines: Sequence[RateLine],
+    rate: RateLine,
     run: Run,
     sites: Sequence[SiteState],
     config: Config,
@@ -63,18 +65,20 @@ def readme(
     missing_ms: int,
 ) -> str:
     """README.md. `missing_ms`: retention has removed verdicts before this time; 0 = none."""
-    level = config.rate.confidence
+    level, review = config.rate.confidence, config.rate.review
     return _README.format(
         version=program_version(),
         day=_day(now_ms),
-        text=numbers.text,
+        text=rate.text,
         sites=len(sites),
         ruleset=run.ruleset,
         digest=run.digest,
         detector=run.detector,
-        rate="".join(f" `farmwatch rate` said: {line.text}." for line in lines if line.text != numbers.text),
         seams="".join(f" {seam[0].upper()}{seam[1:]}." for seam in seams(run)),
         missing=f"; those from before {moment(missing_ms)} were no longer kept" if missing_ms else "",
+        labels=_LABELS if review else "",
+        files=f"`sites.jsonl`, {'`labels.jsonl` ' if review else ''}and `settings.json`",
+        alone=" alone" if review else "",
         confidence="" if level == 0.95 else f" --confidence {level}",
     )
 
@@ -97,9 +101,9 @@ references:
 """
 
 
-def citation(numbers: EstimateLine, now_ms: int) -> str:
+def citation(rate: RateLine, now_ms: int) -> str:
     """CITATION.cff with authors to be filled in."""
-    abstract = msgspec.json.encode(numbers.text).decode()
+    abstract = msgspec.json.encode(rate.text).decode()
     return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
 
 

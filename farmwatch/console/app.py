@@ -32,6 +32,7 @@ from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
+_REQUEST_S = 60.0
 _STATIC = {  # file -> its type
     "console.css": "text/css",
     "icon.svg": "image/svg+xml",
@@ -50,10 +51,10 @@ class View(NamedTuple):
     load: Callable[[Query], Data]
 
 
-def application(console: Console, access: Access) -> web.Application:
-    """The application; every answer passes `access`."""
+def application(console: Console, access: Access, request_s: float = _REQUEST_S) -> web.Application:
+    """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
     templates = _environment(access)
-    app = web.Application(middlewares=[_guard(access, templates)], client_max_size=64 * 1024)
+    app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     views = (
         View("/answer", "answer.html", console.answer),
         View("/flow", "flow.html", console.state.flow),
@@ -71,44 +72,77 @@ def application(console: Console, access: Access) -> web.Application:
         View("/letter", "letter.html", console.letters.letter),
         View("/health", "health.html", console.state.health),
     )
-    app.router.add_get("/", _to_answer)
+    get, post, other = (
+        partial(add, expect_handler=_ignore)
+        for add in (app.router.add_get, app.router.add_post, partial(app.router.add_route, "*"))
+    )
+    get("/", _to_answer)
     for view in views:
-        app.router.add_get(view.path, partial(_html, view, templates, console.version))
-        app.router.add_get(f"{view.path}.json", partial(_twin, view))
+        get(view.path, partial(_html, view, templates, console.version))
+        get(f"{view.path}.json", partial(_twin, view))
     for name, kind in _STATIC.items():
-        app.router.add_get(f"/static/{name}", partial(_static, name, kind))
-    app.router.add_get(EVENTS, events(console.version, console.stopped))
-    app.router.add_post("/token", partial(_take_token, access, templates))
+        get(f"/static/{name}", partial(_static, name, kind))
+    get(EVENTS, events(console.version, console.stopped))
+    post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
-        app.router.add_post(path, partial(_act, action, console.desk, access, templates))
+        post(path, partial(_act, action, console.desk, access, templates))
+    other("/{other:.*}", _no_page)
     return app
 
 
-def _guard(access: Access, templates: Environment) -> Middleware:
+def _guard(access: Access, templates: Environment, request_s: float) -> Middleware:
+    """Answers each request, and sends the answer, within `request_s` each; events last as long as their tab."""
+
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if why := access.refusal(request):
-            return secured(web.Response(status=403, text=f"refused: {why}\n"))
-        if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
-            return secured(access.let_in(str(request.rel_url.without_query_params("token"))))
-        is_open = request.path == "/token" or request.path.startswith("/static/")
-        if not is_open and not access.is_known(request):
-            return secured(_ask_for_token(templates, request))
         try:
-            return secured(await handler(request))
-        except web.HTTPException as answer:
-            if "Location" in answer.headers:
-                return secured(web.Response(status=answer.status, headers={"Location": answer.headers["Location"]}))
-            return secured(_refused(templates, request, answer.status, f"{answer.reason}: {request.path[:80]}"))
-        except ConnectionError:  # the browser left
-            raise
-        except FarmwatchError as error:
-            return secured(web.Response(status=503, text=f"{error}\n"))
-        except Exception:  # noqa: BLE001 - one page that fails must not end the others
-            _log.exception("console_failed", path=request.path)
-            return secured(web.Response(status=500, text="the console failed: its log says why\n"))
+            async with asyncio.timeout(None if request.path == EVENTS else request_s):
+                answer = await _guarded(access, templates, request, handler)
+        except TimeoutError:
+            came = request.content.is_eof()
+            said = "no answer in time: what was ordered may still be done" if came else "the request did not come whole"
+            answer = web.Response(status=503 if came else 408, text=f"{said}\n")
+        try:
+            async with asyncio.timeout(request_s):
+                await secured(answer).prepare(request)
+                await answer.write_eof()
+        except (ConnectionError, TimeoutError):  # the browser left, or reads nothing
+            if request.transport is not None:
+                request.transport.abort()
+        return answer
 
     return guard
+
+
+async def _guarded(
+    access: Access, templates: Environment, request: web.Request, handler: Handler
+) -> web.StreamResponse:
+    try:
+        if why := access.refusal(request):
+            return web.Response(status=403, text=f"refused: {why}\n")
+        _require_text(request.raw_path, *request.query, *request.query.values())
+        if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
+            return access.let_in(str(request.rel_url.without_query_params("token")))
+        is_open = request.path == "/token" or request.path.startswith("/static/")
+        if not is_open and not access.is_known(request):
+            return _ask_for_token(templates, request)
+        return await handler(request)
+    except web.HTTPException as answer:
+        if "Location" in answer.headers:
+            return web.Response(status=answer.status, headers={"Location": answer.headers["Location"]})
+        return _refused(templates, request, answer.status, f"{answer.reason}: {request.path[:80]}")
+    except FarmwatchError as error:
+        return web.Response(status=503, text=f"{error}\n")
+    except Exception:  # noqa: BLE001 - one page that fails must not end the others
+        _log.exception("console_failed", path=request.path)
+        return web.Response(status=500, text="the console failed: its log says why\n")
+
+
+def _require_text(*values: str) -> None:
+    """Raises HTTPBadRequest for what is no text to a page, a file name or the index."""
+    for value in values:
+        if "\0" in value or value.encode(errors="replace").decode() != value:
+            raise web.HTTPBadRequest
 
 
 def _ask_for_token(
@@ -148,17 +182,30 @@ async def _act(
 
 def _refused(templates: Environment, request: web.Request, status: int, why: str) -> web.Response:
     """A form that changed nothing, or an address that is none, with the way back to the page before."""
-    before = URL(request.headers.get("Referer", "")).raw_path_qs
+    try:
+        before = URL(request.headers.get("Referer", "")).raw_path_qs
+    except ValueError:
+        before = "/"
     html = _page("refused.html", templates, {"error": why, "back": before}, request)
     return web.Response(status=status, text=html, content_type="text/html")
 
 
 async def _form(request: web.Request) -> dict[str, str]:
-    """Its fields. Raises HTTPBadRequest for what no browser sends."""
+    """Its fields. Raises HTTPBadRequest for what no browser sends, and for a browser that left."""
     try:
-        return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
-    except (ValueError, LookupError):
+        form = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    except (ValueError, LookupError, ConnectionError, web.RequestPayloadError):
         raise web.HTTPBadRequest from None
+    _require_text(*form, *form.values())
+    return form
+
+
+async def _ignore(_: web.Request) -> None:
+    """Expect: RFC 9110 section 10.1.1 lets a server go without; the library fails on some of its values."""
+
+
+async def _no_page(_: web.Request) -> web.Response:
+    raise web.HTTPNotFound
 
 
 async def _to_answer(_: web.Request) -> web.Response:

@@ -22,10 +22,10 @@ def events(version: Callable[[], int], stopped: threading.Event) -> Handler:
 
     async def stream(request: web.Request) -> web.StreamResponse:
         answer = secured(web.StreamResponse(headers={"Content-Type": "text/event-stream"}))
-        await answer.prepare(request)
         since = request.query.get("since", "")[:18]  # what the page shows
         told, quiet_s = int(since) if since.isdecimal() else version(), _EVERY_S
         with suppress(ConnectionResetError):  # the browser left
+            await answer.prepare(request)
             await answer.write(b"retry: 3000\n\n")
             while not stopped.is_set():
                 await asyncio.sleep(_LOOK_S)

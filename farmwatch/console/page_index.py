@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
+from crawler.reasons import in_words
 from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
+from farmwatch.explain.not_measured import what_comes_next
 from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
@@ -14,6 +16,7 @@ from stream.schema.records import Features, Page, R, Score, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 from stream.text.user_errors import NotFound
+from stream.text.wording import one_line
 
 _NEAR, _NEAR_ON_BROKER = 32, 500  # offsets: reading so many costs less than a read of its own
 
@@ -27,13 +30,14 @@ class IndexedRecords:
         self.page_id = page_id(url)
         where = model.located(site_of(url), self.page_id)
         if where is None:
-            raise NotFound(f"{url}: not in the log: it has no hit, was not fetched yet, or expired")
+            raise NotFound(self._missing(url, "not in the log: it has no hit, was not fetched yet, or expired"))
         self.where = where
         at = max((at for at, visit in where.visits if visit.page_id == self.page_id), default=-1)
         features = next(self._read(Features, names.features, [at]), None)
         if features is None:
-            why = f" ({where.reason.replace('_', ' ')})" if where.reason else ""
-            raise NotFound(f"{url}: {where.outcome.replace('_', ' ') or 'known'}{why}: the log has no measures of it")
+            why = f": {in_words(where.reason)}" if where.reason else ""
+            said = f"{where.outcome.replace('_', ' ') or 'known'}{why}; the log has no measures of it"
+            raise NotFound(self._missing(url, said))
         before = compared_with(where.visits, features, at, pages_per_site)
         self.found = FoundPage(features, where.partition, at, before, names.features)
 
@@ -53,6 +57,11 @@ class IndexedRecords:
     def page(self) -> Page | None:
         """The record with the HTML; None if it left the log."""
         return next(self._read(Page, PAGES, [] if self.where.page_at is None else [self.where.page_at]), None)
+
+    def _missing(self, url: str, said: str) -> str:
+        """With what the crawl knows; on a broker its state would have to be restored for that."""
+        known = [] if self._log.forgets_offsets else what_comes_next(self._log, site_of(url), [self.page_id])
+        return one_line(f"{url}: {'; '.join([said, *known])}")
 
     def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
         """The records at these ascending offsets; those that are near each other are read at once."""

@@ -17,17 +17,17 @@ def timed(metrics: Metrics) -> Middleware:
 
     @web.middleware
     async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
-        started, status = time.monotonic(), "none"  # where the browser leaves before the answer
+        started, status = time.monotonic(), "none"  # at the end of the console
         try:
             answer = await handler(request)
             status = str(answer.status)
             return answer
-        except Exception as error:
-            status = status if isinstance(error, ConnectionError) else "500"
+        except Exception:
+            status = "500"
             raise
         finally:
-            resource = request.match_info.route.resource  # none where no page has this address
-            page = "other" if resource is None else resource.canonical
+            resource = request.match_info.route.resource
+            page = resource.canonical if isinstance(resource, web.PlainResource) else "other"  # a page has one address
             if page != EVENTS:
                 spent_s = time.monotonic() - started
                 metrics.observe("console_request_duration_seconds", spent_s, page=page, status=status)

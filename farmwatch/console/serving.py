@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import sqlite3
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -36,6 +38,8 @@ from stream.text.user_errors import FarmwatchError
 
 _POLL_S = 0.2
 _END_S = 5.0  # most time that open requests, and the read model, may each delay the end
+_IDLE_S = 75.0  # of a connection: longer than browsers and proxies wait before they use it again
+_LINGER_S = 1.0  # for which the rest of a refused request is read, so that the client gets the answer
 _SILENT_S = 30.0  # after which a loop that does not tick is unhealthy
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared; a browser needs one address
 _NICE = 10  # below the stages, which take the processor first
@@ -82,7 +86,7 @@ async def _serve(
     name = f"[{host}]" if ":" in host else host
     app = application(console, Access(token, name, port, settings.hosts))
     app.middlewares.insert(0, timed(metrics))  # outside of the guard, which gives most answers their status
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_END_S)
+    runner = runner_of(app)
     following = threading.Thread(target=console.follow, args=(stop,), name="follow", daemon=True)
     following.start()
     try:
@@ -100,6 +104,28 @@ async def _serve(
         stop.set()
         await runner.cleanup()
         following.join(_END_S)
+
+
+def runner_of(app: web.Application, idle_s: float = _IDLE_S) -> web.AppRunner:
+    """The server of the application. A connection without a whole request for `idle_s` is closed.
+
+    What a client does is no error of this process: requests that are no HTTP get their 400 without a log line.
+    """
+    logger = logging.getLogger(__name__)
+    logger.addFilter(_is_own_fault)
+    return web.AppRunner(
+        app,
+        access_log=None,
+        shutdown_timeout=_END_S,
+        keepalive_timeout=idle_s,
+        lingering_time=_LINGER_S,
+        logger=logger,
+    )
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | ConnectionError)
 
 
 def _tell_address(address: str, token: str, kept: Path | None) -> None:

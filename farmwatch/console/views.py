@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from crawler.frontier.report import FrontierReport, read_frontier
-from crawler.reasons import meaning_of_reason
+from crawler.reasons import meaning_of_reason, what_ends_stop
 from crawler.web.exclusions import reach_of
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
@@ -245,10 +245,12 @@ class Console:
             return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
 
         found = self._jobs.result(("frontier",), "Reading the frontier", read, _FRONTIER_S)
-        meanings = {**found.stopped_reasons, **found.parked_reasons}
+        meanings = {reason: meaning_of_reason(reason)._asdict() for reason in found.parked_reasons}
+        for reason in found.stopped_reasons:
+            meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
         return {
             **msgspec.to_builtins(found),
-            "meanings": {reason: meaning_of_reason(reason)._asdict() for reason in meanings},
+            "meanings": meanings,
         }
 
     def _canaries(self) -> list[Data]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from crawler.orders import in_words
+from crawler.orders import CrawlOrders, in_words
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
@@ -62,6 +63,32 @@ def pause_in_words(log: Log) -> str:
 def exclusions_of(log: Log) -> Exclusions:
     """The exclusions in force. Raises as `Orders.refresh`."""
     return Exclusions(name for name, order in Orders(log).exclusions.items() if order.on)
+
+
+@dataclass(frozen=True, slots=True)
+class NotVisited:
+    """The hosts that are never visited, as the log has them."""
+
+    orders: CrawlOrders
+    exclusions: Mapping[str, Order]
+
+    @classmethod
+    def of(cls, log: Log) -> NotVisited:
+        """Raises as `Orders.refresh`."""
+        return cls(CrawlOrders(log, {}, 0), {name: order for name, order in Orders(log).exclusions.items() if order.on})
+
+    def exclusion_of(self, host: str) -> str:
+        """The exclusion that covers a host; "" for a forgotten one."""
+        return next((name for name in self.exclusions if Exclusions([name]).covers(host)), "")
+
+    def why(self, host: str) -> str:
+        """Why a host is not visited, in words; "" if it may be."""
+        if not self.orders.excludes(host):
+            return ""
+        name = self.exclusion_of(host)
+        if not name:
+            return "forgotten for ever (`farmwatch forget`)"
+        return f"excluded as {name} {in_words(self.exclusions[name].changes[-1])}"
 
 
 def _change(why: str, *, on: bool) -> OrderChange:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from crawler.dry_run import DryRun, SitePlan
-from crawler.reasons import in_words, meaning_of_reason
+from crawler.reasons import in_words, meaning_of_reason, what_ends_stop
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
@@ -195,7 +195,7 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     """Why the site waits or is stopped, and which URLs would be refused."""
     parts = []
     if plan.stopped_why:
-        passes = meaning_of_reason(plan.stopped_why).passes
+        passes = what_ends_stop(plan.stopped_why)
         parts.append(f"stopped: {in_words(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
     elif plan.parked_until:
         parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {in_words(plan.parked_why)}")

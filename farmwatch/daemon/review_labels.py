@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from stream.text.user_errors import FarmwatchError
 _DAY_MS = 86_400_000
 
 
-class _Label(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewLabel(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a line of `farmwatch label` that a review uses; the last line of a page counts."""
 
     fetch_id: str
@@ -27,24 +28,32 @@ class _Label(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_review(settings: RateSettings, now_ms: int) -> Review | None:
-    """The labels of `rate.review`; None without a file. A label is as old as the draw of its sample.
+    """The review of the labels of `rate.review`; None without a file. Raises FarmwatchError if it cannot be read."""
+    return review_of(read_labels(settings), settings, now_ms) if settings.review else None
 
-    Raises FarmwatchError if the file cannot be read.
-    """
+
+def read_labels(settings: RateSettings) -> list[ReviewLabel]:
+    """The lines of `rate.review`; none without a file. Raises FarmwatchError if it cannot be read."""
     if not settings.review:
-        return None
+        return []
     file = Path(settings.review).expanduser()
     if not file.is_file():
         raise FarmwatchError(f"rate.review: {file} is no file: name the labels that `farmwatch label` wrote")
-    lines = JsonLines([file], _Label, "rate")
+    lines = JsonLines([file], ReviewLabel, "rate")
+    labels = [label for _, label in lines]
+    lines.end()
+    return labels
+
+
+def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int) -> Review:
+    """The review of these labels. A label is as old as the draw of its sample."""
     kept_ms = int(settings.review_days * _DAY_MS)
-    newest_of_page: dict[str, _Label] = {}
+    newest_of_page: dict[str, ReviewLabel] = {}
     samples: dict[int, tuple[int, set[str]]] = {}  # time of the draw -> sites, and those of them with lines
-    for _, label in lines:
+    for label in labels:
         newest_of_page[label.fetch_id] = label
         if label.drawn and label.site and label.drawn_at + kept_ms >= now_ms:
             samples.setdefault(label.drawn_at, (label.drawn, set()))[1].add(label.site)
-    lines.end()
     votes: dict[str, list[bool]] = {}
     too_old: set[str] = set()
     oldest = now_ms

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import takewhile
 from typing import Protocol
 
 from crawler.web.urls import normalise, page_id, site_of
+from farmwatch.explain.not_measured import why_not_measured
 from filters.extraction.interface import UNFINISHED
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
@@ -18,7 +18,6 @@ from stream.schema.records import Features, Page, Record, Score, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.topics import FEATURES, PAGES, SCORES
 from stream.text.user_errors import NotFound
-from stream.text.wording import one_line
 
 
 @projection_of(Features)
@@ -102,10 +101,10 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
     partition = partition_of(site, topics[topic])
     spellings = _spellings(url)
     newest: dict[str, tuple[int, Features]] = {}
-    urls: dict[str, str] = {}
+    urls: set[str] = set()
     visits: list[tuple[int, FeaturesHead]] = []
     for found, head in records_of(FeaturesHead, _of_site(log, topic, partition, site)):
-        urls[head.page_id] = head.url
+        urls.add(head.url)
         if head.page_id in spellings:
             for _, features in records_of(Features, [found]):
                 newest[head.page_id] = found.offset, features
@@ -113,8 +112,8 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
             visits.append((found.offset, head))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
-        near = get_close_matches(normalise(url), sorted(urls.values()), 3)
-        raise NotFound(_explain_missing(log, partition, site, spellings, normalise(url), near))
+        pages = (page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)))
+        raise NotFound(why_not_measured(log, normalise(url), site, list(spellings), pages, urls))
     offset, features = newest[wanted]
     return FoundPage(features, partition, offset, compared_with(visits, features, offset, pages_per_site), topic)
 
@@ -168,18 +167,3 @@ def _spellings(url: str) -> dict[str, str]:
     address, mark, query = normalise(url).partition("?")
     other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
     return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
-
-
-def _explain_missing(
-    log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str, near: Sequence[str]
-) -> str:
-    pages = [page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)) if page.page_id in wanted]
-    if not pages:
-        others = f"; similar URLs: {', '.join(map(one_line, near))}" if near else ""
-        return f"{url}: not in the log: it has no hit, was not fetched yet, or expired{others}"
-    page = pages[-1]
-    if page.outcome == "fetched":
-        return f"{url}: fetched, and not measured yet"
-    if page.outcome == "failed":
-        return f"{url}: could not be fetched: {one_line(page.reason.replace('_', ' '))}"
-    return f"{url}: {page.outcome.replace('_', ' ')}: {one_line(page.reason)}"

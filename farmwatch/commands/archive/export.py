@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 from cyclopts import Parameter
 
@@ -25,7 +25,12 @@ def export(
     /,
     *,
     what: Annotated[What, Parameter(help="The table; `rate` is the series that is kept of the rate.")],
-    format: Annotated[Format, Parameter(help="Format of the file; parquet needs the extra of that name.")] = "jsonl",
+    format: Annotated[
+        Format | None,
+        Parameter(
+            help="Format of the file; parquet needs the extra of that name. Default: as its name ends, or jsonl."
+        ),
+    ] = None,
     since: Annotated[
         str, Parameter(name="--from", help="Only what was fetched on this day or later, such as 2026-05-01; UTC.")
     ] = "",
@@ -47,7 +52,8 @@ def export(
         raise UsageError("--from and --to: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
     if run and what in ("pages", "scores"):
         raise UsageError(f"--run: {what} are those of all runs")
-    file = out / f"{what}.{format}" if out.is_dir() else out
+    form = format or _format_of(out)
+    file = out / f"{what}.{form}" if out.is_dir() else out
     unreadable = UnreadableCounter()
     with opened(config) as log, reporting_to(unreadable):
         missing_before = incomplete_before(log, what, window, run, now_ms)
@@ -56,7 +62,7 @@ def export(
         removed = f"retention has removed {what} from before {moment(missing_before)}"
         if missing_before and not first:
             raise NotFound(f"{removed}, and nothing of the window is left: no file was written")
-        rows = write_table(file, format, COLUMNS[what], chain(first, found))
+        rows = write_table(file, form, COLUMNS[what], chain(first, found))
     if missing_before:
         message(f"{removed}: they are missing here")
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
@@ -65,3 +71,13 @@ def export(
     for line in unreadable.lines():
         message(one_line(line))
     return Exit.PROBLEM if unreadable.lines() else Exit.OK
+
+
+def _format_of(out: Path) -> Format:
+    """The format that the name of a file ends in; JSON lines for a folder or without an ending. Raises UsageError."""
+    if out.is_dir() or not out.suffix:
+        return "jsonl"
+    for form in get_args(Format):
+        if out.suffix.lower() == f".{form}":
+            return cast("Format", form)
+    raise UsageError(f"{out}: a file ends in {', '.join(f'.{form}' for form in get_args(Format))}; or give --format")

@@ -45,7 +45,7 @@ def release(
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    message(one_line(written.numbers.text))
+    message(one_line(written.rate.text))
     if written.left_out:
         message(f"left out: {counted(written.left_out, 'row')} of another ruleset, detector or method, or old canaries")
     message(one_line(f"{counted(written.sites, 'site')} in {to}; complete the authors in {to / 'CITATION.cff'}"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
 from cyclopts import Parameter
 
+from farmwatch.archive.release_check import check_release
 from farmwatch.audit.audit import audit as audit_log
 from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -16,7 +18,7 @@ from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ _RATE_FIELDS = (
 
 
 def audit(
+    bundle: Annotated[
+        Path | None, Parameter(help="A folder that `release` wrote, in place of the log: its share from its files.")
+    ] = None,
+    /,
     *,
     run: Annotated[
         str, Parameter(help="Audit this run: its verdicts and rows, in its window. Default: the live run.")
@@ -42,9 +48,15 @@ def audit(
     Each row is recomputed from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
     records expired is unprovable.
 
+    Of a bundle: its files have their checksums, and give the share that it states.
+
     Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs; the
     faults are listed. Records that no stage has read yet are waiting; the last line is "clean" when nothing waits.
     """
+    if bundle is not None:
+        if run:
+            raise UsageError("--run: a bundle has one run")
+        return _audit_bundle(bundle, as_json=json)
     config = common.load().config
     with opened(config) as log:
         if not log.topics():
@@ -80,6 +92,22 @@ def audit(
     return Exit.OK if report.ok else Exit.PROBLEM
 
 
+def _audit_bundle(folder: Path, *, as_json: bool) -> int:
+    found = check_release(folder)
+    if as_json:
+        rates = {"rate": _numbers(found.stored), "recomputed": _numbers(found.recomputed)}
+        put_json({"ok": found.ok, "changed": found.changed, "differs": found.differs, **rates})
+        return Exit.OK if found.ok else Exit.PROBLEM
+    for name in found.changed:
+        message(one_line(f"changed: {name} does not have its checksum"))
+    message(one_line(f"share of the bundle: {found.stored.short()}"))
+    message(one_line(f"share recomputed from its files: {found.recomputed.short()}"))
+    if found.differs:
+        message(f"different: {', '.join(found.differs)}")
+    message(f"audit: {'clean' if found.ok else 'the files and the share do not fit together'}")
+    return Exit.OK if found.ok else Exit.PROBLEM
+
+
 def _print_faults(kind: str, lines: list[str]) -> None:
     for line in lines[:_SHOWN]:
         message(one_line(f"{kind}: {line}"))
@@ -88,16 +116,17 @@ def _print_faults(kind: str, lines: list[str]) -> None:
 
 
 def _rate(check: RateCheck) -> dict[str, object]:
-    def numbers(line: RateLine | None) -> dict[str, object] | None:
-        return None if line is None else {name: getattr(line, name) for name in _RATE_FIELDS}
-
     return {
         **check.versions._asdict(),
         "ok": check.ok,
-        "rows": numbers(check.rows),
-        "recomputed": numbers(check.recomputed),
+        "rows": _numbers(check.rows),
+        "recomputed": _numbers(check.recomputed),
         "taken": check.taken,
     }
+
+
+def _numbers(line: RateLine | None) -> dict[str, object] | None:
+    return None if line is None else {name: getattr(line, name) for name in _RATE_FIELDS}
 
 
 def _reasons(reasons: dict[str, int]) -> str:

@@ -22,7 +22,8 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import normalise, site_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
-from farmwatch.config.opening import opened
+from farmwatch.config.opening import log_exists, opened
+from farmwatch.crawl.orders import NotVisited
 from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
@@ -66,17 +67,22 @@ def robots(
 ) -> int:
     """Say whether the crawler may fetch a URL, with the line of robots.txt that decides it.
 
+    A host that `farmwatch exclude` or `forget` covers may not be fetched, and is not asked.
+
     The command requests robots.txt and tdmrep.json as the crawl does: with a contact (crawl.contact), at its pace, at
     public addresses only. It stores nothing.
 
-    Exit code 0: it may be fetched; 1: robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a reservation in
-    tdmrep.json where crawl.obey_opt_out is on forbids it; 3: with --stored where nothing is stored.
+    Exit code 0: it may be fetched; 1: an exclusion, robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a
+    reservation in tdmrep.json where crawl.obey_opt_out is on forbids it; 3: with --stored where nothing is stored.
     """
     if file is not None and stored:
         raise UsageError("--file and --stored: one of them at a time")
     config = common.load().config
     settings = config.crawl
     normal = normalise(url if "://" in url else f"https://{url}")
+    not_visited = _not_visited(config)
+    if not_visited is not None and (why := not_visited.why(host := site_of(normal))):
+        return _put_not_visited(normal, why, not_visited.exclusion_of(host), as_json=json)
     if file is not None:
         with binary_input(file) as lines:
             text = lines.read(ROBOTS_CAP_BYTES)
@@ -84,7 +90,7 @@ def robots(
     elif stored:
         source = _from_frontier(config, normal)
     else:
-        source = _from_site(settings, normal)
+        source = _from_site(settings, normal, not_visited)
     found = RobotsExplanation(False, DecisionReason.UNREACHABLE)
     if not source.unreachable:
         found = explain(source.text, settings.name, normal)
@@ -99,6 +105,24 @@ def robots(
         for name, words in _facts(settings, source, found, rule):
             put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
     return Exit.OK if fetched else Exit.PROBLEM
+
+
+def _not_visited(config: Config) -> NotVisited | None:
+    """None without a log. One that cannot be read is an error: nobody may be asked whose exclusion is unknown."""
+    if not log_exists(config):
+        return None
+    with opened(config) as log:
+        return NotVisited.of(log)
+
+
+def _put_not_visited(url: str, why: str, exclusion: str, *, as_json: bool) -> int:
+    if as_json:
+        reason = "excluded" if exclusion else "forgotten"
+        put_json({"url": url, "may_be_fetched": False, "why": reason, "excluded_as": exclusion or None})
+    else:
+        put(f"may not be fetched: {one_line(url)}")
+        put_wrapped(f"  {one_line(why)}; nobody was asked", "    ")
+    return Exit.PROBLEM
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
@@ -121,9 +145,9 @@ def _from_frontier(config: Config, url: str) -> _Source:
     return _Source(text or b"", origin, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
 
 
-def _from_site(settings: CrawlSettings, url: str) -> _Source:
+def _from_site(settings: CrawlSettings, url: str, not_visited: NotVisited | None) -> _Source:
     try:
-        answers = ask_site(settings, url)
+        answers = ask_site(settings, url, not_visited.orders.excludes if not_visited else lambda _: False)
     except NoContact as error:
         raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     tdm = answers.tdm

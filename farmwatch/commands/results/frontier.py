@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine, read_frontier, site_report
-from crawler.reasons import in_words, meaning_of_reason
+from crawler.reasons import in_words, meaning_of_reason, what_ends_stop
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
@@ -138,9 +138,8 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _meaning(reason: str) -> tuple[str, str]:
-    """The meaning of a reason, and how it ends."""
-    meaning = meaning_of_reason(reason)
-    return meaning.text, meaning.passes or "nothing"
+    """The meaning of the reason of a stop, and how it ends."""
+    return meaning_of_reason(reason).text, what_ends_stop(reason) or "nothing"
 
 
 def _say_cut(shown: int, found: int, noun: str) -> None:
@@ -161,7 +160,10 @@ def _put_stopped(lines: Sequence[FrontierSiteLine], now_ms: int) -> None:
 
 
 def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
-    rows = ((e.site, when(e.parked_until, now_ms), e.parked_why, _meaning(e.parked_why)[0], e.queued) for e in lines)
+    rows = (
+        (e.site, when(e.parked_until, now_ms), e.parked_why, meaning_of_reason(e.parked_why).text, e.queued)
+        for e in lines
+    )
     put_table(("site", "asked again", "reason", "what it means", "queued"), rows, title)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.frontier.rows import Stop
 from crawler.frontier.statuses import Status
-from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason
+from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason, what_ends_stop
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
 from tests.support.paths import ROOT
@@ -118,3 +118,10 @@ def test_the_page_explains_every_reason(word: str) -> None:
 def test_the_page_has_the_life_of_a_url(status: Status) -> None:
     """Each status has a row in the page's table of statuses."""
     assert f"| `{status.label}` |" in DOCS.read_text(encoding="utf-8")
+
+
+def test_a_stop_of_a_site_ends_otherwise_than_a_failure_of_a_page() -> None:
+    """A URL that fails is retried; a site that is stopped for the same reason waits for a new hit."""
+    for reason in ("dns_no_name", "connection", "tls_expired", "challenge", "unreachable"):
+        assert what_ends_stop(reason).startswith("a new hit"), reason
+    assert what_ends_stop("excluded") == STOPS["excluded"].passes and what_ends_stop("budget") == ""

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from farmwatch.archive.release_check import LABELS_FILE, SITES_FILE
 from farmwatch.config.config import load
 from farmwatch.daemon.maintenance import Maintenance
 from replay.runs.run_rules import live_now
+from stream.log.contract import Topic
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import SiteState
+from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, Runner
-from tests.support.runs.two_runs import RULESETS, A, B, begin, page, put_features, put_run, site
+from tests.support.runs.two_runs import PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
 
 SITES = 240
 NAMES = [f"s{n}.operator{n // 6}.example" for n in range(SITES)]
@@ -43,7 +49,8 @@ def url(tmp_path: Path, no_weights: None) -> str:
     pages = [page(n, site=name) for n, name in enumerate(NAMES)]
     put_features(log, pages)
     live = rows(lambda n: 4 if n // 6 % 4 == 0 else n % 2)
-    put_run(log, A, RULESETS[A], pages, live, live=True, detector=DETECTOR)
+    run = put_run(log, A, RULESETS[A], pages, live, live=True, detector=DETECTOR)
+    log.create([Topic(f"state.{run.names(is_live=True).tally_store}", PARTITIONS)])
     put_run(log, B, RULESETS[B], pages, rows(lambda n: 4 if n // 6 % 8 == 0 else n % 2), detector=DETECTOR)
     log.close()
     return url
@@ -64,7 +71,7 @@ def reviewed(folder: Path) -> str:
 def test_every_command_shows_the_same_share_in_the_same_interval(
     farmwatch: Runner, url: str, tmp_path: Path, by_people: bool
 ) -> None:
-    """rate, compare, audit, history and gauges show the same share; so does `estimate`, which has no review."""
+    """rate, compare, audit, history, gauges, release show one share; so does `estimate`, which has no review."""
     settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path)}"] if by_people else [])]
     flags = ["--log", url, *(word for setting in settings for word in ("--set", setting))]
 
@@ -103,10 +110,65 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     }
     assert gauges == {"low": rate["look_low"], "point": rate["share"], "high": rate["look_high"]}
 
+    bundle = tmp_path / "bundle"
+    assert farmwatch("release", bundle, *flags).code == Exit.OK
+    released = json.loads((bundle / "rate.json").read_text())
+    assert {name: released[name] for name in SHARE} == wanted and released["text"] == rate["text"]
+    assert rate["text"] in (bundle / "README.md").read_text() and rate["text"] in (bundle / "CITATION.cff").read_text()
+
     lines = tmp_path / "sites.jsonl"
     lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
     estimated = json.loads(farmwatch("estimate", str(lines)).out)
     assert ({name: estimated[name] for name in SHARE} == wanted) is not by_people
+
+
+@pytest.mark.parametrize("by_people", [False, True], ids=["flags", "review"])
+def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: Path, by_people: bool) -> None:
+    """`audit` of a bundle needs no log and no file of labels; with other labels or sites it finds another share."""
+    labels = reviewed(tmp_path)
+    review = ["--set", f"rate.review={labels}"] if by_people else []
+    more = ["--set", "rate.confidence=0.9", *review]
+    rate = json.loads(farmwatch("rate", "--json", "--log", url, *more).out)
+    farmwatch("release", "bundle", "--log", url, *more)
+    Path(labels).unlink()
+    shutil.rmtree(tmp_path / "log")
+    bundle = tmp_path / "bundle"
+    assert (bundle / LABELS_FILE).exists() is by_people
+
+    def audited() -> tuple[int, dict[str, Any]]:
+        ran = farmwatch("audit", bundle, "--json")
+        return ran.code, json.loads(ran.out)
+
+    code, found = audited()
+    assert (code, found["ok"], found["changed"], found["differs"]) == (Exit.OK, True, [], [])
+    assert {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}
+    file = bundle / (LABELS_FILE if by_people else SITES_FILE)
+    file.write_text(file.read_text().replace('"llm"', '"human"').replace('"flagged":1', '"flagged":4'))
+    code, found = audited()
+    assert (code, found["changed"], "share" in found["differs"]) == (Exit.PROBLEM, [file.name], True)
+
+
+def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """A label of a forgotten host counts as for `rate`, and neither the host nor its page is named."""
+    settings = ["--log", url, "--set", f"rate.review={reviewed(tmp_path)}"]
+    with closing(open_log(url)) as log:
+        log.append(Forgotten(log).outputs(NAMES[0], ForgottenHost(at=1, by="me")))
+    rate = json.loads(farmwatch("rate", "--json", *settings).out)
+    farmwatch("release", "bundle", *settings)
+    bundle = tmp_path / "bundle"
+    assert not any(NAMES[0] in file.read_text() for file in bundle.iterdir())
+    found = json.loads(farmwatch("audit", "bundle", "--json").out)
+    assert found["ok"] and {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}
+    assert (rate["scored_sites"], found["recomputed"]["labelled"]) == (SITES - 1, 79)
+
+
+@pytest.mark.parametrize("lost", ["SHA256SUMS", "rate.json", "sites.jsonl"])
+def test_a_folder_that_is_no_bundle_is_refused(farmwatch: Runner, url: str, tmp_path: Path, lost: str) -> None:
+    """A folder without one of the files of a bundle is not audited."""
+    farmwatch("release", "bundle", "--log", url)
+    (tmp_path / "bundle" / lost).unlink()
+    ran = farmwatch("audit", "bundle")
+    assert (ran.code, lost in ran.err, ran.out) == (Exit.UNAVAILABLE, True, "")
 
 
 def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, url: str, tmp_path: Path) -> None:

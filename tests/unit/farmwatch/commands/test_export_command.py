@@ -84,6 +84,39 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
     assert list(found[0][0]) == [column.name for column in COLUMNS[what]]
 
 
+@pytest.mark.parametrize(
+    ("named", "form"),
+    [
+        ("sites.csv", "csv"),
+        ("SITES.CSV", "csv"),
+        ("sites.parquet", "parquet"),
+        ("sites.jsonl", "jsonl"),
+        ("s", "jsonl"),
+    ],
+)
+def test_the_ending_decides_the_format(
+    farmwatch: Runner, finished: str, tmp_path: Path, named: str, form: Format
+) -> None:
+    """A file is of the format that its name ends in, and of JSON lines without an ending; --format comes first."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    for out, more in ((named, []), (f"other-{named}", ["--format", "csv"]), ("as-told.jsonl", ["--format", form])):
+        assert farmwatch("export", out, "--what", "sites", *more, "--log", finished).code == Exit.OK
+    (tmp_path / "folder").mkdir()
+    farmwatch("export", "folder", "--what", "sites", "--format", form, "--log", finished)
+    wanted = (tmp_path / "folder" / f"sites.{form}").read_bytes()
+    assert (tmp_path / named).read_bytes() == (tmp_path / "as-told.jsonl").read_bytes() == wanted
+    assert (tmp_path / f"other-{named}").read_text().startswith("site,verdict,")
+
+
+@pytest.mark.parametrize("named", ["sites.json", "sites.csv.gz", "sites.xlsx", "sites.tsv"])
+def test_an_unknown_ending_is_refused(farmwatch: Runner, finished: str, tmp_path: Path, named: str) -> None:
+    """A name that promises another format gets no file, unless --format says what it is."""
+    ran = farmwatch("export", named, "--what", "sites", "--log", finished)
+    assert (ran.code, named in ran.err, (tmp_path / named).exists()) == (Exit.USAGE, True, False)
+    assert farmwatch("export", named, "--what", "sites", "--format", "csv", "--log", finished).code == Exit.OK
+
+
 def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """Text that begins like a formula gets an apostrophe in CSV; numbers do not."""
     put_verdicts(finished, "a.example")

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 NUMBERS = ["--set", "tally.sprt={p0=0.1, p1=0.6}"]  # of the world's site test
 FILES = {
-    *("README.md", "CITATION.cff", "SHA256SUMS", "ruleset.toml", "numbers.json", "rate.json", "versions.json"),
+    *("README.md", "CITATION.cff", "SHA256SUMS", "ruleset.toml", "rate.json", "settings.json", "versions.json"),
     *("sites.jsonl", "scores.jsonl", "verdicts.jsonl", "rates.jsonl"),
 }
 
@@ -57,20 +57,27 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 
 def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """Both commands of its README give the share: from the sites to the last digit, and from the scores."""
+    """The commands of its README give the share of `rate`: from all that it depends on, the sites, and the scores."""
     assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
-    numbers = json.loads((bundle / "numbers.json").read_text())
+    numbers = json.loads((bundle / "rate.json").read_text())
     (rate,) = lines_of_command(farmwatch("rate", "--json", "--log", world.config.log.url, *NUMBERS).out)
-    assert (numbers["share"], numbers["low"], numbers["high"]) == (rate["share"], rate["low"], rate["high"])
-    assert lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out) == [numbers]
+    assert share_of(numbers) == share_of(rate)
+    assert farmwatch("audit", bundle).code == Exit.OK
+    (estimated,) = lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out)
+    assert share_of(estimated) == pytest.approx(share_of(numbers))
     tallied_again = farmwatch("tally", bundle / "scores.jsonl", *NUMBERS).out
     (tmp_path / "tallied.jsonl").write_text(tallied_again)
     (again,) = lines_of_command(farmwatch("estimate", tmp_path / "tallied.jsonl").out)
-    assert again == numbers
+    assert share_of(again) == pytest.approx(share_of(numbers))
     assert f"Share of LLM sites: {numbers['text']}" in (bundle / "README.md").read_text()
     verdicts = {line["site"]: line["verdict"] for line in lines_of_command(tallied_again)}
     assert verdicts == {row["site"]: row["verdict"] for row in lines(bundle / "sites.jsonl")}
+
+
+def share_of(line: dict[str, Any]) -> dict[str, float]:
+    """The share with its intervals."""
+    return {name: line[name] for name in ("share", "low", "high", "look_low", "look_high")}
 
 
 def lines_of_command(out: str) -> list[dict[str, Any]]:
@@ -129,9 +136,9 @@ def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: R
     found = {row["site"] for row in lines(bundle / "sites.jsonl")}
     assert (len(found), canary in found, "other.example" in found) == (SITES_MADE + 1, True, False)
     assert "left out: 2 rows" in ran.err
-    assert lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out) == [
-        json.loads((bundle / "numbers.json").read_text())
-    ]
+    (estimated,) = lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out)
+    assert share_of(estimated) == pytest.approx(share_of(json.loads((bundle / "rate.json").read_text())))
+    assert farmwatch("audit", bundle).code == Exit.OK
 
 
 def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from crawler.frontier.rows import SiteRow, pack, robots_key, site_key, tdm_key
 from stream.log.contract import Commit, StateChange, partition_of
 from stream.opening import open_log
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.topics import FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Ran, Runner
@@ -164,6 +166,52 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
     )
     ran = farmwatch("robots", "http://127.0.0.1:8080/", *flags)
     assert ran.code == Exit.PROBLEM and "private_address" in ran.out
+
+
+@pytest.mark.parametrize(
+    "name", ["www.a.example", "a.example", "*.a.example", "www.*"], ids=["host", "domain", "below", "pattern"]
+)
+def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Path, name: str) -> None:
+    """The exclusion that covers the host is named with its reason, whatever robots.txt says, and nobody is asked.
+
+    Another host is asked, and so is this one once the exclusion has ended.
+    """
+    log = ("--log", f"sqlite:{tmp_path / 'log'}")
+    farmwatch("exclude", name, "--why", "owner asked", "--yes", *log)
+    url = "http://www.a.example/x"
+    for more in ((), ("--stored",)):
+        ran = _asked(farmwatch, web, url, *log, *more)
+        assert ran.code == Exit.PROBLEM and ran.out.startswith(f"may not be fetched: {url}")
+        assert f"excluded as {name} by " in ran.out and "owner asked" in ran.out
+    assert _file(farmwatch, tmp_path, "", url, *log).code == Exit.PROBLEM
+    found = json.loads(_asked(farmwatch, web, url, "--json", *log).out)
+    assert (found["may_be_fetched"], found["why"], found["excluded_as"]) == (False, "excluded", name)
+    assert web.seen == []
+    assert _asked(farmwatch, web, "http://b.example/x", *log).code == Exit.OK
+    web.seen.clear()
+    farmwatch("exclude", name, "--remove", *log)
+    assert _asked(farmwatch, web, url, *log).code == Exit.OK and web.seen
+
+
+def test_a_forgotten_host_is_not_asked(farmwatch: Runner, web: Web, finished: str) -> None:
+    """A host in the ledger of forgotten hosts is never visited again, and `robots` says so."""
+    with closing(open_log(finished)) as log:
+        log.append(Forgotten(log).outputs("a.example", ForgottenHost(at=1, by="me")))
+    ran = _asked(farmwatch, web, "http://a.example/x", "--log", finished)
+    assert ran.code == Exit.PROBLEM and "forgotten" in ran.out
+    found = json.loads(_asked(farmwatch, web, "http://a.example/x", "--json", "--log", finished).out)
+    assert (found["may_be_fetched"], found["why"], found["excluded_as"]) == (False, "forgotten", None)
+    assert web.seen == []
+
+
+def test_a_redirect_to_an_excluded_host_is_not_followed(farmwatch: Runner, web: Web, tmp_path: Path) -> None:
+    """robots.txt that redirects to an excluded host cannot be read, as in the crawl."""
+    log = ("--log", f"sqlite:{tmp_path / 'log'}")
+    farmwatch("exclude", "b.test", *log)
+    web.routes["a.test/robots.txt"] = redirect("http://b.test/r")
+    ran = _asked(farmwatch, web, "http://a.test/x", *log)
+    assert ran.code == Exit.PROBLEM and "excluded" in ran.out
+    assert [seen.path for seen in web.seen] == ["/robots.txt"]
 
 
 def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row: SiteRow) -> None:

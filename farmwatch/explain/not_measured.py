@@ -1,0 +1,100 @@
+"""Says why a page has no measures, from the records of the crawl: its page records and its rows in the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from crawler.frontier.report import QUEUES, stored_rows
+from crawler.frontier.rows import Priority, SiteRow, UrlRow
+from crawler.frontier.statuses import Status
+from crawler.reasons import in_words, what_ends_stop
+from stream.log.contract import Log, partition_of
+from stream.schema.records import Page
+from stream.schema.topics import FRONTIER_STORE
+from stream.text.wording import counted, moment, one_line
+
+_LEFT = "its record has left the log"
+_SAID = {  # status in the frontier, without a page record
+    Status.DISCOVERED: "not requested yet",
+    Status.FETCH_ERROR: "could not be fetched so far",
+    Status.FETCHED: f"fetched; {_LEFT}",
+    Status.REDIRECTION: "another URL of the site redirects to it, and has the record",
+    Status.ERROR: "could not be fetched",
+    Status.REFUSED: "refused",
+}
+
+
+def why_not_measured(
+    log: Log, url: str, site: str, page_ids: Sequence[str], pages: Iterable[Page], measured: Iterable[str]
+) -> str:
+    """Why a page has no measures: how its last visit ended and when, how often it was asked, and what comes next.
+
+    `page_ids` are those of the spellings of `url`; `pages` are the page records of its site, and `measured` its URLs
+    with measures: the ones that are like an unknown URL are named.
+    """
+    last, similar = None, set(measured)
+    for page in pages:
+        if page.page_id in page_ids:
+            last = page
+        similar.add(page.url)
+    row, found = _rows(log, site, page_ids)
+    if last is not None:
+        said = [_of_record(last)]
+    elif found is not None:
+        said = [_of_row(found)]
+    else:
+        near = get_close_matches(url, sorted(similar), 3)
+        said = ["not in the log: it has no hit, was not fetched yet, or expired"]
+        said += [f"similar URLs: {', '.join(near)}"] if near else []
+    return one_line(f"{url}: {'; '.join([*said, *_next(row, found)])}")
+
+
+def what_comes_next(log: Log, site: str, page_ids: Collection[str]) -> list[str]:
+    """What the crawl does next about a page, in words, if it knows its site."""
+    return list(_next(*_rows(log, site, page_ids)))
+
+
+def _rows(log: Log, site: str, page_ids: Collection[str]) -> tuple[SiteRow | None, UrlRow | None]:
+    partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
+    if not partitions:
+        return None, None
+    with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
+        return stored_rows(state, site, [bytes.fromhex(page) for page in page_ids])
+
+
+def _of_record(page: Page) -> str:
+    at = f"; visit {page.visit}, at {moment(page.fetched_at)}" if page.fetched_at else ""
+    if page.outcome == "fetched":
+        return f"fetched, and not measured yet{at}"
+    if page.outcome == "unchanged":
+        return f"unchanged since an earlier visit, whose measures have left the log{at}"
+    outcome = "could not be fetched" if page.outcome == "failed" else page.outcome.replace("_", " ")
+    return f"{outcome}: {in_words(page.reason)}{at}"
+
+
+def _of_row(found: UrlRow) -> str:
+    status = Status(found.status)
+    if status in (Status.ERROR, Status.REFUSED):
+        return f"{_SAID[status]}: {in_words(found.reason)}; visit {found.visit}; {_LEFT}"
+    return _SAID[status]
+
+
+def _next(row: SiteRow | None, found: UrlRow | None) -> Iterator[str]:
+    """The failures that are not on record yet, and what ends the wait."""
+    if found is not None and found.attempts:
+        yield f"{counted(found.attempts, 'attempt')} failed"
+    if row is None:
+        return
+    if row.stopped:
+        passes = what_ends_stop(row.stopped) or "nothing"
+        yield f"the site is stopped since {moment(row.stopped_at)}: {in_words(row.stopped)}; what ends it: {passes}"
+        return
+    if found is not None and found.place is not None:
+        queue = "to be asked again" if found.place is Priority.AGAIN else f"among the {QUEUES[found.place]}"
+        yield f"it waits {queue}"
+    elif found is not None and found.status is not Status.REDIRECTION:
+        yield f"it is asked again from {moment(found.due)} on" if found.due else "it is not asked again"
+    if row.parked_until:
+        times = f"{counted(row.park_level, 'failure')} in a row, the last at {moment(row.parked_at)}"
+        yield f"the host is parked until {moment(row.parked_until)}: {in_words(row.parked_why)} ({times})"

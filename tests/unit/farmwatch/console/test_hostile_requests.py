@@ -1,0 +1,181 @@
+"""Whatever a client sends or fails to send: at most a 4xx, no traceback in the log, and an end in time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote_from_bytes
+
+import pytest
+import structlog
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from farmwatch.console.actions import ACTIONS
+from farmwatch.console.state_pages import StatePages
+from stream.opening import open_log
+from stream.schema.orders import Orders
+from tests.support.web.raw_console import RawConsole, Sent, raw_console
+
+PAGES = (
+    *("answer", "flow", "sites", "site", "page", "templates", "crawl", "frontier", "runs", "compare", "label"),
+    *("rulesets", "letters", "letter", "health"),
+)
+FIELDS = (
+    *("a", "after", "already", "answer", "at", "by", "doctor", "fetch_id", "id", "least", "ruleset", "said", "search"),
+    *("settled", "site", "sort", "source", "token", "url", "verdict"),
+)
+FORM_FIELDS = (
+    *("again", "called", "form_token", "host", "id", "name", "number", "order", "reason", "ruleset", "run", "stage"),
+    *("text", "token", "where", "why", "a", "b", "after", "answer", "fetch_id", "said"),
+)
+HEADERS = (
+    *("Accept", "Accept-Encoding", "Cookie", "Host", "If-Modified-Since", "If-None-Match", "Origin", "Range"),
+    *("Referer", "User-Agent", "X-Forwarded-For", "Upgrade", "Expect", "Content-Type", "Transfer-Encoding"),
+)
+SPECIAL = [
+    *(b"http://[::1", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"=\x80;", b"9" * 400, b"https://kept.example/garden"),
+    *(b"multipart/form-data; boundary=b", b"application/x-www-form-urlencoded; charset=unicode_escape", b"chunked"),
+    *(b"pause", b"drop", b"../../etc/passwd", b"live", b"default", b"-1", b"a b", b"%", b"[", b"//", b"gzip", b"first"),
+]
+VALUES = st.sampled_from(SPECIAL) | st.binary(max_size=40) | st.text(max_size=20).map(lambda of: of.encode())
+LINES = VALUES.map(lambda value: bytes(byte for byte in value if byte >= 32))  # others do not pass the parser
+
+
+@pytest.fixture(autouse=True)
+def _no_error_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """By either library, until the console has ended."""
+    with structlog.testing.capture_logs() as captured:
+        yield
+    found = [str(entry) for entry in captured if entry["log_level"] in ("error", "critical")]
+    found += [record.getMessage() for record in caplog.get_records("call") if record.levelname in ("ERROR", "CRITICAL")]
+    assert found == []
+
+
+def encoded(fields: dict[str, bytes]) -> bytes:
+    return b"&".join(name.encode() + b"=" + quote_from_bytes(value).encode() for name, value in fields.items())
+
+
+@st.composite
+def requests(draw: st.DrawFn, console: RawConsole) -> Sent:
+    """A request with the token of the console, of which some values are any bytes."""
+    headers = {**console.headers, **draw(st.dictionaries(st.sampled_from(HEADERS), LINES, max_size=3))}
+    query = encoded(draw(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4)))
+    if draw(st.booleans()):
+        page = st.sampled_from(PAGES).map(lambda name: name.encode()) | LINES.map(lambda line: line.replace(b" ", b""))
+        path = b"/" + draw(page) + draw(st.sampled_from([b"", b".json"]))
+        return Sent(draw(st.sampled_from(["GET", "HEAD"])), path + b"?" + query, headers)
+    form = {"form_token": console.form_token.encode(), **draw(st.dictionaries(st.sampled_from(FORM_FIELDS), VALUES))}
+    body = encoded(form) if draw(st.booleans()) else draw(VALUES)
+    missing = draw(st.sampled_from([0, 0, 5]))
+    headers = {"Content-Type": b"application/x-www-form-urlencoded", **headers}
+    headers["Content-Length"] = str(len(body) + missing).encode()
+    path = draw(st.sampled_from(["/token", *ACTIONS])).encode()
+    return Sent("POST", path + b"?" + query, headers, body, leaves=missing > 0)
+
+
+def test_no_value_is_the_fault_of_the_console(finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any bytes in headers, query and form: the answer is below 500, and nothing is logged as an error."""
+    monkeypatch.setattr("farmwatch.daemon.forgetting._SETTLED_S", 0.0)
+    with asyncio.Runner() as loop:
+        serving = raw_console(finished, tmp_path)
+        console = loop.run(serving.__aenter__())
+
+        @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(sent=requests(console))
+        def ask(sent: Sent) -> None:
+            assert loop.run(console.status(sent)) < 500
+
+        try:
+            ask()
+        finally:
+            loop.run(serving.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize(
+    "target", [b"/sites?search=" + b"a" * 9000, b"/sites\xff?search=\xfe", b"/no/such/page", b"http://[::1", b"*"]
+)
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"Referer": b"http://[::1"}, {"Referer": b"\xff"}, {"Expect": b"\xff"}, {"X": b"a" * 9000}, {"Bad name": b""}],
+    ids=["plain", "referer", "bytes", "expect", "long", "name"],
+)
+def test_a_wrong_request_is_answered_without_a_log_line(
+    finished: str, tmp_path: Path, target: bytes, more: dict[str, bytes]
+) -> None:
+    """Addresses and headers that are too long, no text or no HTTP get a 4xx of their own."""
+
+    async def visit() -> int:
+        async with raw_console(finished, tmp_path) as console:
+            return await console.status(Sent("GET", target, {**console.headers, **more}))
+
+    assert 400 <= asyncio.run(visit()) < 500
+
+
+FORM_TYPES = ["application/x-www-form-urlencoded", "multipart/form-data; boundary=b"]
+
+
+@pytest.mark.parametrize("path", ["/token", "/crawl/pause"])
+@pytest.mark.parametrize("kind", FORM_TYPES)
+def test_a_client_that_leaves_within_a_form_is_no_error(finished: str, tmp_path: Path, path: str, kind: str) -> None:
+    """A form whose rest never comes changes nothing and is not logged."""
+
+    async def visit() -> None:
+        async with raw_console(finished, tmp_path) as console:
+            headers = {**console.headers, "Content-Type": kind.encode(), "Content-Length": b"1000"}
+            body = f"form_token={console.form_token}&order=pause".encode()
+            await console.status(Sent("POST", path.encode(), headers, body, leaves=True))
+
+    asyncio.run(visit())
+    with closing(open_log(finished)) as log:
+        assert not Orders(log).pause.on
+
+
+def test_a_form_that_does_not_come_whole_gets_an_answer(finished: str, tmp_path: Path) -> None:
+    """A client that stops within its form is answered after the time of a request."""
+
+    async def visit() -> list[int]:
+        async with raw_console(finished, tmp_path, request_s=0.2) as console:
+            headers = {**console.headers, "Content-Length": b"1000"}
+            sent = [Sent("POST", b"/token", {**headers, "Content-Type": kind.encode()}, b"--b") for kind in FORM_TYPES]
+            return [await console.status(one) for one in sent]
+
+    assert asyncio.run(visit()) == [408, 408]
+
+
+def test_a_request_that_does_not_come_is_closed(finished: str, tmp_path: Path) -> None:
+    """A connection is closed without an answer if its headers do not come whole, or nothing comes."""
+
+    async def visit() -> list[int]:
+        async with raw_console(finished, tmp_path, idle_s=0.2) as console:
+            return [await console.ended(start) for start in (b"", b"GET /answer HTTP/1.1\r\nHost: a")]
+
+    assert asyncio.run(visit()) == [0, 0]
+
+
+def test_an_answer_that_nobody_reads_ends(finished: str, tmp_path: Path) -> None:
+    """A client that sends requests and never reads loses its connection, and the console ends at once."""
+
+    async def visit() -> None:
+        async with raw_console(finished, tmp_path, request_s=0.2) as console:
+            await console.never_reads(Sent("GET", b"/static/uplot/uPlot.iife.min.js", {**console.headers}))
+
+    asyncio.run(visit())
+
+
+def test_a_page_that_takes_too_long_says_so(finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser gets an answer while the work goes on."""
+    end = threading.Event()
+    monkeypatch.setattr(StatePages, "flow", lambda *_: end.wait(30))
+
+    async def visit() -> int:
+        async with raw_console(finished, tmp_path, request_s=0.2) as console:
+            try:
+                return await console.status(Sent("GET", b"/flow", console.headers))
+            finally:
+                end.set()
+
+    assert asyncio.run(visit()) == 503
