@@ -9,6 +9,10 @@ from functools import lru_cache
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
 
+_VALUE = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*+"?)++', re.DOTALL)  # of a list; a comma in quotes ends none
+_ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")  # tokens of RFC 9110 section 5.6.2
+_CHARSET = re.compile(r';\s*charset=(?:"[^"]*"?|[^;"]*)', re.IGNORECASE)
+
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream"})
 _MAGIC = tuple(
@@ -35,7 +39,7 @@ _HTML_START = re.compile(
     rb"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|\?xml|html|head|body|title|meta|script|style|div|table|h1|p|a)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_SNIFFED_BYTES = 1024
+SNIFFED_BYTES = 1024
 # Binary data bytes of the MIME Sniffing standard, section 3
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
@@ -54,9 +58,27 @@ _of_header = lru_cache(512)(http_content_type_encoding)  # the web has few of th
 
 
 @lru_cache(512)
+def counting_type(content_type: str) -> str:
+    """The one value of a Content-Type header that counts, "" if none can be parsed.
+
+    A header may be sent several times, joined by commas here. By "extract a MIME type" of the Fetch Standard the last
+    valid value counts, and has the charset of the values of the same type before it if it names none.
+    """
+    counting, kind, charset = "", "", ""
+    for value in _VALUE.findall(content_type):
+        essence, _, parameters = value.partition(";")
+        essence = essence.strip().lower()
+        if not _ESSENCE.fullmatch(essence) or essence == "*/*":
+            continue
+        named = _CHARSET.search(";" + parameters)
+        charset = named[0] if named else charset if essence == kind else ""
+        counting, kind = value.strip() if named or not charset else f"{value.strip()}{charset}", essence
+    return counting
+
+
 def media_type(content_type: str) -> str:
-    """Media type of a Content-Type header, lower case, without parameters."""
-    return content_type.partition(";")[0].strip().lower()
+    """Media type of a Content-Type header, lower case, without parameters; "" if none can be parsed."""
+    return counting_type(content_type).partition(";")[0].strip().lower()
 
 
 def may_be_html(content_type: str) -> bool:
@@ -69,7 +91,7 @@ def is_html(content_type: str, body: bytes) -> bool:
     """Whether a body is HTML: by its header unless the bytes contradict it, by its start without one."""
     if body.startswith(_MAGIC):
         return False
-    start = body[:_SNIFFED_BYTES]
+    start = body[:SNIFFED_BYTES]
     binary = len(start) - len(start.translate(None, _BINARY))
     if binary > _BINARY_SHARE * len(start) and not _is_wide(content_type, start):
         return False
@@ -80,6 +102,12 @@ def _is_wide(content_type: str, start: bytes) -> bool:
     """Whether a body is declared or marked as UTF-16 or UTF-32, where zero bytes are text."""
     declared = content_type.lower()
     return "utf-16" in declared or "utf-32" in declared or read_bom(start)[0] is not None
+
+
+def is_text(body: bytes | bytearray) -> bool:
+    """Whether a body begins as text: with a byte order mark, or without a binary data byte (section 7.2 there)."""
+    start = bytes(body[:SNIFFED_BYTES])
+    return read_bom(start)[0] is not None or start == start.translate(None, _BINARY)
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:

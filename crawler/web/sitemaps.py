@@ -50,9 +50,9 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         inflater = Inflater("gzip", cap)
         try:
             inflater.feed(body)
+            body = inflater.body()
         except BadEncoding:
             return SitemapFile()
-        body = inflater.body()
     wide = body.startswith((b"\xff\xfe", b"\xfe\xff"))  # the protocol requires UTF-8; some send UTF-16 with its mark
     text = body.decode("utf-16" if wide else "utf-8", "replace").lstrip("\ufeff \t\r\n")
     if not text.startswith("<"):
