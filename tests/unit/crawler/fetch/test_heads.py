@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ def sends(*pieces: bytes) -> Server:
     return serve
 
 
-def fetched(*pieces: bytes, **changes: float) -> FetchResult:
+def fetched(*pieces: bytes, **changes: Any) -> FetchResult:
     """The answer to one request."""
     return fetch_from(sends(*pieces), **changes)[0]
 
