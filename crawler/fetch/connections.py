@@ -36,7 +36,6 @@ _DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
 _LINE_BYTES = 64 * 1024  # of a status line, and of a header with its name
 _HEADERS = 256  # of a response; more end it
-_HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
 _KEPT = 512  # connections kept open for later requests
 _WATCH_S = 0.25  # longest time between two checks of timeouts
 _OTHERS = 256  # open files for the log, the database, DNS, metrics
@@ -134,7 +133,7 @@ class Connections(AbstractResolver):
                 left_s -= self._loop.time() - began
                 await on_connect()
             wire.heard = self._loop.time()
-            wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + _HEAD_BYTES
+            wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + HEAD_CAP_BYTES
             wire.head = bytearray()
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
@@ -216,7 +215,7 @@ class _Wire(ResponseHandler):
     ends = math.inf  # deadline of the response, on the loop's clock
     heard = 0.0  # time of the last bytes
     received = 0  # bytes of the response
-    most = _HEAD_BYTES  # limit of `received`
+    most = HEAD_CAP_BYTES  # limit of `received`
     head: bytearray | None = None  # the start of a head; None outside of heads
 
     def data_received(self, data: bytes) -> None:
@@ -234,8 +233,9 @@ class _Wire(ResponseHandler):
                 return
             if not data:
                 return
+        before = self.exception()
         super().data_received(data)
-        if self.exception() is not None and self._payload is not None and not self._payload.is_eof():
+        if self.exception() is not before and self._payload is not None and not self._payload.is_eof():
             self.fail(ValueError("the body of the response is no HTTP"))  # aiohttp leaves its reader waiting
 
     def pass_heads(self, data: bytes) -> bytes:

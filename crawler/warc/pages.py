@@ -188,7 +188,16 @@ class _Reader:
         except BadEncoding:
             raise _NoPage("bad_encoding" if is_ok else f"http_{status}") from None
         is_cut = is_cut or record.cut or bool(why_cut)
-        checked = check_page(self._settings, self._inspector, page.final_url, status, headers, body, truncated=is_cut)
+        checked = check_page(
+            self._settings,
+            self._inspector,
+            page.final_url,
+            status,
+            headers,
+            body,
+            truncated=is_cut,
+            robots_tags=[value for name, value in pairs if name.lower() == "x-robots-tag"],
+        )
         if checked.outcome not in (FetchOutcome.FETCHED, FetchOutcome.NO_PAGE):
             raise _NoPage(checked.reason)
         return msgspec.structs.replace(

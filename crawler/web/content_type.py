@@ -24,6 +24,7 @@ _MAGIC = tuple(
         "ffd8ff",  # JPEG
         "504b0304",  # zip and formats based on it
         "1f8b",  # gzip
+        "28b52ffd",  # Zstandard
         "52494646",  # RIFF: WebP, WAV, AVI
         "4f676753",  # Ogg
         "494433",  # MP3
@@ -107,6 +108,8 @@ def _is_wide(content_type: str, start: bytes) -> bool:
 def is_text(body: bytes | bytearray) -> bool:
     """Whether a body begins as text: with a byte order mark, or without a binary data byte (section 7.2 there)."""
     start = bytes(body[:SNIFFED_BYTES])
+    if start.startswith(_MAGIC):
+        return False
     return read_bom(start)[0] is not None or start == start.translate(None, _BINARY)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-HEAD_CAP_BYTES = 256 * 1024
+HEAD_CAP_BYTES = 1024 * 1024  # browsers and curl stop at about 300 KiB
 _END = re.compile(rb"\n\r?\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"(HTTP(?:/\d{1,3}(?:\.\d{1,3})?)?|ICY)[ \t]+(\d{3})(?!\d)[ \t]*(.*)", re.IGNORECASE | re.DOTALL)

@@ -40,9 +40,9 @@ def import_archives(
 ) -> int:
     """Append the pages of WARC files to the log, as if they had been crawled.
 
-    The rules are those of the crawl: HTML, cut at crawl.body_bytes. What came instead of a page, such as a bot challenge
-    or a parked domain, has a record that says so. Records that are passed over are counted by reason. A broken record
-    is reported with its file and offset and skipped.
+    The rules are those of the crawl: HTML, cut at crawl.body_bytes. A parked domain, a bot challenge and the like has a
+    record that says so. Records that are passed over are counted by reason. A broken record is reported with its file
+    and offset and skipped.
 
     For 90 days, a record is appended once: after an interruption, import the same files again. Imports may run side by
     side on one machine. Exit code 1: a record is broken, or there was no page, new or known.

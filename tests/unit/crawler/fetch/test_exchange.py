@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, tls_reason
+from crawler.fetch.exchange import TDMREP_CAP_BYTES, tls_reason
 from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.page_checks import ERROR_CAP_BYTES
 from tests.hostile.internet import Certificates
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
