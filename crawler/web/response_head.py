@@ -5,7 +5,7 @@
 | `HTTP/2 200`, `http/1.1 200 OK`, `ICY 200 OK`, no reason, more spaces | a status line |
 | a line without a name, or with a character that no name has | skipped |
 | spaces before the colon; a NUL or CR in a value | dropped; a space |
-| the same Content-Length several times | one |
+| the same Content-Length several times | one; if they differ, an error |
 | Content-Length beside `Transfer-Encoding: chunked` | skipped (RFC 9112 section 6.3) |
 | `Transfer-Encoding: identity` | skipped: it says nothing |
 
@@ -81,7 +81,7 @@ def read_head(head: bytes) -> ResponseHead:
 
 
 def plain_head(head: bytes) -> PlainHead:
-    """The head as any parser takes it. Raises ValueError as `read_head`."""
+    """The head as any parser takes it. Raises ValueError as `read_head`, and for lengths that differ."""
     lower = head.lower()
     if _PLAIN.fullmatch(head) and len(_FRAMING.findall(lower)) <= 1 and not _ODD_LENGTH.search(lower):
         return PlainHead(head, int(head[9:12]), True)
@@ -92,9 +92,13 @@ def plain_head(head: bytes) -> PlainHead:
     }
     dropped = {_CODING} if codings == b"identity" else set()
     lines = []
-    if b"chunked" in codings or len(lengths) == 1:
+    if b"chunked" in codings:
         dropped.add(_LENGTH)
-        lines = [] if b"chunked" in codings else [b"Content-Length: " + lengths.pop()]
+    elif len(lengths) > 1:
+        raise ValueError("its lengths differ")
+    elif lengths:
+        dropped.add(_LENGTH)
+        lines.append(b"Content-Length: " + lengths.pop())
     lines += [b"%b: %b" % field for field in read.headers if field[0].lower() not in dropped]
     version = b"HTTP/1.0" if read.version == b"HTTP/1.0" else b"HTTP/1.1"
     start = b"%b %d %b" % (version, read.status, read.reason)

@@ -103,7 +103,7 @@ LENGTHS = [
     on_page("length-words", BROKEN, html(content_length="all of it")),
     on_page("length-huge", BROKEN, html(content_length="9" * 40), python=CONNECTION),
     # two different Content-Lengths
-    on_page("length-two", BROKEN, html("Content-Length: 5"), python=FETCHED),
+    on_page("length-two", BROKEN, html("Content-Length: 5")),
     on_page(
         "length-chunked",
         FETCHED,
@@ -184,12 +184,12 @@ CONTENT = [
 ]
 
 WIRE = [
-    on_page("http-0-9", BROKEN, raw(TEXT.encode()), python=CONNECTION),
+    on_page("http-0-9", BROKEN, raw(TEXT.encode())),
     on_page(
         "http-2", BROKEN, raw(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64" * 3 + b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     ),
     on_page("http-9", FETCHED, raw(b"HTTP/9.9 200 OK\r\nContent-Type: text/html\r\n\r\n<p>")),
-    on_page("ssh", BROKEN, raw(b"SSH-2.0-OpenSSH_9.6\r\n"), python=CONNECTION),
+    on_page("ssh", BROKEN, raw(b"SSH-2.0-OpenSSH_9.6\r\n")),
     on_page("status-words", BROKEN, raw(b"HTTP/1.1 fine OK\r\n\r\n")),
     on_page("status-99", BROKEN, raw(b"HTTP/1.1 99 What\r\n\r\n")),
     on_page("status-1000", BROKEN, raw(b"HTTP/1.1 1000 What\r\n\r\n")),
