@@ -244,16 +244,23 @@ class _Wire(ResponseHandler):
         Each goes alone: the parser drops the message of a piece that has an error further on.
         """
         assert self.head is not None
-        looked_at = max(0, len(self.head) - 2)
-        self.head += data if self.head else data.lstrip(b"\r\n")
-        while (end := head_end(self.head, looked_at)) is not None:
-            head = plain_head(bytes(self.head[:end]))
-            data, looked_at = bytes(self.head[end:]), 0
+        if self.head:
+            looked_at = max(0, len(self.head) - 2)
+            self.head += data
+            if head_end(self.head, looked_at) is not None:
+                data, self.head = bytes(self.head), bytearray()
+        while not self.head:
+            data = data.lstrip(b"\r\n")
+            end = head_end(data)
+            if end is None:
+                self.head += data
+                break
+            head, data = plain_head(data[:end]), data[end:]
             if not head.is_as_sent:
                 self.force_close()
-            self.head = bytearray(data.lstrip(b"\r\n")) if is_interim(head.status) else None
             super().data_received(head.data)
-            if self.head is None:
+            if not is_interim(head.status):
+                self.head = None
                 return data
         if not begins_head(self.head) or len(self.head) > HEAD_CAP_BYTES:
             raise ValueError("the response has no head")

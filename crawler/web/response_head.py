@@ -26,8 +26,11 @@ _NAME = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++"  # a token of RFC 9110 section 5.6.2
 _FIELD = re.compile(rb"(" + _NAME + rb")[ \t]*+:(.*)", re.DOTALL)
 # A head that any parser takes
 _PLAIN = re.compile(rb"HTTP/1\.[01] \d{3}(?: [^\0\r\n]*+)?\r\n(?:" + _NAME + rb":[^\0\r\n]*+\r\n)*+\r\n")
-_FRAMING = re.compile(rb"\n(?:content-length|transfer-encoding):")
-_ODD_LENGTH = re.compile(rb"\ncontent-length:(?![ \t]*\d+[ \t]*\r)")
+# Lines that say how long a body is; the group is empty if they are not plain
+_FRAMING = re.compile(
+    rb"\n(?:(content-length:[ \t]*\d+|transfer-encoding:[ \t]*chunked)[ \t]*\r|content-length:|transfer-encoding:)",
+    re.IGNORECASE,
+)
 _BLANKS = bytes.maketrans(b"\r\0", b"  ")
 _LENGTH, _CODING = b"content-length", b"transfer-encoding"
 
@@ -82,8 +85,8 @@ def read_head(head: bytes) -> ResponseHead:
 
 def plain_head(head: bytes) -> PlainHead:
     """The head as any parser takes it. Raises ValueError as `read_head`, and for lengths that differ."""
-    lower = head.lower()
-    if _PLAIN.fullmatch(head) and len(_FRAMING.findall(lower)) <= 1 and not _ODD_LENGTH.search(lower):
+    framing = _FRAMING.findall(head)
+    if len(framing) <= 1 and all(framing) and _PLAIN.fullmatch(head):
         return PlainHead(head, int(head[9:12]), True)
     read = read_head(head)
     codings = b",".join(value.lower() for name, value in read.headers if name.lower() == _CODING)
