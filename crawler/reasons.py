@@ -86,7 +86,7 @@ PAGES: Mapping[str, Meaning] = {
     "tls_name": Meaning("the certificate is another host's", _MENDED),
     "tls_untrusted": Meaning("no authority that this machine trusts has signed the certificate", _MENDED),
     "bad_url": Meaning("no request can be made from the URL"),
-    "bad_encoding": Meaning("the body does not match its Content-Encoding", _MENDED),
+    "bad_encoding": Meaning("the body is not encoded as its Content-Encoding says, and it is no text", _MENDED),
     "bad_response": Meaning("the response is no HTTP", _MENDED),
     "http_429": Meaning("too many requests; the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),

@@ -30,12 +30,12 @@ from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
 from crawler.web.content_encoding import ACCEPTED
+from crawler.web.response_head import HEAD_CAP_BYTES, begins_head, head_end, is_interim, plain_head
 
 _DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
-_LINE_BYTES = 8190  # of a status line, and of a header with its name; as aiohttp has it
+_LINE_BYTES = 64 * 1024  # of a status line, and of a header with its name
 _HEADERS = 256  # of a response; more end it
-_HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
 _KEPT = 512  # connections kept open for later requests
 _WATCH_S = 0.25  # longest time between two checks of timeouts
 _OTHERS = 256  # open files for the log, the database, DNS, metrics
@@ -133,7 +133,8 @@ class Connections(AbstractResolver):
                 left_s -= self._loop.time() - began
                 await on_connect()
             wire.heard = self._loop.time()
-            wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + _HEAD_BYTES
+            wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + HEAD_CAP_BYTES
+            wire.head = bytearray()
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
             if self._watch is None:
@@ -204,26 +205,66 @@ class Connections(AbstractResolver):
 
 
 class _Wire(ResponseHandler):
-    """aiohttp's protocol with a count of the bytes received, which bounds time and size of a response.
+    """aiohttp's protocol, with heads as its parser takes them, and a count of the bytes received.
 
-    The cap on all bytes also ends what the cap on the body misses: endless interim responses (1xx), or chunks of one
-    byte with long extensions.
+    The count bounds time and size of a response: the cap on all bytes also ends what the cap on the body misses,
+    endless interim responses (1xx), or chunks of one byte with long extensions.
     """
 
     address: str | None = None  # of the peer, after the first request
     ends = math.inf  # deadline of the response, on the loop's clock
     heard = 0.0  # time of the last bytes
     received = 0  # bytes of the response
-    most = _HEAD_BYTES  # limit of `received`
+    most = HEAD_CAP_BYTES  # limit of `received`
+    head: bytearray | None = None  # the start of a head; None outside of heads
 
     def data_received(self, data: bytes) -> None:
-        """As aiohttp's, and counts the bytes."""
+        """As aiohttp's, and counts the bytes. An error behind a complete body only closes the connection."""
         self.heard = self._loop.time()
         self.received += len(data)
         if self.received > self.most:
             self.fail(ValueError("more bytes than a response has"))
-        else:
-            super().data_received(data)
+            return
+        if self.head is not None:
+            try:
+                data = self.pass_heads(data)
+            except ValueError as error:
+                self.fail(error)
+                return
+            if not data:
+                return
+        before = self.exception()
+        super().data_received(data)
+        if self.exception() is not before and self._payload is not None and not self._payload.is_eof():
+            self.fail(ValueError("the body of the response is no HTTP"))  # aiohttp leaves its reader waiting
+
+    def pass_heads(self, data: bytes) -> bytes:
+        """Pass whole heads on, and return what follows the last one. Raises ValueError.
+
+        Each goes alone: the parser drops the message of a piece that has an error further on.
+        """
+        assert self.head is not None
+        if self.head:
+            looked_at = max(0, len(self.head) - 2)
+            self.head += data
+            if head_end(self.head, looked_at) is not None:
+                data, self.head = bytes(self.head), bytearray()
+        while not self.head:
+            data = data.lstrip(b"\r\n")
+            end = head_end(data)
+            if end is None:
+                self.head += data
+                break
+            head, data = plain_head(data[:end]), data[end:]
+            if not head.is_as_sent:
+                self.force_close()
+            super().data_received(head.data)
+            if not is_interim(head.status):
+                self.head = None
+                return data
+        if not begins_head(self.head) or len(self.head) > HEAD_CAP_BYTES:
+            raise ValueError("the response has no head")
+        return b""
 
     def fail(self, error: Exception) -> None:
         """Fail the response with an error."""

@@ -15,6 +15,7 @@ from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, RequestKind
+from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
@@ -28,7 +29,6 @@ OnConnect = Callable[[], Awaitable[None]]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TDMREP_CAP_BYTES = 64 * 1024
-ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap or an inspection
 _ERROR_S = 2.0  # seconds that such a body may take
 _SENT_SLACK = 64 * 1024  # of headers and framing: a body on the wire is no larger than inflated
 
@@ -98,7 +98,11 @@ class Exchange:
                 if 200 <= status < 300:
                     await self._read(context, response, cap, tape)
                     request.body_bytes = len(context.body)
-                elif self._inspects and _may_say_more(context):
+                elif (
+                    self._inspects
+                    and context.job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP)
+                    and may_say_more(status, context.headers)
+                ):
                     await self._read_error(context, response, tape)
                 elif tape is not None:
                     await tape.read(response, ERROR_CAP_BYTES)
@@ -233,13 +237,6 @@ class _Tape:
             body=b"".join(self.pieces),
             truncated=self.truncated,
         )
-
-
-def _may_say_more(context: FetchContext) -> bool:
-    """Whether the body of an error may show why, as that of a bot challenge does."""
-    if context.job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP) or context.status < 400:
-        return False
-    return context.status not in (404, 410) and content.may_be_html(context.headers.get("content-type", ""))
 
 
 def _conditions(context: FetchContext) -> dict[str, str]:

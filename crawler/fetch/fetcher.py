@@ -28,9 +28,9 @@ from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleC
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.page_checks import check_page, is_passing
 from crawler.fetch.response_headers import retry_after_s
-from crawler.reasons import TURNED_AWAY
-from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.robots.opt_outs import opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
@@ -295,47 +295,35 @@ class Fetcher:
             context.opt_out = opt_outs(context.headers, b"", self._settings.name, context.robots_tags)
             raise FetchEnded(FetchOutcome.UNCHANGED)
         is_ok = 200 <= status < 300
-        if not is_ok:
-            if context.body and job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP):
-                await self._process_page(context, is_ok=False)
-            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=_is_passing(status))
-        if job.kind is RequestKind.SITEMAP:
+        if not is_ok and job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP):
+            raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=is_passing(status))
+        if job.kind is RequestKind.SITEMAP and is_ok:
             # Its URLs count as the site's, wherever redirects led
             heavy = len(context.body) > _LISTS_HEAVY or context.body.startswith(b"\x1f\x8b")
             context.sitemap = await offload(heavy, read_sitemap, context.body, job.url, self._settings.sitemap_bytes)
-        elif job.kind in (RequestKind.PAGE, RequestKind.PROBE):
-            await self._process_page(context, is_ok=True)
+        elif job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP):
+            await self._check_page(context)
 
-    async def _process_page(self, context: FetchContext, *, is_ok: bool) -> None:
+    async def _check_page(self, context: FetchContext) -> None:
         """Check and keep a page, or an error that shows itself to be no page. Raises FetchEnded as above."""
-        kind = context.headers.get("content-type", "")
-        if context.body and not content.is_html(kind, context.body):
-            if not is_ok:
-                return
-            raise FetchEnded(FetchOutcome.REFUSED, "content_type")
-        encoding, reason = await offload(len(context.body) > _PAGES_HEAVY, self._inspect_page, context, kind)
-        may_pass = reason == "challenge" or _is_passing(context.status)
-        if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
-            context.opt_out, context.outline = [], b""
-            return
-        is_kept = not (self._settings.obey_opt_out and forbids_mining(context.opt_out))
-        if is_kept and context.job.kind is RequestKind.PAGE:
-            context.encoding = encoding
+        checked = await offload(
+            len(context.body) > _PAGES_HEAVY,
+            check_page,
+            self._settings,
+            self._inspector,
+            context.final_url,
+            context.status,
+            context.headers,
+            context.body,
+            truncated=context.truncated,
+            robots_tags=context.robots_tags,
+        )
+        context.opt_out, context.outline = list(checked.opt_out), checked.outline
+        if checked.keeps_body and context.job.kind is RequestKind.PAGE:
+            context.encoding = checked.encoding
             context.packed = self._packer.compress(context.body)
-        if reason:
-            raise FetchEnded(FetchOutcome.NO_PAGE, reason, transient=may_pass)
-        if not is_kept:
-            raise FetchEnded(FetchOutcome.REFUSED, "opt_out")
-
-    def _inspect_page(self, context: FetchContext, kind: str) -> tuple[str, str]:
-        """Store opt-outs and outline of a page; returns its charset, and why it is no page."""
-        encoding = content.charset_of(kind, context.body, truncated=context.truncated)
-        context.opt_out = opt_outs(context.headers, context.body, self._settings.name, context.robots_tags, encoding)
-        if self._inspector is None:
-            return encoding, ""
-        found = self._inspector.inspect(context.final_url, context.status, context.headers, context.body, encoding)
-        context.outline = found.outline
-        return encoding, found.reason
+        if checked.outcome is not FetchOutcome.FETCHED:
+            raise FetchEnded(checked.outcome, checked.reason, transient=checked.transient)
 
     def _complete(self, context: FetchContext) -> None:
         """Derive the fields of the result that need the end of the job."""
@@ -355,11 +343,6 @@ class Fetcher:
 
 def _path(url: str) -> str:
     return url.removeprefix(origin_of(url)).rstrip("/")
-
-
-def _is_passing(status: int) -> bool:
-    """Whether an error may pass soon."""
-    return status == 429 or status >= 500
 
 
 Args = ParamSpec("Args")

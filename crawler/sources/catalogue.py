@@ -16,6 +16,7 @@ from crawler.sources.mojeek import Mojeek
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BUILT_IN, SearchSettings, SourceSettings
 from crawler.sources.source import MissingKey, Source, SourceError
+from crawler.web.inspection import Inspector
 
 _KEY_CAP = 4096  # characters; a longer file is no key
 
@@ -51,8 +52,17 @@ def settings_for(settings: SearchSettings, name: str) -> SourceSettings:
     raise UnknownSource(f"no source is called {name[:40]!r}; there are file, {', '.join(source_names(settings))}")
 
 
-def open_source(settings: SearchSettings, name: str, environment: Mapping[str, str], crawl: CrawlSettings) -> Source:
-    """The source `name`, with its key. Raises MissingKey, UnknownSource."""
+def open_source(
+    settings: SearchSettings,
+    name: str,
+    environment: Mapping[str, str],
+    crawl: CrawlSettings,
+    inspector: Inspector | None = None,
+) -> Source:
+    """The source `name`, with its key; `crawl` and `inspector` are for archived pages.
+
+    Raises MissingKey, UnknownSource.
+    """
     mine = settings_for(settings, name)
     table = name if name in BUILT_IN else f"json_http.{name}"
     if not mine.url:
@@ -61,7 +71,7 @@ def open_source(settings: SearchSettings, name: str, environment: Mapping[str, s
     if name == "commoncrawl":
         from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
 
-        return CommonCrawl(settings.commoncrawl, crawl)
+        return CommonCrawl(settings.commoncrawl, crawl, inspector)
     key = read_key(table, mine, environment)
     if not key and (name in ("brave", "mojeek") or (name != "marginalia" and (mine.key_env or mine.key_file))):
         here = f"the environment variable {mine.key_env}, or " if mine.key_env else ""

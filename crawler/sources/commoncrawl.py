@@ -31,6 +31,7 @@ from crawler.sources.source import (
     SourceRequest,
 )
 from crawler.warc.pages import ArchivedPage, pages_of
+from crawler.web.inspection import Inspector
 from crawler.web.urls import hit_url, host_of
 
 _HTML = ("text/html", "application/xhtml+xml")
@@ -50,8 +51,11 @@ class CommonCrawl(Source):
     name = "commoncrawl"
     pages_cap = 100
 
-    def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings) -> None:
-        """Search the crawl `settings.crawl`; `crawl` holds the rules for pages. Raises MissingKey without a crawl."""
+    def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings, inspector: Inspector | None = None) -> None:
+        """Search the crawl `settings.crawl`; `crawl` holds the rules for pages, `inspector` is that of `pages_of`.
+
+        Raises MissingKey without a crawl.
+        """
         super().__init__()
         if not settings.crawl:
             raise MissingKey(
@@ -62,6 +66,7 @@ class CommonCrawl(Source):
         self._data = settings.data_url.rstrip("/")
         self._count = settings.count
         self._crawl = crawl
+        self._inspector = inspector
 
     def request(self, query: Query, page: int) -> SourceRequest:
         try:
@@ -109,7 +114,12 @@ class CommonCrawl(Source):
             raise BadAnswer(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
         now_ms = int(answer.at_s * 1000)
         for page in pages_of(
-            io.BytesIO(answer.body), self._crawl, now_ms=now_ms, source=self.name, offset=place.offset
+            io.BytesIO(answer.body),
+            self._crawl,
+            now_ms=now_ms,
+            source=self.name,
+            offset=place.offset,
+            inspector=self._inspector,
         ):
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"

@@ -77,10 +77,11 @@ class SourceClient:
                 inflater.feed(piece)
                 if inflater.full:
                     raise BadAnswer(f"{request.shown} answers with more than {cap} bytes")
+            body = inflater.body()
         except BadEncoding as error:
             raise BadAnswer(f"{request.shown} answers with what is not its encoding: {error}") from None
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return SourceAnswer(response.status, headers, inflater.body(), self._clock())
+        return SourceAnswer(response.status, headers, body, self._clock())
 
 
 def _next(request: SourceRequest, url: str, location: str) -> str:

@@ -1,7 +1,8 @@
 """Pages from WARC files, by the rules of the live crawl: the same page gives the same record, apart from its origin.
 
-A response that the crawl would have refused or failed is skipped with the same reason. The target of a redirect is
-stored under the requested URL if our own metadata names it (`crawler.warc.writer`).
+A response that the crawl would have refused or failed is skipped with the same reason; one that an inspector finds to
+be no page has a record that says so. The target of a redirect is stored under the requested URL if our own metadata
+names it (`crawler.warc.writer`).
 """
 
 from __future__ import annotations
@@ -19,24 +20,23 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.page_checks import ERROR_CAP_BYTES, check_page, may_say_more
 from crawler.fetch.response_headers import kept_headers
-from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.warc.reader import WarcFault, WarcRecord, records_of
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
 from crawler.web.hits_file import make_hit
+from crawler.web.inspection import Inspector
+from crawler.web.response_head import HEAD_CAP_BYTES, head_end, is_interim, read_head
 from crawler.web.urls import host_of, normalise, page_id_of_normal, twin_of
 from stream.schema.records import Hit, Page
 from stream.text.times import read_time
 
 _WANTED = ("response", "metadata")
-_HEAD_CAP_BYTES = 256 * 1024  # header lines of a response
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-_FOLD = re.compile(rb"\r?\n[ \t]+")
-_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t]|$)", re.IGNORECASE)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
+_METADATA_CAP_BYTES = 256 * 1024
 _METADATA_KEPT = 64  # metadata records that wait for their response
 _ZSTD_LEVEL = 3
 
@@ -73,14 +73,16 @@ def pages_of(
     sites: Collection[str] = (),
     known: Collection[str] = (),
     offset: int = 0,
+    inspector: Inspector | None = None,
 ) -> Iterator[ArchivedPage | Skipped]:
     """The pages of a WARC file, or of a range of whole records, uncompressed or compressed record by record.
 
     `sites` restricts the hosts, if it is not empty; `known` are ids of imported hits; `offset` is the start of the
-    stream in its file. Memory is bounded by a few times the caps. A broken record gives a Skipped with `is_fault`, and
-    reading continues behind it. Raises OSError from the stream.
+    stream in its file; `inspector` says which answers are no page, None: none is asked. Memory is bounded by a few
+    times the caps. A broken record gives a Skipped with `is_fault`, and reading continues behind it. Raises OSError
+    from the stream.
     """
-    reader = _Reader(settings, now_ms, source, frozenset(sites), known)
+    reader = _Reader(settings, inspector, now_ms, source, frozenset(sites), known)
     for record in records_of(stream, _WANTED, offset=offset):
         found = reader.read(record)
         if found is not None:
@@ -92,6 +94,7 @@ class _Reader:
     """Converts records to pages."""
 
     _settings: CrawlSettings
+    _inspector: Inspector | None
     _now_ms: int
     _source: str
     _sites: Collection[str]
@@ -120,7 +123,7 @@ class _Reader:
     def _remember(self, record: WarcRecord) -> None:
         """Keep our metadata on the next response. Heritrix also writes `via`; only ours has `kind`."""
         fields = {}
-        for line in record.block[:_HEAD_CAP_BYTES].decode("utf-8", "replace").splitlines():
+        for line in record.block[:_METADATA_CAP_BYTES].decode("utf-8", "replace").splitlines():
             name, _, value = line.partition(":")
             fields[name.strip().lower()] = value.strip()
         meant = record.headers.get("warc-concurrent-to", "")
@@ -173,29 +176,42 @@ class _Reader:
         if why_cut in ("time", "disconnect"):
             raise _NoPage({"time": "timeout", "disconnect": "connection"}[why_cut])
         status, pairs, wire = _response(record.block)
-        if not 200 <= status < 300:
-            raise _NoPage(f"http_{status}")
         headers = kept_headers(pairs)
-        kind = headers.get("content-type", "")
-        if not content.may_be_html(kind):
+        is_ok = 200 <= status < 300
+        if not is_ok and (self._inspector is None or not may_say_more(status, headers)):
+            raise _NoPage(f"http_{status}")
+        if not content.may_be_html(headers.get("content-type", "")):
             raise _NoPage("content_type")
-        body, is_cut = _body(pairs, wire, headers.get("content-encoding", ""), self._settings.body_bytes)
-        if body and not content.is_html(kind, body):
-            raise _NoPage("content_type")
-        opt_out = opt_outs(headers, body, self._settings.name)
-        if self._settings.obey_opt_out and forbids_mining(opt_out):
-            raise _NoPage("opt_out")
+        cap = self._settings.body_bytes if is_ok else ERROR_CAP_BYTES
+        try:
+            body, is_cut = _body(pairs, wire, headers.get("content-encoding", ""), cap)
+        except BadEncoding:
+            raise _NoPage("bad_encoding" if is_ok else f"http_{status}") from None
         is_cut = is_cut or record.cut or bool(why_cut)
+        checked = check_page(
+            self._settings,
+            self._inspector,
+            page.final_url,
+            status,
+            headers,
+            body,
+            truncated=is_cut,
+            robots_tags=[value for name, value in pairs if name.lower() == "x-robots-tag"],
+        )
+        if checked.outcome not in (FetchOutcome.FETCHED, FetchOutcome.NO_PAGE):
+            raise _NoPage(checked.reason)
         return msgspec.structs.replace(
             page,
+            outcome=checked.outcome.value,
+            reason=checked.reason,
             status=status,
             headers=headers,
-            content_type=content.media_type(kind),
-            encoding=content.charset_of(kind, body, truncated=is_cut),
-            body=self._packer.compress(body),
-            body_bytes=len(body),
+            content_type=content.media_type(headers.get("content-type", "")),
+            encoding=checked.encoding if checked.keeps_body else "",
+            body=self._packer.compress(body) if checked.keeps_body else b"",
+            body_bytes=len(body) if checked.keeps_body else 0,
             truncated=is_cut,
-            opt_out=opt_out,
+            opt_out=list(checked.opt_out),
         )
 
     def _time_of(self, record: WarcRecord) -> int:
@@ -232,32 +248,27 @@ def _asked_for(via: str, final_url: str) -> str:
 
 
 def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers and body as stored. Raises ValueError."""
-    end = _HEAD_END.search(block, 0, _HEAD_CAP_BYTES)
-    if end is None:
-        raise ValueError("the block is no HTTP response: its headers have no end")
-    lines = _FOLD.sub(b" ", block[: end.start()]).split(b"\n")
-    status = _STATUS.match(lines[0].strip())
-    if status is None:
-        raise ValueError("the block is no HTTP response: it does not begin with a status")
-    pairs = []
-    for line in lines[1:]:
-        name, colon, value = line.decode("utf-8", "surrogateescape").partition(":")
-        if colon:
-            pairs.append((name.strip(), value.strip()))
-    return int(status[1]), pairs, block[end.end() :]
+    """Status, headers and body of the final response, as stored. Raises ValueError."""
+    start = 0
+    while (end := head_end(block, start)) is not None and end - start <= HEAD_CAP_BYTES:
+        try:
+            head = read_head(block[start:end])
+        except ValueError as error:
+            raise ValueError(f"the block is no HTTP response: {error}") from None
+        start = end
+        if not is_interim(head.status):
+            pairs = [(name.decode(), value.decode("utf-8", "surrogateescape")) for name, value in head.headers]
+            return head.status, pairs, block[end:]
+    raise ValueError("the block is no HTTP response: its headers have no end")
 
 
 def _body(pairs: list[tuple[str, str]], wire: bytes, encoding: str, cap: int) -> tuple[bytes, bool]:
-    """The decoded body up to the cap, and whether it is cut. Raises _NoPage."""
+    """The decoded body up to the cap, and whether it is cut. Raises BadEncoding."""
     is_cut = False
     if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in pairs):
         wire, is_cut = _unchunked(wire)
-    try:
-        inflater = Inflater(encoding, cap)
-        inflater.feed(wire)
-    except BadEncoding:
-        raise _NoPage("bad_encoding") from None
+    inflater = Inflater(encoding, cap)
+    inflater.feed(wire)
     return inflater.body(), inflater.cut_short or is_cut
 
 

@@ -1,8 +1,8 @@
 """A bounded reader of WARC files: it uses bounded memory and reports faults by offset.
 
 warcio has no bound on a line, a header or a chunk, and stops at the first broken gzip member. This reader reports a
-broken record and continues at the next gzip member that begins a record, or, in an uncompressed file, at the next such
-line.
+broken record and continues at the next line that begins one: in the same gzip member, which may hold a whole file, or
+in the uncompressed file. Behind a broken member it continues at the next one that begins a record.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
@@ -90,21 +91,25 @@ def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
     is_wanted = headers.get("warc-type", "") in wanted
     digest = _Digest(headers.get("warc-block-digest", "") if is_wanted else "")
     kept: list[bytes] = []
-    room = BLOCK_CAP_BYTES if is_wanted else 0
+    room = BLOCK_CAP_BYTES
     left = int(length)
-    while left:
-        piece = bytes_.take(min(left, _PIECE_BYTES))
-        if not piece:
-            raise _Broken(f"the record ends {left} bytes before its Content-Length")
-        left -= len(piece)
-        digest.update(piece)
-        if room:
-            kept.append(piece[:room])
-            room -= len(kept[-1])
-    bytes_.end_record()
+    try:
+        while left:
+            piece = bytes_.take(min(left, _PIECE_BYTES))
+            if not piece:
+                raise _Broken(f"the record ends {left} bytes before its Content-Length")
+            left -= len(piece)
+            digest.update(piece)
+            if room:
+                kept.append(piece[:room])
+                room -= len(kept[-1])
+        bytes_.end_record()
+    except _Broken:
+        bytes_.give_back(kept)  # its Content-Length may have reached into other records
+        raise
     if not digest.matches():
         raise _Broken("the block does not match its WARC-Block-Digest")
-    return WarcRecord(start, headers, b"".join(kept), is_wanted and int(length) > BLOCK_CAP_BYTES)
+    return WarcRecord(start, headers, b"".join(kept) if is_wanted else b"", is_wanted and int(length) > BLOCK_CAP_BYTES)
 
 
 class _Digest:
@@ -146,12 +151,16 @@ class _Bytes:
         self._past = b""  # last inflated input of the current gzip member
         self._damage = ""  # its fault
         self._searched_to = offset  # where members were searched for after the last damage
+        self._back = memoryview(b"")  # given back and not ready again yet
+        self._made = 0  # bytes that were ready, without those that are given back
+        self._block_at = 0  # how many they were before the block of the current record
+        self._given_to = 0  # and behind the last block that was given back
         self.record_offset = offset
 
     def begin(self) -> bool:
         """Whether another record follows; skips the blank lines before it."""
         while not self._ready:
-            if self._inflate is None:
+            if self._inflate is None and not self._back:
                 self.record_offset = self._at
                 if not self._raw and not self._read():
                     return False
@@ -161,7 +170,7 @@ class _Bytes:
                 return True  # `head` says so
             self._ready = self._ready.lstrip(b"\r\n")
         if not self._is_gzip:
-            self.record_offset = self._at - len(self._ready)
+            self.record_offset = self._at - len(self._ready) - len(self._back)
         return True
 
     def head(self) -> bytes:
@@ -177,10 +186,10 @@ class _Bytes:
             if ends:
                 end, blank_bytes = min(ends)
                 head, self._ready = self._ready[:end], self._ready[end + blank_bytes :]
+                self._block_at = self._made - len(self._ready)
                 return head
-            if len(self._ready) >= _HEAD_CAP_BYTES:
-                raise _Broken(f"no end of the record's headers within {_HEAD_CAP_BYTES} bytes")
-            if not self._more():
+            if len(self._ready) >= _HEAD_CAP_BYTES or not self._more():
+                self._ready = self._ready[1:]  # the search for the next record passes this one
                 raise _Broken("no WARC 1.0 or 1.1 record begins here, or its headers have no end")
 
     def take(self, count: int) -> bytes:
@@ -199,33 +208,45 @@ class _Bytes:
             raise _Broken("the record continues behind its Content-Length")
         self._ready = self._ready.lstrip(b"\r\n")
 
+    def give_back(self, block: Collection[bytes]) -> None:
+        """Take back what was read of the current block, unless a part was given back before: that bounds the time."""
+        if self._block_at >= self._given_to:
+            self._given_to = self._made - len(self._ready)
+            self._back = memoryview(b"".join([*block, self._ready]))
+            self._made -= len(self._back)
+            self._ready = b""
+
     def resume(self) -> None:
-        """Skip a broken record: to the next member or line that begins one, or to the end of the stream."""
-        if not self._is_gzip:
-            self._next_line()
-            return
-        try:
-            while self._inflate is not None:
-                self._ready = b""
-                self._fill()
-        except _Broken:
-            pass
-        self._ready = b""
+        """Skip a broken record: to the next line or member that begins one, or to the end of the stream."""
+        with suppress(_Broken):
+            if not self._damage:
+                self._next_line()
         if self._damage:
+            self._ready, self._back = b"", memoryview(b"")
             self._next_member()
 
     def _more(self) -> bool:
         """Read more bytes of the same member, or file; False at its end. Raises _Broken."""
-        if self._is_gzip:
-            if self._inflate is None:
+        if not self._back:
+            if self._is_gzip:
+                if self._inflate is None:
+                    return False
+            elif not self._raw and not self._read():
                 return False
-        elif not self._raw and not self._read():
-            return False
         self._fill()
         return True
 
     def _fill(self) -> None:
-        """Inflate a piece, which may be empty at the end of a member. Raises _Broken."""
+        """Make a piece ready, which may be empty at the end of a member. Raises _Broken."""
+        before = len(self._ready)
+        if self._back:
+            self._ready += self._back[:_PIECE_BYTES]
+            self._back = self._back[_PIECE_BYTES:]
+        else:
+            self._inflate_piece()
+        self._made += len(self._ready) - before
+
+    def _inflate_piece(self) -> None:
         if not self._raw and not self._read():
             self._break("the file ends within a gzip member")
         if self._is_gzip is None:
@@ -281,7 +302,10 @@ class _Bytes:
             self._skip(1)
 
     def _next_line(self) -> None:
+        """Go to the next line that begins a record, or to the end of the member or file. Raises _Broken."""
         mark = b"\nWARC/1."
+        self._ready = b"\n" + self._ready  # the record may have been read to its end
+        self._made += 1
         while True:
             found = self._ready.find(mark)
             if found >= 0:

@@ -1,4 +1,8 @@
-"""Decodes a Content-Encoding piece by piece, up to a cap: 1.3 MiB of gzip can hold 300 MiB of zeros."""
+"""Decodes a Content-Encoding piece by piece, up to a cap: 1.3 MiB of gzip can hold 300 MiB of zeros.
+
+The header is often wrong: a proxy or an archive has decoded the body, or the word is no coding (`utf-8`, `none`). A
+body that is not encoded as it says, and that is text as sent, is taken as sent.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,13 @@ from typing import Any
 
 import brotli
 
+from crawler.web.content_type import SNIFFED_BYTES, is_text
+
 ACCEPTED = "gzip, deflate, br"
+_CODINGS = frozenset({"gzip", "x-gzip", "deflate", "br"})
+_CODINGS_CAP = 5  # of one body; each costs a decoder
 _MEMBERS = 1000  # of a gzip file; each costs a decoder, and those of no length would never end
+_SLACK_BYTES = 64 * 1024  # of headers and framing: a body is hardly larger encoded than decoded
 
 
 class BadEncoding(ValueError):
@@ -16,22 +25,38 @@ class BadEncoding(ValueError):
 
 
 class Inflater:
-    """Decodes pieces of a body and keeps up to `cap` bytes. `full` is True if there are more."""
+    """Decodes pieces of a body and keeps up to `cap` bytes. `full` is True if there are more.
+
+    Of several codings the last one is undone here, and the others by a second inflater behind it.
+    """
 
     def __init__(self, encoding: str, cap: int) -> None:
-        """`encoding` is the value of a Content-Encoding header. Raises BadEncoding if it is unknown."""
-        self._names = [n for n in (name.strip().lower() for name in encoding.split(",")) if n not in ("", "identity")]
-        if len(self._names) > 1:
-            raise BadEncoding(f"more than one content encoding: {encoding[:80]}")
-        name = self._names[0] if self._names else "identity"
-        if name not in ("identity", "gzip", "x-gzip", "deflate", "br"):
-            raise BadEncoding(f"content encoding not accepted: {name[:40]}")
-        self._name = name
-        self._decoder: Any = brotli.Decompressor() if name == "br" else None
-        self._left = cap
-        self._pieces: list[bytes] = []
+        """`encoding` is the value of a Content-Encoding header. Raises BadEncoding if it names too many codings."""
+        names = [
+            name for name in (name.strip().lower() for name in encoding.split(",")) if name not in ("", "identity")
+        ]
+        if len(names) > _CODINGS_CAP:
+            raise BadEncoding(f"more than {_CODINGS_CAP} content encodings: {encoding[:80]}")
+        names.sort(key=_CODINGS.__contains__)  # words that are no coding say nothing of what the others did
+        *others, self._name = names or ["identity"]
+        self._others = ", ".join(others)
+        self._cap = cap
+        self._fault = "" if self._name in (*_CODINGS, "identity") else f"unknown content encoding: {self._name[:40]}"
+        self._sent: bytearray | None = bytearray()  # the body as sent, as long as it may be text
         self._members = 0
-        self.full = False
+        self._decoder: Any = brotli.Decompressor() if self._name == "br" else None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._next = Inflater(self._others, self._cap) if self._others else None
+        self._left = self._cap + (_SLACK_BYTES if self._next else 0)
+        self._pieces: list[bytes] = []
+        self._is_full = False
+
+    @property
+    def full(self) -> bool:
+        """Whether no more bytes are taken."""
+        return self._is_full or (self._next is not None and self._next.full)
 
     def feed(self, piece: bytes) -> None:
         """Decode the next piece. Raises BadEncoding if it is broken."""
@@ -40,30 +65,66 @@ class Inflater:
         if self._name == "identity":
             self._keep(piece)
             return
-        try:
-            if self._name == "br":
-                self._feed_brotli(piece)
-            else:
-                self._feed_zlib(piece)
-        except (zlib.error, brotli.error) as error:
-            raise BadEncoding(f"body is not {self._name}: {error}") from None
+        if self._sent is not None:
+            self._sent += piece
+            if not is_text(self._sent):
+                self._sent = None
+        if not self._fault:
+            try:
+                if self._name == "br":
+                    self._feed_brotli(piece)
+                else:
+                    self._feed_zlib(piece)
+            except (zlib.error, brotli.error, BadEncoding) as error:
+                self._fault, self._decoder = f"body is not {self._name}: {error}", None
+        if self._fault and (self._sent is None or len(self._sent) >= SNIFFED_BYTES):
+            self._take_as_sent()
 
     def body(self) -> bytes:
-        return b"".join(self._pieces)
+        """What was decoded. Raises BadEncoding."""
+        self._end()
+        return self._next.body() if self._next is not None else b"".join(self._pieces)
 
     @property
     def cut_short(self) -> bool:
-        """Whether the compressed stream was cut, by the cap or by its sender."""
-        if self._decoder is None or self.full:
-            return self.full
-        return not (self._decoder.is_finished() if self._name == "br" else self._decoder.eof)
+        """Whether the compressed stream was cut, by the cap or by its sender. Raises BadEncoding."""
+        self._end()
+        if self.full or (self._next is not None and self._next.cut_short):
+            return True
+        return self._decoder is not None and not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the compressed stream is complete."""
+        if self._decoder is None:
+            return False
+        return bool(self._decoder.is_finished() if self._name == "br" else self._decoder.eof)
+
+    def _end(self) -> None:
+        """No piece follows. Text that is no complete stream, and nothing behind it, was not encoded."""
+        if self._name == "identity" or self.full:
+            return
+        is_whole = self._is_over and not getattr(self._decoder, "unused_data", b"")
+        if self._fault or (self._sent is not None and not is_whole):
+            self._take_as_sent()
+
+    def _take_as_sent(self) -> None:
+        """The body is not encoded in the last coding. Raises BadEncoding if it is no text."""
+        if self._sent is None:
+            raise BadEncoding(self._fault)
+        sent, self._sent = bytes(self._sent), None
+        self._name, self._decoder, self._fault = "identity", None, ""
+        self._begin()
+        self._keep(sent)
 
     def _keep(self, inflated: bytes) -> None:
         if len(inflated) > self._left:
-            self.full = True
+            self._is_full = True
             inflated = inflated[: self._left]
         self._left -= len(inflated)
-        if inflated:
+        if self._next is not None:
+            self._next.feed(inflated)
+        elif inflated:
             self._pieces.append(inflated)
 
     def _feed_zlib(self, piece: bytes) -> None:
@@ -79,7 +140,7 @@ class Inflater:
                 return
             self._members += 1
             if self._members >= _MEMBERS:
-                self.full = True
+                self._is_full = True
                 return
             self._decoder = None
 

@@ -12,6 +12,10 @@ from chardetng_py import EncodingDetector
 from crawler.web.declared_charset import charset_of_header, charset_of_markup
 from stream.text.charsets import WITHOUT_CODEC, charset_named, charset_of_mark, text_in
 
+_VALUE = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*+"?)++', re.DOTALL)  # of a list; a comma in quotes ends none
+_ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")  # tokens of RFC 9110 section 5.6.2
+_CHARSET = re.compile(r';\s*charset=(?:"[^"]*"?|[^;"]*)', re.IGNORECASE)
+
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream"})
 _MAGIC = tuple(
@@ -23,6 +27,7 @@ _MAGIC = tuple(
         "ffd8ff",  # JPEG
         "504b0304",  # zip and formats based on it
         "1f8b",  # gzip
+        "28b52ffd",  # Zstandard
         "52494646",  # RIFF: WebP, WAV, AVI
         "4f676753",  # Ogg
         "494433",  # MP3
@@ -38,7 +43,7 @@ _HTML_START = re.compile(
     rb"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|\?xml|html|head|body|title|meta|script|style|div|table|h1|p|a)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_SNIFFED_BYTES = 1024
+SNIFFED_BYTES = 1024
 # Binary data bytes of the MIME Sniffing standard, section 3
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
@@ -48,9 +53,27 @@ _NOT_ASCII = re.compile(rb"[^\x00-\x7f]")
 
 
 @lru_cache(512)
+def counting_type(content_type: str) -> str:
+    """The one value of a Content-Type header that counts, "" if none can be parsed.
+
+    A header may be sent several times, joined by commas here. By "extract a MIME type" of the Fetch Standard the last
+    valid value counts, and has the charset of the values of the same type before it if it names none.
+    """
+    counting, kind, charset = "", "", ""
+    for value in _VALUE.findall(content_type):
+        essence, _, parameters = value.partition(";")
+        essence = essence.strip().lower()
+        if not _ESSENCE.fullmatch(essence) or essence == "*/*":
+            continue
+        named = _CHARSET.search(";" + parameters)
+        charset = named[0] if named else charset if essence == kind else ""
+        counting, kind = value.strip() if named or not charset else f"{value.strip()}{charset}", essence
+    return counting
+
+
 def media_type(content_type: str) -> str:
-    """Media type of a Content-Type header, lower case, without parameters."""
-    return content_type.partition(";")[0].strip().lower()
+    """Media type of a Content-Type header, lower case, without parameters; "" if none can be parsed."""
+    return counting_type(content_type).partition(";")[0].strip().lower()
 
 
 def may_be_html(content_type: str) -> bool:
@@ -63,7 +86,7 @@ def is_html(content_type: str, body: bytes) -> bool:
     """Whether a body is HTML: by its header unless the bytes contradict it, by its start without one."""
     if body.startswith(_MAGIC):
         return False
-    start = body[:_SNIFFED_BYTES]
+    start = body[:SNIFFED_BYTES]
     binary = len(start) - len(start.translate(None, _BINARY))
     if binary > _BINARY_SHARE * len(start) and not _is_wide(content_type, start):
         return False
@@ -73,6 +96,14 @@ def is_html(content_type: str, body: bytes) -> bool:
 def _is_wide(content_type: str, start: bytes) -> bool:
     """Whether a body is declared as UTF-16, or marked as UTF-16 or UTF-32, where zero bytes are text."""
     return charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
+
+
+def is_text(body: bytes | bytearray) -> bool:
+    """Whether a body begins as text: with a byte order mark, or without a binary data byte (section 7.2 there)."""
+    start = bytes(body[:SNIFFED_BYTES])
+    if start.startswith(_MAGIC):
+        return False
+    return read_bom(start)[0] is not None or start == start.translate(None, _BINARY)
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:

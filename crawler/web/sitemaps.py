@@ -50,9 +50,9 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         inflater = Inflater("gzip", cap)
         try:
             inflater.feed(body)
+            body = inflater.body()
         except BadEncoding:
             return SitemapFile()
-        body = inflater.body()
     body = _as_utf8(body)
     is_xml = _XML.match(body) is not None
     entries = sitemap_entries(body) if is_xml else (Entry(_text(line[0]), False) for line in _LINE.finditer(body))

@@ -29,9 +29,10 @@ IMPORTS_LOCK = "imports.lock"
 
 @dataclass(slots=True)
 class ImportSummary:
-    """Counts of appended pages, of skipped pages by reason, and of broken records."""
+    """Counts of appended pages, of those that came instead of one and of skipped ones by reason, and broken records."""
 
     pages: int = 0
+    no_pages: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     broken: int = 0
 
@@ -61,7 +62,10 @@ def import_pages(
         if isinstance(one, ArchivedPage):
             if one.hit.id in imports.ids or not batch.add_page(one):  # the archive has the record twice
                 summary.skipped["known"] += 1
-            elif batch.is_full:
+                continue
+            if one.page.reason:
+                summary.no_pages[one.page.reason] += 1
+            if batch.is_full:
                 flush()
                 batch = HitBatch(partitions, batch_bytes)
         elif one.is_fault:

@@ -29,6 +29,7 @@ from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing
 from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
+from farmwatch.daemon import page_inspector
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
@@ -58,7 +59,7 @@ def run_search(
     """
     if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, os.environ, config.crawl) for name in names]
+    sources = [open_source(config.search, name, os.environ, config.crawl, page_inspector) for name in names]
     for source in sources:
         if pages is not None and pages > source.pages_cap:
             raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")

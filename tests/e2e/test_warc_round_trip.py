@@ -67,6 +67,7 @@ def loopback() -> Iterator[Web]:
             "a.test/deflate": encoded(zlib.compress(html(320, "deflate")), "deflate"),
             "a.test/br": encoded(brotli.compress(html(310, "br")), "br"),
             "a.test/not-gzip": encoded(html(200), "gzip"),
+            "a.test/lie": encoded(brotli.compress(html(210)), "gzip"),
             "a.test/chunked": chunked,
             "a.test/latin": Reply(
                 html(330, "Zürich café", "cp1252"), headers={"Content-Type": "text/html; charset=iso-8859-1"}
@@ -97,7 +98,7 @@ HITS = hits_of(
         f"http://a.test/{path}"
         for path in (
             *("plain", "gzip", "deflate", "br", "not-gzip", "chunked", "latin", "no-charset", "long", "long-gzip"),
-            *("empty", "opted-out", "pdf", "gone", "moved", "away", "private"),
+            *("lie", "empty", "opted-out", "pdf", "gone", "moved", "away", "private"),
         )
     ),
     "http://b.test/plain",
@@ -158,7 +159,8 @@ def test_an_import_of_what_a_crawl_wrote_is_that_crawl(loopback: Web, tmp_path: 
     """Pages, URLs, charsets, headers, times and features are equal; refused and failed fetches give no page."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path), body_bytes=100_000)
     crawled, imported, skipped = crawl_and_import(settings, HITS)
-    assert {page.url for page in crawled} >= {"http://a.test/moved", "http://a.test/long", "http://b.test/found"}
+    names = ("a.test/moved", "a.test/long", "a.test/not-gzip", "b.test/found")
+    assert {page.url for page in crawled} >= {f"http://{name}" for name in names}
     assert_same(crawled, imported)
     assert not any(one.is_fault for one in skipped)
     assert {one.reason for one in skipped} >= {"robots", "sitemap", "http_302", "http_410", "bad_encoding"}

@@ -50,9 +50,10 @@ BODIES = [
     on_page("brotli-bomb", FETCHED, packed(brotli_bomb, "br"), truncated=True),
     # 1 GiB of zeros with the content type of HTML
     on_page("zero-bomb", NOT_HTML, packed(lambda: gzip_bomb(text=b"\0"), "gzip"), truncated=True),
-    on_page("gzip-twice", BAD_ENCODING, packed(lambda: gzip.compress(gzip_bomb()), "gzip, gzip")),
-    on_page("gzip-lie", BAD_ENCODING, packed(lambda: TEXT.encode(), "gzip")),
-    on_page("brotli-lie", BAD_ENCODING, packed(lambda: TEXT.encode(), "br")),
+    on_page("gzip-twice", FETCHED, packed(lambda: gzip.compress(gzip_bomb()), "gzip, gzip"), truncated=True),
+    on_page("gzip-lie", FETCHED, packed(lambda: TEXT.encode(), "gzip")),
+    on_page("brotli-lie", FETCHED, packed(lambda: TEXT.encode(), "br")),
+    on_page("brotli-of-gzip", BAD_ENCODING, packed(lambda: gzip.compress(TEXT.encode()), "br")),
     on_page("zstd-unasked", BAD_ENCODING, packed(lambda: b"(\xb5/\xfd", "zstd")),
     on_page("gzip-cut", FETCHED, packed(lambda: gzip_bomb(0)[:500], "gzip"), truncated=True),
     # endless gzip that inflates to nothing
@@ -97,15 +98,15 @@ BODIES = [
 
 LENGTHS = [
     on_page("length-long", CONNECTION, html(content_length="9999")),
-    on_page("length-short", BROKEN, html(content_length="20"), python=FETCHED),
+    on_page("length-short", FETCHED, html(content_length="20")),
     on_page("length-negative", BROKEN, html(content_length="-1")),
     on_page("length-words", BROKEN, html(content_length="all of it")),
     on_page("length-huge", BROKEN, html(content_length="9" * 40), python=CONNECTION),
     # two different Content-Lengths
-    on_page("length-two", BROKEN, html("Content-Length: 5"), python=FETCHED),
+    on_page("length-two", BROKEN, html("Content-Length: 5")),
     on_page(
         "length-chunked",
-        BROKEN,
+        FETCHED,
         raw(head(content_type="text/html", content_length="5", transfer_encoding="chunked") + b"3\r\n<p>\r\n0\r\n\r\n"),
     ),
     on_page("empty", CONNECTION, raw(b"")),
@@ -132,7 +133,7 @@ CONTENT = [
     on_page("charset-utf7", FETCHED, reply(TEXT, content_type="text/html; charset=utf-7")),
     # a Python codec that is no charset
     on_page("charset-code", FETCHED, reply(TEXT * 5000, content_type="text/html; charset=punycode")),
-    on_page("type-raw", NOT_HTML, reply(TEXT, content_type="text/html\xe9")),
+    on_page("type-raw", FETCHED, reply(TEXT, content_type="text/html\xe9")),
     on_page("charset-raw", FETCHED, reply(TEXT, content_type="text/html; charset=\xe9")),
     on_page("charset-idna", FETCHED, reply(TEXT, content_type="text/html; charset=idna")),
     on_page("charset-none", FETCHED, reply(TEXT, content_type="text/html; charset=" + "x" * 2000)),
@@ -183,12 +184,12 @@ CONTENT = [
 ]
 
 WIRE = [
-    on_page("http-0-9", BROKEN, raw(TEXT.encode()), python=CONNECTION),
+    on_page("http-0-9", BROKEN, raw(TEXT.encode())),
     on_page(
         "http-2", BROKEN, raw(b"\0\0\x12\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64" * 3 + b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     ),
-    on_page("http-9", BROKEN, raw(b"HTTP/9.9 200 OK\r\nContent-Type: text/html\r\n\r\n<p>"), python=FETCHED),
-    on_page("ssh", BROKEN, raw(b"SSH-2.0-OpenSSH_9.6\r\n"), python=CONNECTION),
+    on_page("http-9", FETCHED, raw(b"HTTP/9.9 200 OK\r\nContent-Type: text/html\r\n\r\n<p>")),
+    on_page("ssh", BROKEN, raw(b"SSH-2.0-OpenSSH_9.6\r\n")),
     on_page("status-words", BROKEN, raw(b"HTTP/1.1 fine OK\r\n\r\n")),
     on_page("status-99", BROKEN, raw(b"HTTP/1.1 99 What\r\n\r\n")),
     on_page("status-1000", BROKEN, raw(b"HTTP/1.1 1000 What\r\n\r\n")),
@@ -214,10 +215,10 @@ WIRE = [
     # non-ASCII bytes in each header that is read
     *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("etag", "last-modified", "x-robots-tag")),
     *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("retry-after", "location")),
-    on_page("raw-content-encoding", BAD_ENCODING, html("Content-Encoding: \xe9")),
-    on_page("header-nul", BROKEN, html("Server: a\0b")),
+    on_page("raw-content-encoding", FETCHED, html("Content-Encoding: \xe9")),
+    on_page("header-nul", FETCHED, html("Server: a\0b")),
     on_page("header-folded", FETCHED, html("Server: a\r\n b")),
-    on_page("header-bare", BROKEN, html("this is no header")),
+    on_page("header-bare", FETCHED, html("this is no header")),
     Attack("cookies", FETCHED, {"*": html("Set-Cookie: who=you; Path=/; Domain=hostile.test", "Set-Cookie: a=b")}),
     on_page("cookies-huge", FETCHED, html(*(f"Set-Cookie: c{n}={'x' * 6000}" for n in range(100)))),
 ]

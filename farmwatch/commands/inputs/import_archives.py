@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
@@ -18,6 +19,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing
 from farmwatch.crawl.archive_import import ImportSummary, MeasuredStream, import_pages, imports_lock
+from farmwatch.daemon import page_inspector
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import counting, message, put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
@@ -38,8 +40,9 @@ def import_archives(
 ) -> int:
     """Append the pages of WARC files to the log, as if they had been crawled.
 
-    The rules are those of the crawl: only HTML with a status of 2xx, cut at crawl.body_bytes. Records that are passed
-    over are counted by reason. A broken record is reported with its file and offset and skipped.
+    The rules are those of the crawl: HTML, cut at crawl.body_bytes. A parked domain, a bot challenge and the like has a
+    record that says so. Records that are passed over are counted by reason. A broken record is reported with its file
+    and offset and skipped.
 
     For 90 days, a record is appended once: after an interruption, import the same files again. Imports may run side by
     side on one machine. Exit code 1: a record is broken, or there was no page, new or known.
@@ -69,6 +72,7 @@ def import_archives(
                     source=source,
                     sites=sites,
                     known=imports.ids,
+                    inspector=page_inspector,
                 )
                 try:
                     added = import_pages(log, found, imports, partial(_report_broken, file, count(1)))
@@ -77,21 +81,27 @@ def import_archives(
             if added.broken > _NAMED:
                 message(f"{file}: {counted(added.broken - _NAMED, 'more broken record')}")
             total.pages += added.pages
+            total.no_pages += added.no_pages
             total.skipped += added.skipped
             total.broken += added.broken
-    by_reason = dict(sorted(total.skipped.items(), key=lambda item: (-item[1], item[0])))
+    skipped, no_pages = _by_number(total.skipped), _by_number(total.no_pages)
     if json:
-        counts = {"pages": total.pages, "skipped": total.skipped.total()}
-        put_json({**counts, "skipped_reasons": by_reason, "broken": total.broken})
+        counts = {"pages": total.pages, "no_page_reasons": no_pages, "skipped": total.skipped.total()}
+        put_json({**counts, "skipped_reasons": skipped, "broken": total.broken})
     else:
         put(f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}")
-        if by_reason:
-            put("passed over: " + ", ".join(f"{reason} {count}" for reason, count in by_reason.items()))
+        for what, reasons in (("no page", no_pages), ("passed over", skipped)):
+            if reasons:
+                put(f"{what}: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
     if not (total.pages or total.skipped or total.broken):
         message("nothing was imported: there is no record")
     return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM
+
+
+def _by_number(reasons: Counter[str]) -> dict[str, int]:
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _report_broken(file: Path, numbers: Iterator[int], bad: Skipped) -> None:

@@ -15,6 +15,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.daemon import page_inspector
 from farmwatch.daemon.canaries import CanarySite
 from farmwatch.daemon.canary_lines import SAID, CanaryLine, read_canary_lines
 from farmwatch.daemon.canary_maker import LEAST_PAGES, CanaryMaker
@@ -119,7 +120,7 @@ def _pages_of(source: str, common: Common) -> Iterator[Page]:
         return
     with binary_input(Path(source), packed=False) as stream:
         settings = common.load().config.crawl
-        for found in pages_of(stream, settings, now_ms=int(time.time() * 1000), source="warc"):
+        for found in pages_of(stream, settings, now_ms=int(time.time() * 1000), inspector=page_inspector):
             if isinstance(found, ArchivedPage):
                 yield found.page
 

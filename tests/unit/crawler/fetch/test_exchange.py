@@ -8,9 +8,11 @@ import ssl
 from pathlib import Path
 
 import pytest
+import zstandard
 
-from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, tls_reason
+from crawler.fetch.exchange import TDMREP_CAP_BYTES, tls_reason
 from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.page_checks import ERROR_CAP_BYTES
 from tests.hostile.internet import Certificates
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
@@ -46,6 +48,20 @@ def test_tdmrep_is_read_up_to_its_cap(loopback: Web) -> None:
     loopback.routes["a.test/big"] = Reply(b" " * (TDMREP_CAP_BYTES + 1))
     answer = fetch(loopback.target, job_for("http://a.test/big", RequestKind.TDMREP))
     assert (len(answer.body), answer.truncated) == (TDMREP_CAP_BYTES, True)
+
+
+def test_the_encoding_of_robots_txt(loopback: Web) -> None:
+    """Rules that are text as sent count, whatever the header says; a coding that is not read gives no rules."""
+    rules = b"User-agent: *\nDisallow: /private\n"
+    for said, body, outcome in (
+        ("utf-8", rules, FetchOutcome.FETCHED),
+        ("br", rules, FetchOutcome.FETCHED),
+        ("zstd", zstandard.compress(rules), FetchOutcome.FAILED),
+        ("none", gzip.compress(rules), FetchOutcome.FAILED),
+    ):
+        loopback.routes["a.test/robots.txt"] = Reply(body, headers={"Content-Encoding": said})
+        answer = fetch(loopback.target, job_for("http://a.test/robots.txt", RequestKind.ROBOTS))
+        assert (answer.outcome, answer.body) == (outcome, rules if outcome is FetchOutcome.FETCHED else b"")
 
 
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 2000

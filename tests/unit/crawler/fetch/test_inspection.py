@@ -50,7 +50,7 @@ def test_a_header_may_say_it(loopback: Web) -> None:
         (Reply(b"<p>no page: soft_404", 500, HTML), "http_500"),  # a server that failed may be asked again
         (Reply(b"<p>oops", 503, HTML), "http_503"),
         (Reply(b"no page: blocked", 403, {"Content-Type": "application/json"}), "http_403"),
-        (Reply(b"no gzip, no page: blocked", 403, HTML | {"Content-Encoding": "gzip"}), "http_403"),
+        (Reply(b"no gzip\0, no page: blocked", 403, HTML | {"Content-Encoding": "gzip"}), "http_403"),
         (Reply(b"", 403, HTML), "http_403"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import unicodedata
 import zlib
@@ -60,14 +61,67 @@ def test_gzip_members_and_padding() -> None:
     assert inflater.body() == b"one two"
 
 
-def test_bad_encodings_are_named() -> None:
-    """Unknown and stacked encodings, and bodies that contradict their encoding, raise BadEncoding."""
-    for encoding in ("zstd", "gzip, br", "compress"):
-        with pytest.raises(BadEncoding):
-            Inflater(encoding, 10)
-    for encoding in ("gzip", "deflate", "br"):
-        with pytest.raises(BadEncoding):
-            Inflater(encoding, 10).feed(b"\xffplain text that is not compressed at all")
+def inflated(encoding: str, sent: bytes, size: int = 0, cap: int = 100_000) -> tuple[bytes, bool]:
+    """The body that was sent in pieces of a size (0: whole), and whether it is cut."""
+    inflater = Inflater(encoding, cap)
+    size = size or len(sent) or 1
+    for start in range(0, len(sent), size):
+        inflater.feed(sent[start : start + size])
+    return inflater.body(), inflater.cut_short
+
+
+NOISE = random.Random(3).randbytes(3000)
+CODED = gzip.compress(NOISE.hex().encode())
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+@pytest.mark.parametrize(
+    ("encoding", "sent"),
+    [("zstd", NOISE), ("utf-8", CODED), ("gzip", NOISE), ("deflate", CODED), ("br", CODED), ("gzip, br", CODED),
+     ("gzip", CODED[:60] + b"a damaged stream" * 30), ("gzip," * 6, b"text")],
+)  # fmt: skip
+def test_bad_encodings_are_named(encoding: str, sent: bytes, size: int) -> None:
+    """A body that is neither encoded as it says nor text, or has more than five codings, raises BadEncoding."""
+    with pytest.raises(BadEncoding):
+        inflated(encoding, sent, size)
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=1500),
+    st.sampled_from(["gzip", "x-gzip", "deflate", "br", "utf-8", "none", "text/html", "aws-chunked", "gzip, gzip",
+                     "deflate, br", "br, deflate", "none, gzip"]),
+    st.integers(0, 40),
+)  # fmt: skip
+def test_text_that_is_not_encoded_is_taken_as_sent(text: str, encoding: str, size: int) -> None:
+    """Whatever the header says, and however the body is split: text that is no compressed stream is the body."""
+    body = ("<p>" + text).encode()
+    assert inflated(encoding, body, size) == (body, False)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+@pytest.mark.parametrize(
+    ("encoding", "times"),
+    [("gzip", 1), ("x-gzip", 1), (" GZIP ,", 1), ("identity, gzip", 1), ("gzip, gzip", 1), ("gzip, gzip", 2),
+     ("gzip, utf-8", 1), ("utf-8, gzip", 1), ("gzip, gzip, gzip", 3)],
+)  # fmt: skip
+def test_codings_in_a_list(encoding: str, times: int, size: int) -> None:
+    """Codings are undone from the last to the first; one that was not applied, or is no coding, does not count."""
+    body = b"<p>" + NOISE.hex().encode()
+    sent = body
+    for _ in range(times):
+        sent = gzip.compress(sent)
+    assert inflated(encoding, sent, size) == (body, False)
+    assert inflated(encoding, sent[:-20], size)[1]
+
+
+def test_a_bomb_in_a_bomb_does_not_inflate() -> None:
+    """Of stacked codings, too, no more is decoded than the cap asks for."""
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
+    tracemalloc.start()
+    assert inflated("gzip, gzip", bomb, cap=1000) == (bytes(1000), True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1024 * 1024
 
 
 def test_retry_after() -> None:

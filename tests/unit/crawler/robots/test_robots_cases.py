@@ -1,7 +1,8 @@
-"""Published cases of robots.txt as a table: RFC 9309's examples, Google's and protego's cases.
+"""Published cases of robots.txt as a table: RFC 9309's examples, Google's, rep-cpp's and protego's cases.
 
 Each line is facts only: a text, an agent, its allowed and disallowed paths. protego decides each line too, so that
-the table shows where the two parsers differ, and which one is stricter.
+the table shows where the two parsers differ, and which one is stricter. Google's are those of google/robotstxt
+(robots_test.cc) and of its documentation, rep-cpp's those of seomoz/rep-cpp (test-robots, test-agent, test-directive).
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from crawler.robots.rules import RobotsRules, explain
 
 @dataclass(frozen=True)
 class Case:
-    """One text, with paths that `agent` may (`yes`) and may not (`no`) request; protego differs on `protego`."""
+    """One text, with paths that `agent` may (`yes`) and may not (`no`) request; protego differs on `protego`.
+
+    The source that the name begins with has the other value for `source`, and `why` says why this parser does not
+    follow it.
+    """
 
     name: str
     text: str
@@ -24,6 +29,8 @@ class Case:
     yes: str = ""
     no: str = ""
     protego: str = ""
+    source: str = ""
+    why: str = ""
 
 
 _FOO = "user-agent: FooBot\n"
@@ -41,7 +48,10 @@ _1996 = """user-agent: unhipbot\ndisallow: /\n\nuser-agent: webcrawler\nuser-age
 user-agent: *\ndisallow: /org/plans.html\nallow: /org/\nallow: /serv\nallow: /~mak\ndisallow: /\n"""
 _UNKNOWN = """user-agent: abc\ndisallow: /content/2/\nuser-agent: *\nInvalid: /gb.html
 user-agent: ia_archiver\ndisallow: /\n"""
+_NOINDEX = """user-agent: *\ndisallow: /content/2/\nuser-agent: *\nNoindex: /gb.html\nNoindex: /content/2/
+user-agent: ia_archiver\ndisallow: /\n"""
 _LONG = "/x/" + "a" * 1500
+_LONGER = "/x/" + "a" * (2083 * 8 - len("disallow: /x/"))
 
 CASES = [
     # RFC 9309 sections 2.2 and 5
@@ -100,9 +110,8 @@ CASES = [
          "/foo/bar/qux /foo/bar/ /foo/bar/baz", "/foo/bar"),
     Case("google comment", _FOO + "# disallow: /\ndisallow: /foo/quz#qux\nallow: /\n", "FooBot", "/foo/bar",
          "/foo/quz"),
-    # Google and protego let `/x/index.html` allow `/x/` too; the RFC does not, so this parser does not
     Case("google index.html", _ALL + "allow: /s/index.html\ndisallow: /\n", "FooBot", "/s/index.html",
-         "/s/index.htm /other /s/", protego="/s/"),
+         "/s/index.htm /other /s/", protego="/s/", source="/s/", why="RFC 9309 knows no index.html"),
     Case("google long line", _FOO + f"disallow: {_LONG}/qux\n", "FooBot", "/fux " + _LONG, _LONG + "/qux/x"),
     Case("google fish", _ONLY + "/fish", "FooBot",
          "/fish /fish.html /fish/salmon.html /fishheads /fishheads/yummy.html /fish.html?id=anything",
@@ -136,6 +145,90 @@ CASES = [
     Case("google news short name", _NEWS, "hedwi", "/group2", "/group1 /group3"),
     # Only a group with exactly our name counts: protego also takes a name that is a prefix of ours
     Case("google longer name", _NEWS, "hedwig-images", "/group2", "/group1 /group3", protego="/group2 /group3"),
+    # More of robots_test.cc
+    Case("google empty file", "", "FooBot", "/ /x/y"),
+    Case("google no agent", _FOO + "disallow: /\n", "", "/"),
+    Case("google no path", _FOO + "disallow: /\n", "FooBot", no="/ /x/y"),
+    Case("google lower case", "user-agent: foo bar\nallow: /x/\ndisallow: /\n", "Foo", "/x/y", "/a/b",
+         protego="/a/b"),
+    Case("google agent with a space", _ALL + "disallow: /\nuser-agent: Foo Bar\nallow: /x/\ndisallow: /\n", "Foo Bar",
+         no="/x/y", protego="/x/y"),
+    Case("google only others", _FOO + "allow: /\nuser-agent: BarBot\ndisallow: /\nuser-agent: BazBot\ndisallow: /\n",
+         "QuxBot", "/x/y"),
+    Case("google paths in lower case", _FOO + "disallow: /x/\n", "FooBot", no="/x/y"),
+    Case("google bare octets", _ONLY + "/foo/bar/\u30c4", "FooBot", "/foo/bar/%E3%83%84 /foo/bar/\u30c4",
+         source="/foo/bar/\u30c4", why="its caller has to encode URLs; here the rules do"),
+    Case("google escaped octets", _ONLY + "/foo/bar/%E3%83%84", "FooBot", "/foo/bar/%E3%83%84 /foo/bar/\u30c4",
+         source="/foo/bar/\u30c4", why="its caller has to encode URLs; here the rules do"),
+    Case("google escaped letters", _ONLY + "/foo/bar/%62%61%7A", "FooBot", "/foo/bar/%62%61%7A /foo/bar/baz",
+         source="/foo/bar/baz", why="RFC 9309 section 2.2.2 has them equal"),
+    Case("google very long disallow", _FOO + f"disallow: {_LONGER}/qux\n", "FooBot", "/fux " + _LONGER + "/fux",
+         source=_LONGER + "/fux", why="it cuts lines at 16,664 bytes; RFC 9309 cuts the file only"),
+    Case("google very long allow", _FOO + f"disallow: /\nallow: {_LONGER}/qux\n", "FooBot", _LONGER + "/qux",
+         "/ " + _LONGER + "/fux", source=_LONGER + "/fux",
+         why="it cuts lines at 16,664 bytes; RFC 9309 cuts the file only"),
+    # rep-cpp
+    Case("rep-cpp no user agent", "Disallow: /path\nAllow: /path/exception\nCrawl-delay: 5.2\n", "agent",
+         "/path/exception /path", source="/path", why="RFC 9309 section 2.1: rules outside of groups are none"),
+    Case("rep-cpp default agent", _ALL + "Disallow: /tmp\n\nUser-agent: other-agent\nAllow: /tmp\n", "agent", "/path",
+         "/tmp"),
+    Case("rep-cpp own agent", _ALL + "Disallow: /tmp\n\nUser-agent: agent\nAllow: /tmp\n", "agent", "/tmp /path"),
+    Case("rep-cpp grouping", "User-agent: one\nUser-agent: two\nDisallow: /tmp\n", "two", no="/tmp"),
+    Case("rep-cpp unknown keys", _NOINDEX, "agent", no="/foo", protego="/foo", source="/foo",
+         why="RFC 9309 section 2.2.4: an unknown line ends no group"),
+    Case("rep-cpp unknown keys, last agent", _NOINDEX, "ia_archiver", no="/bar"),
+    Case("rep-cpp case", "User-agent: Agent\nDisallow: /path\n", "aGeNt", no="/path"),
+    Case("rep-cpp empty", "", "agent", "/"),
+    Case("rep-cpp comment", "User-Agent: *  # the default agent\nDisallow: /\n", "agent", no="/path"),
+    Case("rep-cpp parameters", "User-Agent: agent\nDisallow: /path;params?query\n", "agent",
+         no="/path;params?query#fragment"),
+    Case("rep-cpp no colon", "User-Agent: agent\nDisallow /no/colon\n", "agent", no="/no/colon", source="/no/colon",
+         why="Google reads it, and it is clear what the owner means"),
+    Case("rep-cpp double slash", "User-agent: agent\nDisallow: //path\n", "agent", "/path /anotherpath",
+         source="/path", why="RFC 9309 compares octets: the pattern is another path"),
+    Case("rep-cpp 1996 unhip", _1996, "unhipbot", "/robots.txt",
+         "/ /index.html /server.html /services/fast.html /services/slow.html /orgo.gif /org/about.html /org/plans.html"
+         " /%7Ejim/jim.html /%7Emak/mak.html"),
+    Case("rep-cpp 1996 webcrawler", _1996, "webcrawler",
+         "/ /index.html /robots.txt /server.html /services/fast.html /services/slow.html /orgo.gif /org/about.html"
+         " /org/plans.html /%7Ejim/jim.html /%7Emak/mak.html"),
+    Case("rep-cpp 1996 excite", _1996, "excite",
+         "/ /index.html /robots.txt /server.html /services/fast.html /services/slow.html /orgo.gif /org/about.html"
+         " /org/plans.html /%7Ejim/jim.html /%7Emak/mak.html"),
+    Case("rep-cpp 1996 others", _1996, "anything",
+         "/robots.txt /server.html /services/fast.html /services/slow.html /org/about.html /%7Emak/mak.html",
+         "/ /index.html /orgo.gif /org/plans.html /%7Ejim/jim.html"),
+    Case("rep-cpp bom", "\ufeffuser-agent: *\ndisallow: /disallowed\n", "bot", "/", "/disallowed",
+         protego="/disallowed"),
+    Case("rep-cpp allow only", _ALL + "allow: /path", "x", "/path /elsewhere"),
+    Case("rep-cpp longest", _ALL + "disallow: /path\nallow: /path/exception", "x", "/path/exception", "/path"),
+    Case("rep-cpp robots.txt", _ALL + "disallow: /robots.txt", "x", "/robots.txt"),
+    Case("rep-cpp disallow none", _ALL + "disallow:", "x", "/anything"),
+    Case("rep-cpp escaped", _ALL + "disallow: /a%3cd.html", "x", no="/a<d.html /a%3cd.html"),
+    Case("rep-cpp bare", _ALL + "disallow: /a<d.html", "x", no="/a<d.html /a%3cd.html"),
+    Case("rep-cpp escaped and star", _ALL + "disallow: /a%3c*", "x", no="/a<d.html /a%3cd.html"),
+    Case("rep-cpp bare and star", _ALL + "disallow: /a<*", "x", no="/a<d.html /a%3cd.html"),
+    Case("rep-cpp query", _ALL + "disallow: /?", "x", "/", "/?query"),
+    Case("rep-cpp semicolon", _ALL + "disallow: /;", "x", "/", "/;params"),
+    Case("rep-cpp start", _ONLY + "/tmp", "FooBot", "/tmp /tmp.html /tmp/a.html"),
+    Case("rep-cpp folder", _ONLY + "/tmp/", "FooBot", "/tmp/ /tmp/a.html", "/tmp"),
+    Case("rep-cpp star", _ONLY + "/hello/*/are/you", "FooBot",
+         "/hello/how/are/you /hello/how/are/you/today /hello/how/are/yo/are/you", "/hello/ /hi/how/are/you"),
+    Case("rep-cpp stars", _ONLY + "/this-*-is-a-*-test", "FooBot",
+         "/this-test-is-a-simple-test /this-test-is-another-test-is-a-tricky-test", "/this-test-is-a-mislead"),
+    Case("rep-cpp all", _ONLY + "/*", "FooBot",
+         "/ /fish /fish.html /fish/salmon.html /fishheads /fishheads/yummy.html /fish.php?id=anything"),
+    Case("rep-cpp fish", _ONLY + "/fish", "FooBot", "/fish.php?id=anything", "/Fish.asp /catfish /?id=fish"),
+    Case("rep-cpp fish star", _ONLY + "/fish*", "FooBot", "/fish.php?id=anything", "/Fish.asp /catfish /?id=fish"),
+    Case("rep-cpp fish slash", _ONLY + "/fish/", "FooBot", "/fish/ /fish/?id=anything /fish/salmon.htm",
+         "/fish /fish.html /Fish/Salmon.asp"),
+    Case("rep-cpp php", _ONLY + "/*.php", "FooBot",
+         "/filename.php /folder/filename.php /folder/filename.php?parameters /folder/any.php.file.html /filename.php/",
+         "/ /windows.PHP"),
+    Case("rep-cpp php end", _ONLY + "/*.php$", "FooBot", "/filename.php /folder/filename.php",
+         "/filename.php?parameters /filename.php/ /filename.php5 /windows.PHP"),
+    Case("rep-cpp fish php", _ONLY + "/fish*.php", "FooBot", "/fish.php /fishheads/catfish.php?parameters",
+         "/Fish.PHP"),
     # protego's own cases
     Case("protego spellings",
          _ALL + "dissallow: /two\ndissalow: /three\ndisalow: /four\ndiasllow: /five\ndisallaw: /six",
@@ -229,3 +322,16 @@ def test_where_protego_reads_otherwise(case: Case) -> None:
     paths = [(path, True) for path in case.yes.split()] + [(path, False) for path in case.no.split()]
     other = {path for path, allowed in paths if peer.can_fetch(f"https://foo.bar{path}", case.agent) is not allowed}
     assert other == set(case.protego.split())
+
+
+@pytest.mark.parametrize(("source", "alike", "others"), [("google", 151, 6), ("rep-cpp", 127, 4)])
+def test_how_far_the_sources_agree(source: str, alike: int, others: int) -> None:
+    """On all published paths but a few, each with its reason; `test_published_cases` asserts the decisions."""
+    cases = [case for case in CASES if case.name.startswith(source)]
+    paths = sum(len((case.yes + " " + case.no).split()) for case in cases)
+    differing = [(case, path) for case in cases for path in case.source.split()]
+    print(f"{source}: {paths - len(differing)} of {paths} paths are decided alike")
+    for case, path in differing:
+        print(f"  {case.name}, {path[:30]}: {case.why}")
+        assert path in (case.yes + " " + case.no).split() and case.why
+    assert (paths - len(differing), len(differing)) == (alike, others)

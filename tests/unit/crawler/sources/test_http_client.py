@@ -73,7 +73,7 @@ def test_an_answer_beyond_the_cap_is_bad() -> None:
             _ask(SourceRequest(engine.url))
     with Engine(lambda _: Reply(gzip.compress(b"[]"), headers={"Content-Encoding": "gzip"})) as engine:
         assert _ask(SourceRequest(engine.url)).body == b"[]"
-    lie = Reply(b"no gzip", headers={"Content-Encoding": "gzip"})
+    lie = Reply(b"no gzip\0", headers={"Content-Encoding": "gzip"})
     with Engine(lambda _: lie) as engine, pytest.raises(BadAnswer, match="not its encoding"):
         _ask(SourceRequest(engine.url))
 
@@ -99,8 +99,8 @@ def test_no_failure_repeats_a_secret(caplog: pytest.LogCaptureFixture, capfd: py
     replies = [
         Reply(status=302, headers={"Location": f"http://elsewhere.example/?api_key={KEY}"}),
         Reply(status=302, headers={"Location": f"http://[::1/{KEY}"}),
-        Reply(b"no gzip", headers={"Content-Encoding": "gzip"}),
-        Reply(b"x", headers={"Content-Encoding": "x-unknown"}),
+        Reply(b"no gzip\0", headers={"Content-Encoding": "gzip"}),
+        Reply(b"x\0", headers={"Content-Encoding": "x-unknown"}),
     ]
     said = []
     for reply in replies:

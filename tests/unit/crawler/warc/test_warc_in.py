@@ -22,6 +22,7 @@ from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.warc.reader import BLOCK_CAP_BYTES, WarcFault, WarcRecord, records_of
 from stream.schema.records import Page
+from tests.support.web.inspecting import FakeInspector
 
 SETTINGS = CrawlSettings()
 NOW_MS = 1_800_000_000_000
@@ -117,8 +118,8 @@ def test_what_is_known_or_not_asked_for_is_passed_over() -> None:
         (record(http(status="301 Moved")), "http_301"),
         (record(http(b"%PDF-1.7", "Content-Type: application/pdf")), "content_type"),
         (record(http(b"%PDF-1.7")), "content_type"),
-        (record(http(HTML, TYPE, "Content-Encoding: zstd")), "bad_encoding"),
-        (record(http(HTML, TYPE, "Content-Encoding: gzip")), "bad_encoding"),
+        (record(http(zstandard.compress(HTML), TYPE, "Content-Encoding: zstd")), "bad_encoding"),
+        (record(http(brotli.compress(HTML), TYPE, "Content-Encoding: gzip")), "bad_encoding"),
         (record(http(), kind="revisit"), "revisit"),
         (record(http(), url="http://canary.invalid/"), "unusable_url"),
         (record(http(), url="http:///"), "unusable_url"),
@@ -163,9 +164,27 @@ def test_settings_of_the_crawl_hold() -> None:
             ["Transfer-Encoding: chunked"],
         ),
         (HTML, ["Transfer-Encoding: chunked"]),  # the chunks are decoded, the header is kept
+        *((HTML, [f"Content-Encoding: {word}"]) for word in ("gzip", "deflate", "br", "zstd", "utf-8", "text/html")),
+        (HTML, ["Content-Encoding: gzip", "Transfer-Encoding: chunked"]),
+        (gzip.compress(HTML), ["Content-Encoding: gzip", "Content-Encoding: gzip"]),
         (HTML, ["X-Crawler-Transfer-Encoding: chunked", "X-Crawler-Content-Encoding: gzip"]),  # Common Crawl's form
     ],
-    ids=["gzip", "deflate", "br", "chunked", "no longer chunked", "no longer encoded"],
+    ids=[
+        "gzip",
+        "deflate",
+        "br",
+        "chunked",
+        "no longer chunked",
+        "no longer gzip",
+        "no longer deflate",
+        "no longer br",
+        "no longer zstd",
+        "no coding",
+        "a type",
+        "no longer gzip and chunked",
+        "said twice",
+        "no longer encoded",
+    ],
 )
 def test_encodings_are_undone(wire: bytes, headers: list[str]) -> None:
     """Content and transfer encodings are decoded, in each form that archives use."""
@@ -249,6 +268,80 @@ def test_a_broken_record_is_named_by_its_offset_and_passed_over(bad: bytes, pack
 def test_a_file_in_one_gzip_member_is_read() -> None:
     """A whole archive in one gzip member, against the standard, is read: some tools write it."""
     assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+@pytest.mark.parametrize("bad", [bad for bad in _BROKEN if bad.endswith(b"\n")])
+def test_a_broken_record_between_others(bad: bytes, pack: Callable[[bytes], bytes]) -> None:
+    """In one gzip member or a plain file a broken record costs no other, before or behind it, even if it is first.
+
+    That holds for a Content-Length that reaches over the next records, and for a record that ends where it should.
+    """
+    both = ["http://first.test/", "http://last.test/"]
+    for data in (FIRST + bad + LAST, bad + FIRST + LAST):
+        offsets, urls = faults_and_pages(pack(data))
+        assert urls == both and len(offsets) == 1
+
+
+def test_records_that_reach_over_each_other_end() -> None:
+    """Thousands of records with a Content-Length to the end of the file are read in bounded time."""
+    liar = record(http(), Content_Length="99999999")
+    reads: list[int] = []
+
+    class Counted(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            reads.append(1)
+            return super().read(size)
+
+    data = liar * 20_000
+    found = list(records_of(Counted(data), ("response",)))
+    assert all(isinstance(one, WarcFault) for one in found)
+    assert 1 < len(found) < 10 and len(reads) < len(data) / 1024
+
+
+@pytest.mark.parametrize("line", [
+    "HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1  200  OK", "HTTP/2 200", "HTTP/2.0 200 OK", "HTTP/3 200", "ICY 200 OK",
+    "http/1.1 200 ok", "Http/1.0 200OK", "HTTP/1.1\t200\tOK", "HTTP 200 OK",
+])  # fmt: skip
+@pytest.mark.parametrize("before", [
+    "", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 3, "\r\n",
+])  # fmt: skip
+def test_status_lines_of_archives(line: str, before: str) -> None:
+    """Odd status lines count, interim responses do not, and lines that are no headers are skipped."""
+    head = f"{before}{line}\r\n{TYPE}\r\nno header\r\n: none\r\nX-Powered By: shop\r\nServer : s\r\n\r\n"
+    page = only(record(head.encode() + HTML))
+    assert (page.status, body_of(page), page.headers["server"]) == (200, HTML, "s")
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.1 2000 OK", "HTTP/1.1 20 OK", "HTTP/1.1 OK", "200 OK", "FTP/1.1 200 OK"])
+def test_what_is_no_status_line(head: str) -> None:
+    """A block without a status is a broken record."""
+    offsets, urls = faults_and_pages(record(head.encode() + b"\r\n\r\n" + HTML))
+    assert (offsets, urls) == ([0], [])
+
+
+@pytest.mark.parametrize(
+    ("block", "outcome", "reason"),
+    [
+        (http(), "fetched", ""),
+        (http(b"<p>no page: parked"), "no_page", "parked"),
+        (http(b"<p>no page: challenge", status="503 Wait"), "no_page", "challenge"),
+        (http(b"<p>no page: blocked", status="403 No"), "no_page", "blocked"),
+        (http(b"<p>no page: soft_404", status="500 Oops"), "", "http_500"),
+        (http(b"<p>no page: blocked", status="404 None"), "", "http_404"),
+        (http(b"<p>oops", status="403 No"), "", "http_403"),
+        (http(b"{}", "Content-Type: application/json", status="403 No"), "", "http_403"),
+        (http(b"\0", TYPE, "Content-Encoding: gzip", status="403 No"), "", "http_403"),
+    ],
+)
+def test_an_inspector_says_what_is_no_page(block: bytes, outcome: str, reason: str) -> None:
+    """As in the crawl, also of errors that show why; an error that does not is skipped with its status."""
+    (found,) = read(record(block), inspector=FakeInspector())
+    if outcome:
+        assert isinstance(found, ArchivedPage) and (found.page.outcome, found.page.reason) == (outcome, reason)
+        assert body_of(found.page) == block.partition(b"\r\n\r\n")[2]
+    else:
+        assert isinstance(found, Skipped) and (found.reason, found.is_fault) == (reason, False)
 
 
 def test_a_range_of_a_file_counts_from_the_file() -> None:

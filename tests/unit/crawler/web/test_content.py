@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.web.content_type import charset_of, is_html, may_be_html
+from crawler.web.content_type import charset_of, counting_type, is_html, may_be_html, media_type
 from crawler.web.links import internal_links
 from stream.text.charsets import text_in
 from tests.support.paths import ROOT
@@ -41,6 +41,36 @@ HTML = "text/html; charset=utf-8"
 def test_html_by_header_and_start(header: str, body: bytes, html: bool) -> None:
     """The header counts unless the bytes clearly contradict it; without a header, the start of the body counts."""
     assert (may_be_html(header) and is_html(header, body)) is html
+
+
+@pytest.mark.parametrize(
+    ("header", "kind", "charset"),
+    [
+        ("text/html, text/html; charset=utf-8", "text/html", "utf-8"),
+        ("text/html; charset=gbk, text/html", "text/html", "gbk"),
+        ("text/html; charset=gbk, text/plain, text/html", "text/html", ""),
+        ("text/html;charset=gbk, text/html;x=1;charset=big5", "text/html", "big5"),
+        ("text/plain, text/html", "text/html", ""),
+        ("text/html, text/plain", "text/plain", ""),
+        ("text/html, */*", "text/html", ""),
+        ("text/html,", "text/html", ""),
+        ("text/html; charset=utf-8, nonsense", "text/html", "utf-8"),
+        ('text/html; x="a, text/plain"', "text/html", ""),
+        ('text/html; x="a, text/plain', "text/html", ""),
+        (" TEXT/HTML ;charset=utf-8", "text/html", "utf-8"),
+        ("text/html charset=utf-8", "", ""),
+        ("html", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_several_or_malformed_content_types(header: str, kind: str, charset: str) -> None:
+    """The last valid type counts, with the charset before it if its own type had one; without one, all is unknown.
+
+    After "extract a MIME type" of the Fetch Standard and its tests in web-platform-tests.
+    """
+    assert media_type(header) == kind
+    assert counting_type(header).lower().partition("charset=")[2] == charset
+    assert (may_be_html(header) and is_html(header, b"<html>")) is (kind != "text/plain")
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ from stream.schema.topics import HITS, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
+from tests.support.web.warc_check import HTML, write
 from tests.support.web.warc_check import capture as captured
-from tests.support.web.warc_check import write
 
 
 def _known(log: Log) -> KnownHits:
@@ -89,6 +89,7 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     ran = farmwatch("import", archives[1], archives[0], "--json", "--log", url)
     assert json.loads(ran.out) == {
         "pages": 0,
+        "no_page_reasons": {},
         "skipped": 11,
         "skipped_reasons": {"known": 9, "http_404": 1, "robots": 1},
         "broken": 0,
@@ -98,6 +99,33 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     assert sorted(page.url for page in pages) == sorted(f"http://site{n % 3}.test/{n}" for n in range(9))
     assert {hit.id for hit in hits} == {ident for page in pages for ident in page.hits} and len(hits) == 9
     assert all(hit.imported and hit.source == "warc" for hit in hits)
+
+
+NO_PAGES = {
+    "parked": (200, b"<title>This domain is for sale</title><p>Buy this domain"),
+    "challenge": (403, b"<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>"),
+    "login_wall": (200, b"<title>Log in</title><h1>Log in</h1><form><input type=password></form>"),
+    "partial": (206, HTML),
+}
+
+
+def test_answers_that_are_no_page_have_a_record_that_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """Parked domains, challenges, login walls and parts of pages are imported as the crawl stores them."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    captures = [capture(number, status=code, body=body) for number, (code, body) in enumerate(NO_PAGES.values())]
+    (file,) = write(tmp_path / "archive", [*captures, capture(9)])
+    ran = farmwatch("import", file, "--json", "--log", url)
+    assert ran.code == Exit.OK
+    counts = json.loads(ran.out)
+    assert (counts["pages"], counts["skipped"], counts["no_page_reasons"]) == (5, 0, dict.fromkeys(NO_PAGES, 1))
+    with closing(open_log(url)) as log:
+        _, pages = on(log)
+    assert {(page.outcome, page.reason) for page in pages} == {
+        ("fetched", ""),
+        *(("no_page", reason) for reason in NO_PAGES),
+    }
+    ran = farmwatch("import", file, "--log", f"sqlite:{tmp_path / 'other'}")
+    assert ran.out == ("5 pages imported, 0 broken records\nno page: challenge 1, login_wall 1, parked 1, partial 1\n")
 
 
 def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:

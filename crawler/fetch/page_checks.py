@@ -1,0 +1,74 @@
+"""What an answer with a page's URL is, by the rules of the live crawl and of imported archives. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from crawler.fetch.jobs import FetchOutcome
+from crawler.reasons import TURNED_AWAY
+from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.settings import CrawlSettings
+from crawler.web import content_type as content
+from crawler.web.inspection import Inspector
+
+ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap or an inspection
+
+
+class CheckedPage(NamedTuple):
+    """The fields of a result that follow from the answer. `keeps_body`: the record has it."""
+
+    outcome: FetchOutcome
+    reason: str = ""
+    transient: bool = False
+    encoding: str = ""
+    opt_out: Sequence[str] = ()
+    outline: bytes = b""
+    keeps_body: bool = False
+
+
+def is_passing(status: int) -> bool:
+    """Whether an error may pass soon."""
+    return status == 429 or status >= 500
+
+
+def may_say_more(status: int, headers: Mapping[str, str]) -> bool:
+    """Whether the body of an error may show why, as that of a bot challenge does."""
+    return status >= 400 and status not in (404, 410) and content.may_be_html(headers.get("content-type", ""))
+
+
+def check_page(
+    settings: CrawlSettings,
+    inspector: Inspector | None,
+    url: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    truncated: bool,
+    robots_tags: Sequence[str] = (),
+) -> CheckedPage:
+    """What an answer is; of an error that does not show more than its status, a failure.
+
+    `headers` are the kept ones, `body` is inflated. `robots_tags`: the full X-Robots-Tag fields, if `headers` may have
+    cut them. Without an `inspector`, all HTML with a status of 2xx is a page.
+    """
+    failed = CheckedPage(FetchOutcome.FAILED, f"http_{status}", transient=is_passing(status))
+    is_ok = 200 <= status < 300
+    kind = headers.get("content-type", "")
+    if body and not content.is_html(kind, body):
+        return CheckedPage(FetchOutcome.REFUSED, "content_type") if is_ok else failed
+    if not is_ok and not body:
+        return failed
+    encoding = content.charset_of(content.counting_type(kind), body, truncated=truncated)
+    opt_out = opt_outs(headers, body, settings.name, robots_tags, encoding)
+    found = inspector.inspect(url, status, headers, body, encoding) if inspector is not None else None
+    reason, outline = (found.reason, found.outline) if found is not None else ("", b"")
+    may_pass = reason == "challenge" or is_passing(status)
+    if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
+        return failed
+    is_kept = not (settings.obey_opt_out and forbids_mining(opt_out))
+    checked = CheckedPage(FetchOutcome.FETCHED, "", False, encoding, opt_out, outline, is_kept)
+    if reason:
+        return checked._replace(outcome=FetchOutcome.NO_PAGE, reason=reason, transient=may_pass)
+    return checked if is_kept else checked._replace(outcome=FetchOutcome.REFUSED, reason="opt_out")
