@@ -103,7 +103,7 @@ def is_text(body: bytes | bytearray) -> bool:
     start = bytes(body[:SNIFFED_BYTES])
     if start.startswith(_MAGIC):
         return False
-    return read_bom(start)[0] is not None or start == start.translate(None, _BINARY)
+    return charset_of_mark(start) != "" or start == start.translate(None, _BINARY)
 
 
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
