@@ -32,6 +32,8 @@ from tests.support.web.loopback_dns import A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 
+PUBLIC = ("aiohttp.abc", "aiohttp.http", "aiohttp.typedefs", "aiohttp.web")
+
 
 class FixedDns(AbstractResolver):
     """DNS that has the same addresses for every name."""
@@ -208,10 +210,7 @@ def test_one_module_uses_the_internals_of_aiohttp() -> None:
     for path in [*(ROOT / "crawler").rglob("*.py"), *(ROOT / "farmwatch").rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        if any(
-            name.startswith("aiohttp.") and name not in ("aiohttp.abc", "aiohttp.http", "aiohttp.typedefs", "aiohttp.web")
-            for name in imported
-        ):
+        if any(name.startswith("aiohttp.") and name not in PUBLIC for name in imported):
             importers.add(path.name)
         bases = [ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
         if any(base.startswith("aiohttp.") or base == "ResponseHandler" for base in bases):
