@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from crawler.frontier.report import QUEUES, stored_rows
 from crawler.frontier.rows import Priority, SiteRow, UrlRow
 from crawler.frontier.statuses import Status
-from crawler.reasons import in_words, what_ends_stop
+from crawler.reasons import CONNECTION_FAILURES, in_words, what_ends_stop
 from stream.log.contract import Log, partition_of
 from stream.schema.records import Page
 from stream.schema.topics import FRONTIER_STORE
@@ -69,7 +69,10 @@ def _of_record(page: Page) -> str:
         return f"fetched, and not measured yet{at}"
     if page.outcome == "unchanged":
         return f"unchanged since an earlier visit, whose measures have left the log{at}"
-    outcome = "could not be fetched" if page.outcome == "failed" else page.outcome.replace("_", " ")
+    has_failed = (
+        page.outcome == "failed" or page.reason in CONNECTION_FAILURES
+    )  # a site that does not answer is stopped
+    outcome = "could not be fetched" if has_failed else page.outcome.replace("_", " ")
     return f"{outcome}: {in_words(page.reason)}{at}"
 
 

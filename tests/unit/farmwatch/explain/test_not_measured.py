@@ -70,6 +70,12 @@ CASES = {
             "what ends it: a new hit",
         ],
     ),
+    "its site did not answer": (
+        STOPPED,
+        [UrlRow(URL, Status.REFUSED, visit=1, reason="dns_no_name")],
+        [record("refused", "dns_no_name")],
+        ["could not be fetched: dns_no_name: ", f"visit 1, at {THEN}", "what ends it: a new hit"],
+    ),
     "failed, with a revisit": (
         SiteRow(site=SITE),
         [UrlRow(URL, Status.ERROR, visit=1, reason="http_404", due=AT + 60_000)],
