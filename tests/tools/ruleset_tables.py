@@ -7,7 +7,7 @@ FARMWATCH_LONG (`make real`) all pages.
 saw no page of its site. The shipped model is that of
 
     farmwatch train-articles PAGES --articles aeb=0.3 --articles readability=0.3 --articles trafilatura_eval=0.3
-        --articles dragnet=0.1 --out filters/articles/articles.json
+        --articles dragnet=0.15 --out filters/articles/articles.json
 
 A page is of known human origin if its metadata dates it before November 2022, or if its collection is older.
 """
@@ -28,9 +28,9 @@ from farmwatch.labels.article_training import TrainingPages
 from farmwatch.labels.evaluation_tables import Table, tables_of
 from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from filters.articles.inputs import INPUTS
+from farmwatch.labels.url_forms import RulesetVerdicts
+from filters.articles.inputs import LEARNED_INPUTS
 from filters.articles.model import ARTICLE, SHIPPED, load_model
-from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
@@ -44,11 +44,11 @@ from tests.tools.generated import document, renewed, section
 COMMAND = "python -m tests.tools.ruleset_tables docs"
 GOLDEN = ROOT / "tests" / "golden" / "rulesets.md"
 SECTIONS = ("explanation", "reference")  # of the docs, each with a page rules.md
-SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.1}
+SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.15}
 """Sources whose pages count as articles, and their weights."""
 
 OLD_SOURCES = ("cleaneval", "dragnet")  # collected before 2013
-THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 MODEL_RULE = "article_probability"
 _DATE = re.compile(r"""(?:datePublished|article:published_time)["'\s:=]+(?:content\s*=\s*)?["'](\d{4}-\d{2})""")
 _LAST_MONTH = "2022-10"  # before ChatGPT
@@ -66,7 +66,7 @@ class Judged:
         self.measured = measured
         self.labelled = [page for page in measured if page.label.page_type]
         training = TrainingPages(measured, SOURCES)
-        logits = out_of_fold(training.matrix, INPUTS, training.kinds, training.weights, training.domains)
+        logits = out_of_fold(training.matrix, LEARNED_INPUTS, training.kinds, training.weights, training.domains)
         self._model = load_model(SHIPPED)
         self.predicted = training.predicted(logits, self._model)
         self._probability = {page.id: held.probability for page, held in self.predicted}
@@ -223,16 +223,12 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
     """The shipped rulesets on all labelled pages, each with its rules; the article model has seen these pages."""
     names = shipped_rulesets()
     rulesets = [load_ruleset(name) for name in names]
-    evaluations = [
-        evaluate(
-            [
-                LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset))
-                for page in measured
-            ]
-        )
-        for ruleset in rulesets
-    ]
-    return tables_of(evaluation_report(names, rulesets, evaluations), details=True)
+    judged = [RulesetVerdicts(ruleset) for ruleset in rulesets]
+    for verdicts in judged:
+        for page in measured:
+            verdicts.add(page)
+    found = [verdicts.evaluation() for verdicts in judged]
+    return tables_of(evaluation_report(names, rulesets, found), details=True)
 
 
 def golden(docs: Path, sample: Sequence[LabelledPage]) -> str:
