@@ -67,7 +67,8 @@ def train_articles(
 
     LABELS are as for `rulesets evaluate`. Each page with a page_type teaches that kind; --articles adds pages of at
     least 150 words. For the errors the registrable domains are split into 8 parts, and the pages of each are judged
-    by a model trained on the others. A page without a main text counts as dropped. The same pages give the same file.
+    by a model trained on the others. A page without a main text counts as dropped. Nothing is learned from URLs. The
+    same pages give the same file.
     Damaged entries are reported and skipped: exit code 1. Exit code 1, and nothing is written, if the labels are too
     few.
     """

@@ -9,6 +9,7 @@ import pytest
 
 from scoring.calibration.labelled_scores import auroc
 from scoring.errors import TooFewLabels
+from scoring.statistics.logistic import logistic
 from scoring.training import additive
 from scoring.training.additive import BINS, FOLDS, UNKNOWN, Floats, fit, fold_of, out_of_fold
 
@@ -120,11 +121,11 @@ def test_the_last_bits_of_a_number_change_no_fit(monkeypatch: pytest.MonkeyPatch
     half = rng.integers(0, 2, 400).astype(float)
     matrix = np.column_stack([half * 3 + rng.integers(0, 3, 400), half, half * 2, rng.random(400)])
     kinds = ["article" if is_one else "other" for is_one in rng.random(400) < np.where(half > 0, 0.8, 0.2)]
-    weights, names, exact = rng.random(400), ("bins", "half", "twice", "noise"), additive.logistic
+    weights, names = rng.random(400), ("bins", "half", "twice", "noise")
     found = fit(matrix, names, kinds, weights)
 
     def inexact(logit: Floats) -> Floats:
-        return exact(logit) * (1 + rng.choice([-(2.0**-52), 0, 2.0**-52], logit.shape))
+        return np.asarray(logistic(logit) * (1 + rng.choice([-(2.0**-52), 0, 2.0**-52], logit.shape)))
 
     monkeypatch.setattr(additive, "logistic", inexact)
     assert fit(matrix, names, kinds, weights) == found
