@@ -48,7 +48,7 @@ SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0
 """Sources whose pages count as articles, and their weights."""
 
 OLD_SOURCES = ("cleaneval", "dragnet")  # collected before 2013
-THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
 LEAST_KEPT = {"aeb": 0.9, "dragnet": 0.9, "trafilatura_eval": 0.9}
 """Share of the English pages of a source that the threshold keeps at least, of those kept without the model."""
 LEAST_RECALL = 0.93
