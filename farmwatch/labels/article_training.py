@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from farmwatch.labels.labelled_pages import LabelledPage
-from filters.articles.inputs import INPUTS, has_inputs, inputs_of
+from filters.articles.inputs import INPUTS, LEARNED_INPUTS, has_inputs, inputs_of
 from filters.articles.model import ARTICLE, VERSION, ArticleModel, StepFunction
 from scoring.errors import TooFewLabels
 from scoring.training.additive import AdditiveModel, Floats
@@ -18,7 +18,8 @@ from scoring.training.held_out import HeldOutPage
 from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
 
-_WORDS = INPUTS.index("tokens")
+_LEARNED_PLACES = [INPUTS.index(name) for name in LEARNED_INPUTS]
+_WORDS = LEARNED_INPUTS.index("tokens")
 ARTICLE_WORDS = 150
 """Fewest words of a page without a label that counts as an article because of its source."""
 
@@ -55,7 +56,7 @@ class TrainingPages:
 
     @property
     def matrix(self) -> Floats:
-        """The inputs of the pages learned from, a column for each of INPUTS."""
+        """The inputs of the pages learned from, a column for each of LEARNED_INPUTS."""
         return np.array([page.inputs for page in self.learned], np.float64)
 
     @property
@@ -105,7 +106,7 @@ class TrainingPages:
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
     label, features = page.label, page.features
     domain = registrable_domain(features.site)
-    inputs = inputs_of([features])[0].tolist() if has_inputs(features) else None
+    inputs = inputs_of([features])[0, _LEARNED_PLACES].tolist() if has_inputs(features) else None
     if label.page_type:
         return TrainingPage(label.id, label.source, domain, label.page_type, True, 1.0, inputs)
     weight = article_sources.get(label.source, 0.0)

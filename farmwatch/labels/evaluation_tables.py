@@ -11,6 +11,8 @@ from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
 from scoring.rates.rate import estimate
 
+_WITHOUT_URL = " of the pages without a URL, if each had one,"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -41,6 +43,7 @@ class RulesetReport:
             **{name: getattr(confusion, name) for name in ("precision", "recall", "f1")},
             "page_types": {name: _kept_json(kept) for name, kept in found.labels.items()},
             "sources": {name: _kept_json(kept) for name, kept in found.sources.items()},
+            "url_forms": {name: _kept_json(kept) for name, kept in found.url_forms.items()},
             "rules": [_rule_json(rule) for rule in found.rules],
         }
 
@@ -57,12 +60,14 @@ def report(
 
 
 def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
-    """A summary over the rulesets, pass rates by page type and by source, and with `details` each ruleset's rules."""
+    """A summary, pass rates by page type, source and form of URL, and with `details` the rules of each ruleset."""
     whole = report[0].found
     tables = [_summary(report)]
     if whole.labels:
         tables.append(_matrix("page type", report, [evaluated.found.labels for evaluated in report]))
     tables.append(_matrix("source", report, [evaluated.found.sources for evaluated in report]))
+    if whole.url_forms:
+        tables.append(_matrix("form of URL", report, [evaluated.found.url_forms for evaluated in report], _WITHOUT_URL))
     if details:
         tables += [_rules(evaluated) for evaluated in report]
     return tables
@@ -104,12 +109,12 @@ def _summary(report: Sequence[RulesetReport]) -> Table:
     return Table("Articles against the other pages with a page type", headings, rows)
 
 
-def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]]) -> Table:
+def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]], of: str = "") -> Table:
     rows = [
         [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
     ]
     headings = [what, "pages", *(evaluated.name for evaluated in report)]
-    return Table(f"Kept by {what}, percent (95% interval)", headings, rows)
+    return Table(f"Kept{of} by {what}, percent (95% interval)", headings, rows)
 
 
 def _rules(evaluated: RulesetReport) -> Table:

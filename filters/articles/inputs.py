@@ -11,6 +11,7 @@ from filters.quality.names import MEANINGS as QUALITY_MEANINGS
 from filters.quality.names import MEASURES as QUALITY
 from filters.structure.names import MEANINGS as STRUCTURE_MEANINGS
 from filters.structure.names import MEASURES as STRUCTURE
+from filters.structure.page_url import url_measures
 from stream.schema.records import Features
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ MEANINGS: Mapping[str, str] = {
 }
 INPUTS = tuple(MEANINGS)
 """Names of all inputs. Blocks are paragraphs; quality is that of the main text."""
+URL_INPUTS = frozenset(url_measures("//"))
+"""Measures of the page's URL. No model learns from them: whether a page has a URL, and of which form, says more about
+its collection and its site than about its kind. A model of before may read them."""
+LEARNED_INPUTS = tuple(name for name in INPUTS if name not in URL_INPUTS)
+"""Names of the inputs that a model learns from."""
 UNKNOWN = -1.0
 """The value of an unknown input, below every measure."""
 _PLACE_OF_BLOCKS = [INPUTS.index(name) for name in _BLOCKS]

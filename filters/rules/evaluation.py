@@ -9,12 +9,15 @@ The rules of a ruleset overlap, so a rule's drops are counted in three ways:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from filters.rules.judgement import ARTICLE, UNKNOWN
 from stream.schema.records import Verdict
+
+_NONE: Mapping[str, Sequence[LabelledVerdict]] = MappingProxyType({})
 
 
 class LabelledVerdict(NamedTuple):
@@ -86,10 +89,13 @@ class RulesetEvaluation:
     confusion: Confusion
     labels: dict[str, KeptShare]  # by page_type, pages without one left out
     sources: dict[str, KeptShare]
+    url_forms: dict[str, KeptShare]  # of the pages without a URL, by the form of one that they are given
     rules: list[RuleDrops]
 
 
-def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
+def evaluate(
+    judged: Sequence[LabelledVerdict], by_url_form: Mapping[str, Sequence[LabelledVerdict]] = _NONE
+) -> RulesetEvaluation:
     """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
@@ -102,6 +108,7 @@ def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
+        url_forms={form: _kept(pages) for form, pages in by_url_form.items()},
         rules=[_drops(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
     )
 

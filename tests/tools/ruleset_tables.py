@@ -7,7 +7,7 @@ FARMWATCH_LONG (`make real`) all pages.
 saw no page of its site. The shipped model is that of
 
     farmwatch train-articles PAGES --articles aeb=0.3 --articles readability=0.3 --articles trafilatura_eval=0.3
-        --articles dragnet=0.1 --out filters/articles/articles.json
+        --articles dragnet=0.15 --out filters/articles/articles.json
 
 A page is of known human origin if its metadata dates it before November 2022, or if its collection is older.
 """
@@ -28,14 +28,14 @@ from farmwatch.labels.article_training import TrainingPages
 from farmwatch.labels.evaluation_tables import Table, tables_of
 from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from filters.articles.inputs import INPUTS
+from farmwatch.labels.url_forms import RulesetVerdicts
+from filters.articles.inputs import LEARNED_INPUTS
 from filters.articles.model import ARTICLE, SHIPPED, load_model
-from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.training.additive import out_of_fold
+from scoring.training.additive import FOLDS, fold_of, out_of_fold
 from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
 from stream.text.registrable_domain import registrable_domain
 from tests.support.paths import ROOT, data_root
@@ -44,11 +44,14 @@ from tests.tools.generated import document, renewed, section
 COMMAND = "python -m tests.tools.ruleset_tables docs"
 GOLDEN = ROOT / "tests" / "golden" / "rulesets.md"
 SECTIONS = ("explanation", "reference")  # of the docs, each with a page rules.md
-SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.1}
+SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0.15}
 """Sources whose pages count as articles, and their weights."""
 
 OLD_SOURCES = ("cleaneval", "dragnet")  # collected before 2013
-THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
+LEAST_KEPT = {"aeb": 0.9, "dragnet": 0.9, "trafilatura_eval": 0.9}
+"""Share of the English pages of a source that the threshold keeps at least, of those kept without the model."""
+LEAST_RECALL = 0.93
 MODEL_RULE = "article_probability"
 _DATE = re.compile(r"""(?:datePublished|article:published_time)["'\s:=]+(?:content\s*=\s*)?["'](\d{4}-\d{2})""")
 _LAST_MONTH = "2022-10"  # before ChatGPT
@@ -66,7 +69,7 @@ class Judged:
         self.measured = measured
         self.labelled = [page for page in measured if page.label.page_type]
         training = TrainingPages(measured, SOURCES)
-        logits = out_of_fold(training.matrix, INPUTS, training.kinds, training.weights, training.domains)
+        logits = out_of_fold(training.matrix, LEARNED_INPUTS, training.kinds, training.weights, training.domains)
         self._model = load_model(SHIPPED)
         self.predicted = training.predicted(logits, self._model)
         self._probability = {page.id: held.probability for page, held in self.predicted}
@@ -113,15 +116,17 @@ def out_of_fold_tables(measured: Sequence[LabelledPage], folder: Path) -> list[T
     """The tables of docs/explanation/rules.md, from all labelled pages in `folder`."""
     judged, default = Judged(measured), load_ruleset("default")
     before, now = judged.kept(without_model(default)), judged.kept(default)
+    by_threshold = {least: judged.kept(with_threshold(default, least)) for least in THRESHOLDS}
     rulesets = {
         "every page with a text": judged.kept(replace(default, rules=default.rules[:1])),
         **{name: judged.kept(load_ruleset(name)) for name in shipped_rulesets() if name != "default"},
         "default without the model": before,
         "default": now,
+        "default, threshold by other sites": _nested(judged, by_threshold, before),
     }
     return [
         _by_ruleset(judged, rulesets),
-        _by_threshold(judged, default, before),
+        _by_threshold(judged, by_threshold, before),
         _by_kind(judged, before, now),
         _false_positives(judged, folder, before, now),
         _kinds(judged),
@@ -140,10 +145,43 @@ def _by_ruleset(judged: Judged, rulesets: Mapping[str, Mapping[str, bool]]) -> T
     return Table(title, ["ruleset", "F1", "precision", "recall", "others kept"], rows)
 
 
-def _by_threshold(judged: Judged, default: Ruleset, before: Mapping[str, bool]) -> Table:
+def _nested(
+    judged: Judged, by_threshold: Mapping[float, Mapping[str, bool]], before: Mapping[str, bool]
+) -> dict[str, bool]:
+    """The verdicts of `default` if the threshold for each part of the domains is chosen on the other parts."""
+    folds = fold_of([registrable_domain(page.features.site) for page in judged.measured])
+    found = {}
+    for fold in range(FOLDS):
+        others = [page for page, of in zip(judged.measured, folds, strict=True) if of != fold]
+        kept = by_threshold[_chosen(others, by_threshold, before)]
+        found.update(
+            {page.label.id: kept[page.label.id] for page, of in zip(judged.measured, folds, strict=True) if of == fold}
+        )
+    return found
+
+
+def _chosen(
+    pages: Sequence[LabelledPage], by_threshold: Mapping[float, Mapping[str, bool]], before: Mapping[str, bool]
+) -> float:
+    """The highest threshold that keeps LEAST_RECALL of the articles and LEAST_KEPT of the sources; else the lowest."""
+    articles = [page.label.id for page in pages if page.label.page_type == ARTICLE]
+    wanted = [(articles, LEAST_RECALL)] + [
+        ([page.label.id for page in pages if page.label.source == source and before[page.label.id]], least)
+        for source, least in LEAST_KEPT.items()
+    ]
+    fitting = [
+        threshold
+        for threshold, kept in by_threshold.items()
+        if all(sum(map(kept.__getitem__, ids)) >= least * len(ids) for ids, least in wanted)
+    ]
+    return max(fitting, default=THRESHOLDS[0])
+
+
+def _by_threshold(
+    judged: Judged, by_threshold: Mapping[float, Mapping[str, bool]], before: Mapping[str, bool]
+) -> Table:
     rows = []
-    for least in THRESHOLDS:
-        kept = judged.kept(with_threshold(default, least))
+    for least, kept in by_threshold.items():
         found = judged.errors(kept)
         rows.append(
             [
@@ -223,16 +261,12 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
     """The shipped rulesets on all labelled pages, each with its rules; the article model has seen these pages."""
     names = shipped_rulesets()
     rulesets = [load_ruleset(name) for name in names]
-    evaluations = [
-        evaluate(
-            [
-                LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset))
-                for page in measured
-            ]
-        )
-        for ruleset in rulesets
-    ]
-    return tables_of(evaluation_report(names, rulesets, evaluations), details=True)
+    judged = [RulesetVerdicts(ruleset) for ruleset in rulesets]
+    for verdicts in judged:
+        for page in measured:
+            verdicts.add(page)
+    found = [verdicts.evaluation() for verdicts in judged]
+    return tables_of(evaluation_report(names, rulesets, found), details=True)
 
 
 def golden(docs: Path, sample: Sequence[LabelledPage]) -> str:

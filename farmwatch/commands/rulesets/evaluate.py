@@ -9,9 +9,8 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.commands.rulesets.labelled import Labels, labelled
 from farmwatch.labels.evaluation_tables import remarks, report, tables_of
+from farmwatch.labels.url_forms import RulesetVerdicts
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table
-from filters.rules.evaluation import LabelledVerdict, evaluate
-from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.text.user_errors import FarmwatchError
 
@@ -35,23 +34,24 @@ def evaluate_rulesets(
 
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
-    `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
+    `article` or not. A page without a URL is also judged under URLs of four forms. Of a rule: drops = pages that fail
+    it, marginal = and no rule before it, sole = and no other rule.
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
     Damaged entries are reported and skipped: exit code 1; 3 if no page is left.
     """
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    judged: list[list[LabelledVerdict]] = [[] for _ in loaded]
+    judged = [RulesetVerdicts(ruleset) for ruleset in loaded]
     with (
         labelled(labels, source or [], common, jobs) as (pages, measured),
         counting(len(pages.labels), "pages") as bar,
     ):
         for page in measured(bar):
-            for verdicts, ruleset in zip(judged, loaded, strict=True):
-                verdicts.append(LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset)))
-    if not judged[0]:
+            for verdicts in judged:
+                verdicts.add(page)
+    found = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
+    if not found[0].found.whole.pages:
         raise FarmwatchError(f"{labels}: no usable page")
-    found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
     for remark in remarks(found):
         message(remark)
     if learned := [name for name, ruleset in zip(named, loaded, strict=True) if ruleset.models]:

@@ -16,7 +16,7 @@ from farmwatch.commands.rulesets.labelled import Labels, labelled
 from farmwatch.labels.article_training import TrainingPages, encode_model, model_of
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
-from filters.articles.inputs import INPUTS, MEANINGS
+from filters.articles.inputs import LEARNED_INPUTS, MEANINGS
 from filters.articles.model import ARTICLE
 from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
@@ -67,7 +67,8 @@ def train_articles(
 
     LABELS are as for `rulesets evaluate`. Each page with a page_type teaches that kind; --articles adds pages of at
     least 150 words. For the errors the registrable domains are split into 8 parts, and the pages of each are judged
-    by a model trained on the others. A page without a main text counts as dropped. The same pages give the same file.
+    by a model trained on the others. A page without a main text counts as dropped. Nothing is learned from URLs. The
+    same pages give the same file.
     Damaged entries are reported and skipped: exit code 1. Exit code 1, and nothing is written, if the labels are too
     few.
     """
@@ -90,15 +91,15 @@ def train_articles(
             training = TrainingPages(measured(bar), weights)
     matrix, kinds, weight = training.matrix, training.kinds, training.weights
     with counting(FOLDS + 1, "fits") as bar:
-        logits = out_of_fold(matrix, INPUTS, kinds, weight, training.domains, bar)
-        fitted = fit(matrix, INPUTS, kinds, weight)
+        logits = out_of_fold(matrix, LEARNED_INPUTS, kinds, weight, training.domains, bar)
+        fitted = fit(matrix, LEARNED_INPUTS, kinds, weight)
         bar(1)
     if not fitted.steps:
         raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
     model = model_of(fitted, training.card())
     predicted = training.predicted(logits, model)
     of_article = model.kinds.index(ARTICLE)
-    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, INPUTS).items()}
+    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
     found = _Report(
         digest=model.digest,
         card=model.card,

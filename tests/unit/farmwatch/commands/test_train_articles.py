@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few and large steps: the pages here are easy. They are measured in this process, and once."""
     extract_here(monkeypatch)
+    monkeypatch.setattr(additive, "FITS", 1)
     monkeypatch.setattr(additive, "STUMPS", 40)
     monkeypatch.setattr(additive, "RATE", 0.3)
     monkeypatch.setattr(additive, "LEAST_PAGES", 2)

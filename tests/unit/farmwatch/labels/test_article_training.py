@@ -10,7 +10,8 @@ import pytest
 
 from farmwatch.labels.article_training import TrainingPages, encode_model, model_of
 from farmwatch.labels.labelled_pages import Label, LabelledPage
-from filters.articles.inputs import INPUTS
+from farmwatch.labels.url_forms import URL_FORMS, with_url
+from filters.articles.inputs import LEARNED_INPUTS
 from filters.articles.model import read_model
 from filters.structure.names import MEASURES
 from scoring.errors import TooFewLabels
@@ -40,11 +41,18 @@ def test_labelled_pages_weigh_one_and_long_pages_of_article_sources_their_weight
 
 
 def test_inputs_are_in_order_and_unknown_ones_are_marked() -> None:
-    """The matrix has a column for each input."""
+    """The matrix has a column for each input that a model learns from."""
     matrix = TrainingPages(TWO, {}).matrix
-    assert matrix.shape == (2, len(INPUTS))
-    assert (matrix[0, INPUTS.index("tokens")], matrix[0, INPUTS.index("forms")]) == (200, 2)
-    assert matrix[0, INPUTS.index("links")] == UNKNOWN
+    assert matrix.shape == (2, len(LEARNED_INPUTS))
+    assert (matrix[0, LEARNED_INPUTS.index("tokens")], matrix[0, LEARNED_INPUTS.index("forms")]) == (200, 2)
+    assert matrix[0, LEARNED_INPUTS.index("links")] == UNKNOWN
+
+
+@pytest.mark.parametrize("url", URL_FORMS.values())
+def test_nothing_is_learned_from_a_url(url: str) -> None:
+    """Collections lack URLs, or have those of their time: neither tells a kind of page."""
+    known = [LabelledPage(one.label, with_url(one.features, url)) for one in TWO]
+    assert np.array_equal(TrainingPages(known, {}).matrix, TrainingPages(TWO, {}).matrix)
 
 
 @pytest.mark.parametrize("more", [{"extract_error": "no_text"}, {"structure": []}])

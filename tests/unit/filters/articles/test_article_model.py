@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.articles.model import ArticleModel, StepFunction, load_model, read_model
+from filters.articles.inputs import URL_INPUTS
+from filters.articles.model import SHIPPED, ArticleModel, StepFunction, load_model, read_model
 from filters.errors import BadModel
 from filters.structure.names import MEASURES
 from stream.schema.records import Features
@@ -93,6 +94,12 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert load_model(str(file)) == MODEL
     assert msgspec.structs.replace(MODEL, card="other").digest == load_model(str(file)).digest
     assert msgspec.structs.replace(MODEL, bias=(0.5, -1.001)).digest != MODEL.digest
+
+
+def test_the_shipped_model_reads_no_url() -> None:
+    """A page has one probability under any URL and without one; a model of before that reads its URL is still read."""
+    assert not URL_INPUTS.intersection(load_model(SHIPPED).inputs)
+    assert list(read_model(_steps([0.5], [[0, 0], [1, 1]], "path_depth"), "").inputs) == ["path_depth"]
 
 
 def _with(**fields: Any) -> bytes:

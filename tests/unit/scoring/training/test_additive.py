@@ -9,6 +9,7 @@ import pytest
 
 from scoring.calibration.labelled_scores import auroc
 from scoring.errors import TooFewLabels
+from scoring.statistics.logistic import logistic
 from scoring.training import additive
 from scoring.training.additive import BINS, FOLDS, UNKNOWN, Floats, fit, fold_of, out_of_fold
 
@@ -18,6 +19,7 @@ NAMES = ("step", "valley", "noise")
 @pytest.fixture(autouse=True)
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and larger steps show what is claimed here, in less time."""
+    monkeypatch.setattr(additive, "FITS", 1)
     monkeypatch.setattr(additive, "STUMPS", 100)
     monkeypatch.setattr(additive, "RATE", 0.15)
 
@@ -111,6 +113,23 @@ def test_a_second_fit_is_the_same() -> None:
     matrix, kinds = made(300)
     weights = np.ones(300)
     assert fit(matrix, NAMES, kinds, weights) == fit(matrix, NAMES, kinds, weights)
+
+
+def test_the_last_bits_of_a_number_change_no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three inputs part the pages alike, with other bins: the same one is taken where a sum differs in its last bit."""
+    monkeypatch.setattr(additive, "INPUT_SHARE", 1)
+    rng = np.random.default_rng(1)
+    half = rng.integers(0, 2, 400).astype(float)
+    matrix = np.column_stack([half * 3 + rng.integers(0, 3, 400), half, half * 2, rng.random(400)])
+    kinds = ["article" if is_one else "other" for is_one in rng.random(400) < np.where(half > 0, 0.8, 0.2)]
+    weights, names = rng.random(400), ("bins", "half", "twice", "noise")
+    found = fit(matrix, names, kinds, weights)
+
+    def inexact(logit: Floats) -> Floats:
+        return np.asarray(logistic(logit) * (1 + rng.choice([-(2.0**-52), 0, 2.0**-52], logit.shape)))
+
+    monkeypatch.setattr(additive, "logistic", inexact)
+    assert fit(matrix, names, kinds, weights) == found
 
 
 def test_a_weight_of_nearly_nothing_teaches_nothing() -> None:
