@@ -11,7 +11,6 @@ import time
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
-from socket import create_server, socket
 
 import pytest
 
@@ -54,24 +53,18 @@ def slowed(kills: int) -> dict[str, str]:
     return {"crawl.delay_s": str((kills + 4) * PACE_S / REQUESTS)}
 
 
-def kill_and_compare(
-    farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None, port: socket | None = None
-) -> None:
+def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
     """Kill `kills` times once every role has worked, every fifth time the broker; compare with the undisturbed run.
 
-    With the `port` of a console, which is not free at first, the console is the second to be killed.
+    Without a broker there is a console, which is the second to be killed.
     """
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
-    farm.start(hits, console=port is not None)
-    if port is not None:
-        wait_until(lambda: count(farm, "role_died role=console"), farm.tail, SETTLE_S)
-        assert count(farm, "console.port: cannot serve on 127.0.0.1:") and not count(farm, SERVED)
-        port.close()
+    farm.start(hits, console=broker is None)
     with farm.log() as log:
         wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), farm.tail, SETTLE_S, every_s=0.5)
-    if port is not None:
+    if broker is None:
         wait_until(lambda: count(farm, SERVED), farm.tail, SETTLE_S)
     killed: dict[str, int] = {}
     while sum(killed.values()) < kills:
@@ -81,13 +74,13 @@ def kill_and_compare(
             time.sleep(chance.uniform(0.0, 1.0))
             broker.start()
             killed["broker"] = killed.get("broker", 0) + 1
-        elif role := farm.kill_one(chance, "console" if port is not None and sum(killed.values()) == 1 else ""):
+        elif role := farm.kill_one(chance, "console" if broker is None and sum(killed.values()) == 1 else ""):
             killed[role] = killed.get(role, 0) + 1
     with farm.log() as log:
         print(f"at the last kill: {frontier_left(log, PARTITIONS)}")
     print(f"killed: {killed}")
     farm.settle(SETTLE_S)
-    wait_until(lambda: port is None or count(farm, SERVED) > 1, farm.tail, SETTLE_S)
+    wait_until(lambda: broker is not None or count(farm, SERVED) > 1, farm.tail, SETTLE_S)
     assert farm.stop() == 0, farm.tail()
     report = farm.audit()
     assert report.ok, report.broken[:5]
@@ -114,16 +107,12 @@ CASES = [  # tests/e2e/test_real_input.py kills the broker once
 def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills: int) -> None:
     """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean.
 
-    On Kafka the broker is killed and restarted too. On the embedded log, so is the console; if its port is taken, it
-    names the setting, and is tried again until it is served.
+    On Kafka the broker is killed and restarted too. On the embedded log, so is the console, which is served again.
     """
     with ExitStack() as stack:
         broker = own_broker() if kind == "kafka" else None
         url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"
         served = stack.enter_context(LoopbackWeb(web.hosts))
         settings = slowed(kills) | {"log.prefix": f"kills-{uuid.uuid4().hex[:12]}."}
-        port = stack.enter_context(create_server(("127.0.0.1", 0))) if broker is None else None
-        if port is not None:
-            settings["console.port"] = str(port.getsockname()[1])
         farm = stack.enter_context(Farm(tmp_path, url, served, settings))
-        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker, port)
+        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker)
