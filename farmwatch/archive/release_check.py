@@ -34,7 +34,7 @@ class ReleaseSettings(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCheck:
-    """The share of a bundle as it says, and as its files give it. `changed`: files that differ from their checksum."""
+    """The share of a bundle as it says, and as its files give it. `changed`: files without the checksum they had."""
 
     changed: list[str]
     stored: RateLine
@@ -63,6 +63,8 @@ def check_release(folder: Path) -> ReleaseCheck:
         sums = read_sums(folder)
         changed = [name for name, digest in sums.items() if digest_of(folder / name) != digest]
         settings = _read(folder / SETTINGS_FILE, ReleaseSettings)
+        needed = (SITES_FILE, SETTINGS_FILE, RATE_FILE, *([LABELS_FILE] if settings.rate.review else []))
+        changed += [name for name in needed if name not in sums]
         stored = _read(folder / RATE_FILE, RateLine)
     except OSError as error:
         raise FarmwatchError(f"{folder}: cannot be read: {error}") from error

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
+from unicodedata import category
 
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # general categories
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -19,10 +21,10 @@ def one_line(cell: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with escapes for characters that do not print, but line breaks: they could steer a terminal."""
+    """The text with escapes for characters that could steer a terminal; line breaks stay."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c.encode("unicode_escape").decode() if category(c) in _STEERING and c != "\n" else c for c in text)
 
 
 def counted(number: int, noun: str) -> str:

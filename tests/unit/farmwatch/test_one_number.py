@@ -146,6 +146,9 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
     file.write_text(file.read_text().replace('"llm"', '"human"').replace('"flagged":1', '"flagged":4'))
     code, found = audited()
     assert (code, found["changed"], "share" in found["differs"]) == (Exit.PROBLEM, [file.name], True)
+    sums = bundle / "SHA256SUMS"
+    sums.write_text("".join(line for line in sums.open() if not line.endswith(f"  {file.name}\n")))
+    assert audited()[1]["changed"] == [file.name]
 
 
 def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp_path: Path) -> None:
