@@ -35,7 +35,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.training.additive import FOLDS, fold_of, out_of_fold
+from scoring.training.additive import out_of_fold
 from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
 from stream.text.registrable_domain import registrable_domain
 from tests.support.paths import ROOT, data_root
@@ -48,10 +48,7 @@ SOURCES = {"aeb": 0.3, "readability": 0.3, "trafilatura_eval": 0.3, "dragnet": 0
 """Sources whose pages count as articles, and their weights."""
 
 OLD_SOURCES = ("cleaneval", "dragnet")  # collected before 2013
-THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5)
-LEAST_KEPT = {"aeb": 0.9, "dragnet": 0.9, "trafilatura_eval": 0.9}
-"""Share of the English pages of a source that the threshold keeps at least, of those kept without the model."""
-LEAST_RECALL = 0.93
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 MODEL_RULE = "article_probability"
 _DATE = re.compile(r"""(?:datePublished|article:published_time)["'\s:=]+(?:content\s*=\s*)?["'](\d{4}-\d{2})""")
 _LAST_MONTH = "2022-10"  # before ChatGPT
@@ -122,7 +119,6 @@ def out_of_fold_tables(measured: Sequence[LabelledPage], folder: Path) -> list[T
         **{name: judged.kept(load_ruleset(name)) for name in shipped_rulesets() if name != "default"},
         "default without the model": before,
         "default": now,
-        "default, threshold by other sites": _nested(judged, by_threshold, before),
     }
     return [
         _by_ruleset(judged, rulesets),
@@ -143,38 +139,6 @@ def _by_ruleset(judged: Judged, rulesets: Mapping[str, Mapping[str, bool]]) -> T
         f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over domains)"
     )
     return Table(title, ["ruleset", "F1", "precision", "recall", "others kept"], rows)
-
-
-def _nested(
-    judged: Judged, by_threshold: Mapping[float, Mapping[str, bool]], before: Mapping[str, bool]
-) -> dict[str, bool]:
-    """The verdicts of `default` if the threshold for each part of the domains is chosen on the other parts."""
-    folds = fold_of([registrable_domain(page.features.site) for page in judged.measured])
-    found = {}
-    for fold in range(FOLDS):
-        others = [page for page, of in zip(judged.measured, folds, strict=True) if of != fold]
-        kept = by_threshold[_chosen(others, by_threshold, before)]
-        found.update(
-            {page.label.id: kept[page.label.id] for page, of in zip(judged.measured, folds, strict=True) if of == fold}
-        )
-    return found
-
-
-def _chosen(
-    pages: Sequence[LabelledPage], by_threshold: Mapping[float, Mapping[str, bool]], before: Mapping[str, bool]
-) -> float:
-    """The highest threshold that keeps LEAST_RECALL of the articles and LEAST_KEPT of the sources; else the lowest."""
-    articles = [page.label.id for page in pages if page.label.page_type == ARTICLE]
-    wanted = [(articles, LEAST_RECALL)] + [
-        ([page.label.id for page in pages if page.label.source == source and before[page.label.id]], least)
-        for source, least in LEAST_KEPT.items()
-    ]
-    fitting = [
-        threshold
-        for threshold, kept in by_threshold.items()
-        if all(sum(map(kept.__getitem__, ids)) >= least * len(ids) for ids, least in wanted)
-    ]
-    return max(fitting, default=THRESHOLDS[0])
 
 
 def _by_threshold(

@@ -97,15 +97,20 @@ def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]
 def test_default_is_what_the_labels_favour() -> None:
     """Out of fold, on all labelled pages, `default` reaches the goals, also of old blogs, and the model improves it.
 
-    In the docs' tables, which the test above keeps to this code.
+    A lower threshold that keeps 93% of the articles keeps at most a fifth of the others. The numbers are those of the
+    docs' tables, which the test above keeps to this code.
     """
     rows = [line.strip("| ").split(" | ") for line in EXPLANATION.splitlines() if line.startswith("| ")]
     numbers = {row[0]: [float(cell.split()[0]) for cell in row[1:]] for row in rows if row[0].startswith("default")}
     f1, _, recall, others = numbers["default"]
     old_f1, _, _, old_others = numbers["default without the model"]
-    assert f1 >= 0.88 > old_f1 and recall >= 0.92 and others <= 0.17 < old_others
-    assert numbers["default, threshold by other sites"][0] >= 0.88
+    assert f1 >= 0.9 > old_f1 and recall >= 0.9 and others <= 0.17 < old_others
     columns = next(row for row in rows if row[0] == "threshold")
     (threshold,) = (rule.threshold for rule in load_ruleset("default").rules if rule.name == ruleset_tables.MODEL_RULE)
-    of_threshold = next(row for row in rows if row[0] == str(threshold))
-    assert float(of_threshold[columns.index("dragnet kept")]) >= 0.95
+    by_threshold = {
+        row[0]: {name: float(cell.split()[0]) for name, cell in zip(columns[1:], row[1:], strict=True)}
+        for row in rows
+        if len(row) == len(columns) and row[0] != columns[0] and row[0].startswith("0.")
+    }
+    assert by_threshold[f"{threshold:g}"]["dragnet kept"] >= 0.95
+    assert any(of["recall"] >= 0.93 and of["others kept"] <= 0.2 for of in by_threshold.values())
