@@ -288,6 +288,7 @@ def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     [
         *("\u200b", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\u3164", "\U000e0061"),
         *("&shy;", "&shy", "&#8203;", "&#x200B;", "&zwnj;", "&ZeroWidthSpace;", "&#65279", "\u200b&#173;"),
+        *("&#0000008203;", "&#x0000000200B;", "&#X00AD;", f"&#{'0' * 90}8203;"),
     ],
 )
 def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
@@ -300,6 +301,17 @@ def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
 
     found, plain = with_unseen(unseen), with_unseen("")
     assert (found.text, found.blocks, found.lines) == (plain.text, plain.blocks, plain.lines)
+
+
+def test_embedded_data_have_no_invisible_text() -> None:
+    """A text in the strings of embedded data has no invisible characters, and none is counted."""
+
+    def embedded(sentence: str) -> Extraction:
+        data = f'{{"@type": "Article", "articleBody": "{sentence * 8}"}}'
+        return extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
+
+    found, plain = embedded(SENTENCE.replace("river", "ri\\u200bver\\u00ad")), embedded(SENTENCE)
+    assert (found.text, found.blocks) == (plain.text, plain.blocks)
 
 
 @pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
