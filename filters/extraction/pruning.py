@@ -95,7 +95,10 @@ _COMMENTS = _names(
     https?://schema\.org/(?:user)?comments?
     """
 )
-_BEM = r"#?(?:[\w-]+__)?(?:{})(?:_(?:root|list|wrapper|container|section|content|comments))?(?:__[\w-]+|--[\w-]+)?"
+_THREADS = (  # as such, or in the names of BEM and CSS modules
+    rf"#?(?:{_COMMENTS}|[\w-]+__comments(?:[-_]?(?:list|section|area|wrapper|container))?)"
+    r"(?:_(?:root|list|wrapper|container|section|content|comments))?(?:(?:__|--)[\w-]+)?"
+)
 
 _PARTS = tuple(
     (part, re2.compile(rf"[\s\0]({names})[\s\0]"))
@@ -103,7 +106,7 @@ _PARTS = tuple(
         (Part.MANAGER, _MANAGERS),
         (Part.DIALOG, "dialog|alertdialog|true"),
         (Part.BANNER, _BANNERS),
-        (Part.COMMENTS, _BEM.format(_COMMENTS)),
+        (Part.COMMENTS, _THREADS),
     )
 )
 

@@ -18,15 +18,15 @@ _SUBJECT = re2.compile(
     r"プライバシー|隐私|隱私|个人信息|ملفات تعريف|البيانات الشخصية|الخصوصية"
 )
 _CHOICE = re2.compile(
-    r"\b(?:accept|agree|reject|decline|refuse|deny|consent to|allow all|opt out|"
+    r"\b(?:accept|agree|reject|decline|refuse|deny|consent to|allow all|opt out|if you continue|by continuing|"
     r"manage (?:your )?(?:settings|options|preferences|choices|cookies))\b|"
-    r"\b(?:akzeptier|ablehn|zustimm|einverstanden)|"
+    r"\b(?:akzeptier|ablehn|zustimm|einverst[aä]nd)|"
     r"\b(?:accepte[rz]?|refuse[rz]|paramétrer)\b|\b(?:aceptar?|acepto|rechaz(?:ar?|o))\b|"
     r"\b(?:accett(?:a|are|o)|rifiut(?:a|are|o))\b|\b(?:accepteer|accepteren|weiger|weigeren)\b|"
     r"zaakceptuj|zaakceptować|akceptuj|odrzuć|odrzucić|принять|принимаю|отклонить|согласен|同意|許可|拒否|接受|拒绝|"
     r"拒絕|允许|قبول|رفض|موافق"
 )
-_OK = re2.compile(r"[^\pL]*(?:ok|okay|got it|i understand|understood|verstanden|entendido)[^\pL]*")
+_OK = re2.compile(r"(?:^|[^\pL])(?:ok|okay|got it|i understand|understood|verstanden|entendido)[^\pL]*$")  # at its end
 
 
 def is_about_consent(text: str) -> bool:
@@ -40,8 +40,7 @@ def offers_choice(label: str) -> bool:
 
 
 def asks_for_consent(lines: Sequence[str]) -> bool:
-    """Whether one of the lines speaks of them, and offers a choice, or a line as short as a label does."""
+    """Whether one of the lines speaks of them, and it offers a choice, or a line as short as a label does."""
     about = [line for line in lines if is_about_consent(line)]
-    return bool(about) and (
-        any(map(_CHOICE.search, about)) or any(offers_choice(line) or _OK.fullmatch(line) for line in lines)
-    )
+    labels = [line for line in lines if len(line) <= LABEL_CHARS]
+    return bool(about) and any(_CHOICE.search(line) or _OK.search(line) for line in about + labels)

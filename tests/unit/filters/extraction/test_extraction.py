@@ -55,15 +55,26 @@ def test_links_and_lists_are_measured() -> None:
     assert columns(found.blocks, Definition.PARAGRAPH)[0].count(BlockKind.ITEM) == 2
 
 
-def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
-    """Above the configured link share, the precise result is used; at a share of 1 it is never tried."""
-    code = "<pre><code>for i in range(10):\n    print(i)\n</code></pre>" * 20
-    html = page(f"<article><h1>Loops</h1><p>{SENTENCE * 4}</p>{code}<p>{SENTENCE * 2}</p></article>")
+def test_pages_of_links_are_extracted_again_for_precision() -> None:
+    """Above the configured link share, a shorter precise result is used; at a share of 1 it is never tried."""
+    links = "".join(f"<a href='/{number}'>Read the story number {number} of the river</a> " for number in range(12))
+    html = page(f"<article><h1>Boats</h1><p>{SENTENCE * 4}</p><p>{links}</p><p>{SENTENCE * 2}</p></article>")
     found = extract(html, "", SETTINGS)
     assert found.tried == ("recall", "precision")
-    assert found.path == "precision"
-    assert found.link_code_share is not None and found.link_code_share > 0.2
-    assert extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1)).path == "recall"
+    assert (found.path, found.link_code_share) == ("precision", 0)
+    recall = extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1))
+    assert recall.path == "recall"
+    assert recall.link_code_share is not None and recall.link_code_share > 0.2
+
+
+@BOTH
+@pytest.mark.parametrize("start", ["<pre>", "<pre class=language-python>", "<pre><code>", "<div class=highlight><pre>"])
+def test_a_page_of_code_is_code(start: str, settings: MeasureSettings) -> None:
+    """Preformatted text is code, whatever its markup and its words, also where the precise text is no shorter."""
+    code = "".join(f"x{number} = load(path, {number})\n" for number in range(200))
+    for before in ("<h1>Loading</h1><p>All of it:</p>", "<div class=post-content><h1>Loading</h1>"):
+        found = extract(page(f"{before}{start}{code}"), "", settings)
+        assert found.link_code_share is not None and found.link_code_share > 0.9
 
 
 def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,21 @@ def test_a_recipe_for_cookies_stays() -> None:
     assert pruned(html).count("oven") == 3
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We use cookies to give you the best experience.Ok",
+        "This site uses cookies. If you continue to use it, we assume that you are happy with it.",
+        "Diese Website benutzt Cookies. Wenn du weitermachst, gehen wir von deinem Einverständnis aus.",
+        "<p>This site uses cookies.</p><a>More</a><p>Got it!</p>",
+    ],
+)
+def test_a_banner_may_take_consent_for_granted(text: str) -> None:
+    """A banner goes that offers no more than to agree."""
+    assert pruned(page(f"<div class=cookie-notice>{text}</div>", article())) == pruned(page(article()))
+    assert "cookies" in pruned(page("<div class=cookie-notice>The cookies are gone.</div>", article())).lower()
+
+
 @pytest.mark.parametrize("language", ASKING)
 @pytest.mark.parametrize("attributes", BANNERS)
 def test_other_banners_go_if_they_ask_for_consent(attributes: str, language: str) -> None:
@@ -313,6 +328,7 @@ def test_names_that_only_resemble_are_kept() -> None:
         "class=spotimage",
         "class='spot-image'",
         "class=comments_open",
+        "class=gallery__item__comment",
     ]
     code = "<pre><code><span class='token comment'># the ferry</span></code></pre>"
     html = page(article(30), *(container(name, "The ferry leaves at nine, says the captain.") for name in names), code)
