@@ -16,7 +16,7 @@ import re2
 
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
-from filters.no_page.signs.consent import is_about_consent, offers_choice
+from filters.no_page.signs.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
@@ -167,13 +167,13 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
 
 
 def _only_asks_for_consent(seen: View) -> bool:
-    """Whether most of a short document, and each paragraph of it, is about consent, and a button offers the choice."""
+    """Whether most of a short document, and each paragraph, tells a reader of consent, and a button offers a choice."""
     if seen.size > SHORT or not _leads_nowhere(seen.document) or is_about_consent(seen.title):
         return False
-    about = [block for block in seen.blocks if is_about_consent(block)]
-    if sum(map(size_of, about)) < max(ASKING_SIZE, seen.size / 2):
+    asking = [block for block in seen.blocks if tells_reader_of_consent(block)]
+    if sum(map(size_of, asking)) < max(ASKING_SIZE, seen.size / 2):
         return False
-    if any(size_of(block) >= PROSE_SIZE and not is_about_consent(block) for block in seen.blocks):
+    if any(size_of(block) >= PROSE_SIZE and block not in asking for block in seen.blocks):
         return False
     return any(offers_choice(plain(label or value)) for label, value in _LABEL.findall(seen.document))
 

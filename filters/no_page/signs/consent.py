@@ -26,12 +26,21 @@ _CHOICE = re2.compile(
     r"zaakceptuj|zaakceptować|akceptuj|odrzuć|odrzucić|принять|принимаю|отклонить|согласен|同意|許可|拒否|接受|拒绝|"
     r"拒絕|允许|قبول|رفض|موافق"
 )
+_READER = re2.compile(
+    r"\b(?:we|our|you|your|wir|unsere[nrms]?|ihre[nrms]?|nous|nos|vous|votre|nuestr[ao]s?|usamos|puede|noi|nostri|usiamo|"
+    r"puoi|wij|onze|uw|nasi|używamy|możesz)\b|(?:^|[^\pL])(?:мы|наши|вы|ваш[аеиу]?[мх]?)(?:[^\pL]|$)|当社|お使い|我们|您|نستخدم|يمكنك|شركاؤنا"
+)
 _OK = re2.compile(r"(?:^|[^\pL])(?:ok|okay|got it|i understand|understood|verstanden|entendido)[^\pL]*$")  # at its end
 
 
 def is_about_consent(text: str) -> bool:
     """Whether a text speaks of cookies, privacy or personal data."""
     return bool(_SUBJECT.search(text))
+
+
+def tells_reader_of_consent(text: str) -> bool:
+    """Whether a text speaks of them to its reader, as news and recipes do not."""
+    return bool(_SUBJECT.search(text) and _READER.search(text))
 
 
 def offers_choice(label: str) -> bool:
