@@ -26,6 +26,7 @@ _PROSE_CHARS = 80  # of a line
 _NAME_CHARS = 500  # of an attribute
 _NAMING = ("id", "class", "role", "aria-modal", "itemtype", "itemprop")
 _WHOLE = frozenset({"html", "head", "body", "main", "h1", "button", *INLINE, *UNSEEN})  # in code, too
+_TOPICS = re2.compile(r"\b(?:tag|category|topic)-\S+")  # classes that say what a post is about
 _DIALOGS = ("dialog", "amp-consent")
 _OF_PAGE = ("main", "article", "h1")  # a page's own elements
 
@@ -143,7 +144,10 @@ def _dialogs(root: Any, named: Sequence[tuple[Any, Part]], own: Sequence[Any], p
             continue
         seen = visible_text(element)
         size = size_of(seen)
-        by_name = part is Part.MANAGER and size <= MOST_SHARE * page_size and element not in with_heading
+        is_large = size > MOST_SHARE * page_size
+        if is_large and element.tag == "article":
+            continue
+        by_name = part is Part.MANAGER and not is_large and element not in with_heading
         if not by_name and not asks_for_consent([line.lower() for line in page_lines(seen)]):
             for other in Part if part is Part.MANAGER else (Part.DIALOG, Part.BANNER):
                 silent[other].update(element.iter())
@@ -214,7 +218,7 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
                 places["-".join(value.split())].append(place)
     named: defaultdict[str, list[int]] = defaultdict(list)
     for value, those in places.items():
-        named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
+        named[f"\0{_TOPICS.sub('', value[:_NAME_CHARS].lower())}\0"] += those
     names = "".join(named)  # one search for all is much faster than one for each
     found: dict[int, Part] = {}
     for part, pattern in _PARTS:

@@ -180,6 +180,15 @@ def test_a_banner_may_be_an_article_element() -> None:
     assert pruned(page(banner, article())) == pruned(page(article()))
 
 
+@pytest.mark.parametrize("tag", ["article", "div"])
+def test_a_post_by_its_topic_stays(tag: str) -> None:
+    """A post about consent stays, whose classes are its topics; so does an article by the name of a banner."""
+    post = container("class='post hentry category-gdpr tag-cookie-consent'", ASKING["en"], 9, tag)
+    assert pruned(page(post, article(8, "section"))).count("partners") == 9
+    named = container("class=cookie-notice", ASKING["en"], 20, "article")
+    assert pruned(page(named, article(8, "section"))).count("partners") == 20
+
+
 def test_a_recipe_for_cookies_stays() -> None:
     """A section about cookies stays, with a button and a choice."""
     recipe = "Mix the cookies, and use the settings of your oven. Accept all the help."
