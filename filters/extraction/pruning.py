@@ -26,7 +26,7 @@ _PROSE_CHARS = 80  # of a line
 _NAME_CHARS = 500  # of an attribute
 _NAMING = ("id", "class", "role", "aria-modal", "itemtype", "itemprop")
 _WHOLE = frozenset({"html", "head", "body", "main", "h1", "button", *INLINE, *UNSEEN})  # in code, too
-_TOPICS = re2.compile(r"\b(?:tag|category|topic)-\S+")  # classes that say what a post is about
+_TOPICS = ("category-", "tag-", "topic-")  # classes that say what a post is about
 _DIALOGS = ("dialog", "amp-consent")
 _OF_PAGE = ("main", "article", "h1")  # a page's own elements
 
@@ -218,11 +218,13 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
                 places["-".join(value.split())].append(place)
     named: defaultdict[str, list[int]] = defaultdict(list)
     for value, those in places.items():
-        named[f"\0{_TOPICS.sub('', value[:_NAME_CHARS].lower())}\0"] += those
+        named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
     names = "".join(named)  # one search for all is much faster than one for each
     found: dict[int, Part] = {}
     for part, pattern in _PARTS:
         for match in pattern.finditer(names):
+            if match[1].startswith(_TOPICS):
+                continue
             start, end = names.rfind("\0", 0, match.start(1)), names.find("\0", match.end(1))
             for place in named[names[start : end + 1]]:
                 found.setdefault(place, part)
