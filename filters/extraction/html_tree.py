@@ -29,7 +29,9 @@ MAX_ROOTS = 1_000  # limit of further root elements: one for each end tag of `ht
 
 _ELEMENT = re.compile("<[a-zA-Z]")
 _NAMES = sorted((name for name, text in html5.items() if not without_invisible(text)), reverse=True)  # "shy;", "shy"
-_REFERENCE = re.compile(f"&(?:#(?:[0-9]{{1,9}}|[xX][0-9a-fA-F]{{1,8}});?|{'|'.join(_NAMES)})")
+_REFERENCE = re.compile(
+    "&(?:#0{0,99}[0-9]{1,8}(?![0-9]);?|#[xX]0{0,99}[0-9a-fA-F]{1,7}(?![0-9a-fA-F]);?|" + "|".join(_NAMES) + ")"
+)
 _PARSERS = threading.Lock()  # the parsers are shared
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # not allowed in XML
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())

@@ -13,6 +13,7 @@ from typing import Any
 from lxml import etree
 
 from filters.extraction.blocks import ITEM_SHIFT, JOINED, LISTED, Block, BlockKind, without_single_numbers
+from stream.text.invisible import without_invisible
 
 _KINDS = {
     "head": int(BlockKind.HEADING),
@@ -98,6 +99,7 @@ class _Lines:
 
     def add(self, text: str, kind: int, mode: int) -> None:
         """Append text of one mode (plain, link, code) to the line. A line never begins with whitespace."""
+        text = without_invisible(text)  # as in the strings of embedded data
         if self._open:
             self._fragments[-1][1].append((mode, text))
         elif self._fragments or not text.isspace():

@@ -1,37 +1,42 @@
 """Takes out of a page what is no text of its author: the dialogs of consent managers, and the comments of visitors.
 
-A container is known by id, class, role or schema.org type. A page may be about cookies, or be a thread: only the dialog
-of a known consent manager may hold most of a page's text; if others hold more, all of them stay.
+A container is known by id, class, role, label or schema.org type. A page may be about cookies, or be a thread. So a
+dialog goes that asks for consent, or is small and has the name of a known manager; dialogs that are most of a page go
+if there is prose beside them, and comments that are most of the rest stay.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
 import re2
 
-from filters.no_page.signs.consent import asks_for_consent
+from filters.no_page.signs.consent import asks_for_consent, is_about_consent
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, size_of, visible_text
+from filters.structure.page_lines import INLINE, page_lines, size_of, visible_text
 
 MOST_SHARE = 0.5
-"""Share of a page's text that may be taken out."""
+"""Share of a page's text that may be taken out, if it is all that is known of it."""
 
+LEAST_PROSE_SIZE = 400  # bytes of the page beside dialogs that hold most of its text
+_PROSE_CHARS = 80  # of a line
 _NAME_CHARS = 500  # of an attribute
 _NAMING = ("id", "class", "role", "aria-modal", "itemtype", "itemprop")
-_WHOLE = frozenset({"html", "head", "body", "main", "article", "h1", "button", *INLINE, *UNSEEN})  # in code, too
+_WHOLE = frozenset({"html", "head", "body", "main", "h1", "button", *INLINE, *UNSEEN})  # in code, too
+_TOPICS = ("category-", "tag-", "topic-")  # classes that say what a post is about
 _DIALOGS = ("dialog", "amp-consent")
-_OF_PAGE = ("main", "article", "h1")  # a page's own elements, which no such container holds
+_OF_PAGE = ("main", "article", "h1")  # a page's own elements
 
 
 class Part(Enum):
     """The kinds of containers."""
 
     MANAGER = "the dialog of a known consent manager"
-    CONSENT = "a dialog or banner that may ask for consent"
+    DIALOG = "a dialog that may ask for consent"
+    BANNER = "a banner that may ask for consent"
     COMMENTS = "comments of visitors"
 
 
@@ -39,29 +44,31 @@ def _names(table: str) -> str:
     return "|".join(table.split())
 
 
-_MANAGERS = _names(
+_MANAGERS = _names(  # with "#": only as an id
     r"""
-    onetrust-(?:consent|banner|pc)-sdk optanon(?:-popup|-alert-box|-show-settings)?[\w-]* cybotcookiebot\w*
-    qc-cmp2?-[\w-]+ didomi-(?:host|popup|notice|consent)[\w-]* usercentrics-(?:root|cmp-ui|banner|button)
-    uc-(?:banner|main-dialog)[\w-]* truste[-_](?:consent|overlay|popframe|box|cm)[\w-]* trustarc-banner[\w-]*
-    consent_blackbar sp_message_(?:container|panel)[\w-]*
-    cmplz-(?:cookiebanner|soft-cookiewall|manage-consent)[\w-]*
-    cky-(?:consent|modal|overlay|notice|preference)[\w-]* cookie-law-info-(?:bar|again)
-    cli-(?:modal|popupbar|bar)[\w-]* wt-cli-cookie-bar[\w-]* osano-cm-[\w-]+ klaro
-    borlabs-?cookie-?(?:box|dialog|widget)[\w-]* iubenda-cs-[\w-]+ axeptio_(?:overlay|mount\w*|main\w*)
-    fc-consent-root fc-(?:dialog-overlay|dialog-container) tarteaucitron(?:root|alert\w*|services?)? cmpbox\d?
-    cmpwrapper ppms_cm_[\w-]+ hs-eu-cookie-[\w-]+ cookiefirst-[\w-]+ cookiescript_[\w-]+ cookiehub[\w-]*
-    ch2-(?:container|dialog|settings) termly-[\w-]+ moove_gdpr_(?:cookie|modal)[\w-]* moove-gdpr-[\w-]+
-    _?evidon[-_](?:banner|barrier|prefdiag|consent)[\w-]* lanyard_root
-    ketch-(?:consent|banner|modal|preferences)[\w-]* transcend-consent[\w-]* ccc
-    ccc-(?:overlay|notify|module|content) shopify-pc__[\w-]+ pandectes-[\w-]+ seers-cx-[\w-]+ sd-cmp[\w-]*
-    appconsent[\w-]* tc-privacy-wrapper ez-cookie-[\w-]+ adroll_consent[\w-]* cc-(?:window|banner|revoke|grower)
-    cc_(?:banner|container)[\w-]* coi-(?:banner|consent)[\w-]* coioverlay cookie-information-template-wrapper
-    eu-cookie-compliance-[\w-]+ catapult-cookie-bar cookieconsent:desc uniccmp as-oil real-cookie-banner[\w-]*
-    cassie-[\w-]+ gravitocmp[\w-]* cookiereports[\w-]* bcc-consent[\w-]*
+    #?onetrust-(?:consent|banner|pc)-sdk #?optanon #?optanon-(?:popup|alert-box|show-settings)[\w-]*
+    #?cybotcookiebot\w* #?qc-cmp2?-[\w-]+ #?didomi-(?:host|popup|notice|consent)[\w-]*
+    #?usercentrics-(?:root|cmp-ui|banner|button) #?uc-(?:banner|main-dialog)[\w-]*
+    #?truste[-_](?:consent|overlay|popframe|box|cm)[\w-]* #?trustarc-banner[\w-]* #consent_blackbar
+    #?sp_message_(?:container|panel)[\w-]* #?cmplz-(?:cookiebanner|soft-cookiewall|manage-consent)[\w-]*
+    #?cky-(?:consent|modal|overlay|notice|preference)[\w-]* #?cookie-law-info-(?:bar|again)
+    #?cli-(?:modal|popupbar|bar-(?:container|popup|message))[\w-]* #?wt-cli-cookie-bar[\w-]* #?osano-cm-[\w-]+
+    #klaro #?borlabs-?cookie-?(?:box|dialog|widget)[\w-]* #?iubenda-cs-[\w-]+ #?axeptio_(?:overlay|mount\w*|main\w*)
+    #?fc-consent-root #?fc-(?:dialog-overlay|dialog-container) #tarteaucitron(?:root|alert\w*|services?)? #cmpbox\d?
+    #cmpwrapper #?ppms_cm_[\w-]+ #?hs-eu-cookie-[\w-]+ #?cookiefirst-[\w-]+ #?cookiescript_[\w-]+
+    #?ch2-(?:container|dialog|settings) #?termly-code-snippet-support #?moove_gdpr_(?:cookie|modal)[\w-]*
+    #?moove-gdpr-[\w-]+ #?_?evidon[-_](?:banner|barrier|prefdiag|consent)[\w-]* #lanyard_root
+    #?ketch-(?:consent|banner|modal|preferences)[\w-]* #?transcend-consent[\w-]* #ccc
+    #ccc-(?:overlay|notify|module|content) #?shopify-pc__[\w-]+ #?pandectes-(?:banner|preferences)[\w-]*
+    #?seers-cx-[\w-]+ #sd-cmp #appconsent #?tc-privacy-wrapper #?ez-cookie-(?:dialog|notification)[\w-]*
+    #?adroll_consent_(?:container|banner) #?cc-(?:window|banner|revoke|grower) #?cc_banner(?:-wrapper)?
+    #?coi-(?:banner|consent)[\w-]* #?coioverlay #?cookie-information-template-wrapper #?eu-cookie-compliance-[\w-]+
+    #?catapult-cookie-bar #?cookieconsent:desc #uniccmp #?as-oil
+    #?cassie-(?:cookie-modal|cookie-module|overlay|pre-banner)[\w-]* #?gravitocmp-[\w-]+ #?bcc-consent[\w-]*
     """
 )
-_ASKS = "cookies?|consent|gdpr|rgpd|dsgvo|ccpa|lgpd|eprivacy"
+_LAWS = "consent|gdpr|rgpd|dsgvo|ccpa|lgpd|eprivacy"
+_ASKS = f"cookies?|{_LAWS}"
 _SHOWN = _names(
     """
     banners? bar notice notification popup pop-up popover modal dialog dialogue overlay message msg alert box
@@ -70,29 +77,38 @@ _SHOWN = _names(
     acceptance agree agreement opt-?in wall notify snackbar drawer sheet root
     """
 )
-_CONSENT = (
-    rf"dialog|alertdialog|true|(?:\w+[-_])*(?:{_ASKS})|(?:[\w-]*[-_])?(?:{_ASKS})[-_]*(?:{_SHOWN})(?:[-_][\w-]*)?|"
-    rf"(?:[\w-]*[-_])?(?:{_SHOWN})[-_]*(?:{_ASKS})"
+_BANNERS = (  # the word "cookies" alone is a food
+    rf"#?(?:(?:\w+[-_])*(?:{_LAWS})|(?:[\w-]*[-_])?(?:{_ASKS})[-_]*(?:{_SHOWN})(?:[-_][\w-]*)?|"
+    rf"(?:[\w-]*[-_])?(?:{_SHOWN})[-_]*(?:{_ASKS}))"
 )
 _COMMENTS = _names(
     r"""
     comments? commentlist commentarea
-    comment[-_]?(?:list|section|area|container|wrapper|thread|box|block|feed|holder|module)
+    comment[-_]?(?:list|section|area|container|wrapper|thread|box|block|body|feed|holder|module)
     comments[-_]*(?:list|section|area|container|wrapper|wrap|thread|box|block|template|content|main|inner|feed|holder|module)
     (?:post|article|entry|blog|user|reader|story|page|news|view|all|facebook|fb|wp|discussion)[-_]?comments?[-_]?(?:list|area|section)?
     comment[-_]respond wp-block-comments[\w-]* disqus_thread disqus[-_](?:comments?|container|section|wrapper)[\w-]*
     dsq-comments? dsq-content livefyre[\w-]* lf-comments? idc-container idcomments\w* kommentare?
     kommentar(?:e|er|liste|bereich)[\w-]* commentaires? liste-commentaires comentarios? comentários? commenti
     reacties komentarze komentarer kommentarer yorumlar remark42 isso-thread giscus utterances cusdis_thread
-    commento hyvor-talk[\w-]* graphcomment vuukle-comments spot-?im[\w-]* vf-comments coral_thread coral-talk[\w-]*
-    hypercomments_widget vk_comments waline twikoo gitalk valine https?://schema\.org/(?:user)?comments?
+    commento hyvor-talk[\w-]* graphcomment vuukle-comments spot-?im(?:[-_][\w-]+)? vf-comments coral_thread
+    coral-talk[\w-]* hypercomments_widget vk_comments waline twikoo gitalk valine
+    https?://schema\.org/(?:user)?comments?
     """
 )
-
+_THREADS = (  # as such, or in the names of BEM and CSS modules
+    rf"#?(?:{_COMMENTS}|[\w-]+__comments(?:[-_]?(?:list|section|area|wrapper|container))?)"
+    r"(?:_(?:root|list|wrapper|container|section|content|comments))?(?:(?:__|--)[\w-]+)?"
+)
 
 _PARTS = tuple(
     (part, re2.compile(rf"[\s\0]({names})[\s\0]"))
-    for part, names in ((Part.MANAGER, _MANAGERS), (Part.CONSENT, _CONSENT), (Part.COMMENTS, _COMMENTS))
+    for part, names in (
+        (Part.MANAGER, _MANAGERS),
+        (Part.DIALOG, "dialog|alertdialog|true"),
+        (Part.BANNER, _BANNERS),
+        (Part.COMMENTS, _THREADS),
+    )
 )
 
 
@@ -101,29 +117,91 @@ def prune(elements: Sequence[Any], page_size: int) -> bool:
 
     `page_size`: bytes of the page's visible text, as `filters.structure.page_lines.size_of` counts them.
     """
-    left = dict.fromkeys((Part.CONSENT, Part.COMMENTS), MOST_SHARE * page_size)
-    taken: dict[Part, list[Any]] = {part: [] for part in Part}
-    inside, silent = set[Any](), set[Any]()  # the elements in those that were looked at: taken, and asking for nothing
-    for place, part in sorted(_named(elements).items()):
-        element = elements[place]
-        if element in inside or element.tag in _WHOLE or next(element.iter(_OF_PAGE), None) is not None:
-            continue
-        if part in left:
-            if part is Part.CONSENT and element in silent:
-                continue
-            seen = visible_text(element)
-            if part is Part.CONSENT and not asks_for_consent(seen.decode().lower()):
-                silent.update(element.iter())
-                continue
-            if not (size := size_of(seen)):
-                continue
-            left[part] -= size
-        inside.update(element.iter())
-        taken[part].append(element)
-    unwanted = [element for part, those in taken.items() if left.get(part, 0) >= 0 for element in those]
+    named = [(elements[place], part) for place, part in sorted(_named(elements).items())]
+    if not named:
+        return False
+    own = [element for element in elements if element.tag in _OF_PAGE]
+    dialogs = _dialogs(elements[0], named, own, page_size)
+    rest = page_size - sum(size_of(visible_text(element)) for element in dialogs)
+    threads = [element for element, part in named if part is Part.COMMENTS]
+    unwanted = dialogs + _comments(threads, own, MOST_SHARE * rest)
     for element in unwanted:
         element.drop_tree()
     return bool(unwanted)
+
+
+def _dialogs(root: Any, named: Sequence[tuple[Any, Part]], own: Sequence[Any], page_size: int) -> list[Any]:
+    """The dialogs and banners that go."""
+    with_article = _around(element for element in own if element.tag != "h1")
+    with_heading = _around(element for element in own if element.tag == "h1")
+    inside = set[Any]()
+    silent = {part: set[Any]() for part in Part}  # the elements in those that ask for nothing: each is read once
+    managers, others, size_of_others = [], [], 0
+    for element, part in named:
+        if part is Part.COMMENTS or element.tag in _WHOLE or element in inside or element in silent[part]:
+            continue
+        if element in with_article or (part is Part.BANNER and element in with_heading):
+            continue
+        seen = visible_text(element)
+        size = size_of(seen)
+        is_large = size > MOST_SHARE * page_size
+        if is_large and element.tag == "article":
+            continue
+        by_name = part is Part.MANAGER and not is_large and element not in with_heading
+        if not by_name and not asks_for_consent([line.lower() for line in page_lines(seen)]):
+            for other in Part if part is Part.MANAGER else (Part.DIALOG, Part.BANNER):
+                silent[other].update(element.iter())
+            continue
+        inside.update(element.iter())
+        if part is Part.MANAGER:
+            managers.append(element)
+        else:
+            others.append(element)
+            size_of_others += size
+    if size_of_others > MOST_SHARE * page_size:
+        prose_size = _prose_size(root) - sum(map(_prose_size, managers + others))
+        return managers + others if prose_size >= LEAST_PROSE_SIZE else managers
+    return managers + others
+
+
+def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any]:
+    """The outermost containers of comments; none if they have more bytes than `most`."""
+    names, known, with_own = set(named), set[Any](), set[Any]()
+    for element in own:
+        outer = None if element in names else element.getparent()
+        while outer is not None and outer not in known:
+            known.add(outer)
+            if outer in names:  # a comment with an article in it makes no article of the thread
+                with_own.add(outer)
+                break
+            outer = outer.getparent()
+    looked = set[Any]()
+    taken = []
+    for element in named:
+        if element in looked or element in with_own or element.tag in _WHOLE:
+            continue
+        looked.update(element.iter())
+        if size := size_of(visible_text(element)):
+            taken.append(element)
+            most -= size
+    return taken if most >= 0 else []
+
+
+def _around(elements: Iterable[Any]) -> set[Any]:
+    """All elements that hold one of these."""
+    found = set[Any]()
+    for element in elements:
+        outer = element.getparent()
+        while outer is not None and outer not in found:
+            found.add(outer)
+            outer = outer.getparent()
+    return found
+
+
+def _prose_size(element: Any) -> int:
+    """Bytes of the element's lines that are as long as a sentence and not about consent."""
+    lines = page_lines(visible_text(element))
+    return sum(len(line.encode()) for line in lines if len(line) >= _PROSE_CHARS and not is_about_consent(line.lower()))
 
 
 def _named(elements: Sequence[Any]) -> dict[int, Part]:
@@ -135,7 +213,9 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
             dialogs.append(place)
         for name, value in element.items():
             if name in _NAMING:
-                places[value].append(place)
+                places[f"#{value}" if name == "id" else value].append(place)
+            elif name == "aria-label":
+                places["-".join(value.split())].append(place)
     named: defaultdict[str, list[int]] = defaultdict(list)
     for value, those in places.items():
         named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
@@ -143,7 +223,9 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
     found: dict[int, Part] = {}
     for part, pattern in _PARTS:
         for match in pattern.finditer(names):
+            if match[1].startswith(_TOPICS):
+                continue
             start, end = names.rfind("\0", 0, match.start(1)), names.find("\0", match.end(1))
             for place in named[names[start : end + 1]]:
                 found.setdefault(place, part)
-    return dict.fromkeys(dialogs, Part.CONSENT) | found
+    return dict.fromkeys(dialogs, Part.DIALOG) | found

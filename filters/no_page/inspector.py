@@ -16,11 +16,11 @@ import re2
 
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
-from filters.no_page.signs.consent import asks_for_consent, is_about_consent
+from filters.no_page.signs.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.signs.marks import MARKS
 from filters.no_page.signs.texts import TEXTS
 from filters.no_page.signs.titles import TITLES
-from filters.no_page.view import View, body_class, lowered, size_of, title_of, view
+from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
 
 REASONS: tuple[str, ...] = (
     "partial",
@@ -71,7 +71,9 @@ _BANNERS = ("login_wall", "consent_wall")
 _DFA_BYTES = 64 << 20  # most memory of an automaton
 _BETWEEN = re.compile(r" [-–—|·•»«/:~] |[|·•»«]|[:：] ?|[｜_] ?")
 _PASSWORD = re.compile(rb"<input [^>]{0,300}type *= *[\"']?password")
-_BUTTON = re.compile(rb"<button|<form|role=[\"']?button|type=[\"']?(?:submit|button)")
+_LABEL = re.compile(
+    rb"<(?:button|a)(?: [^>]*+)?>((?:[^<]++|<(?!/?(?:button|a)[ >])){1,24})</(?:button|a)|value=[\"']([^\"'<>]{1,80})"
+)
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
 
 
@@ -165,11 +167,15 @@ def _enough(reason: str, seen: View, titled: bool, headed: bool, marked: bool, s
 
 
 def _only_asks_for_consent(seen: View) -> bool:
-    """Whether most of a document asks for consent, with a button and next to no links. A banner stands on a page."""
-    if not _leads_nowhere(seen.document) or is_about_consent(seen.title) or not _BUTTON.search(seen.document):
+    """Whether most of a short document, and each paragraph, tells a reader of consent, and a button offers a choice."""
+    if seen.size > SHORT or not _leads_nowhere(seen.document) or is_about_consent(seen.title):
         return False
-    about = sum(size_of(block) for block in seen.blocks if is_about_consent(block))
-    return about >= max(ASKING_SIZE, seen.size / 2) and asks_for_consent("\n".join(seen.lines()))
+    asking = [block for block in seen.blocks if tells_reader_of_consent(block)]
+    if sum(map(size_of, asking)) < max(ASKING_SIZE, seen.size / 2):
+        return False
+    if any(size_of(block) >= PROSE_SIZE and block not in asking for block in seen.blocks):
+        return False
+    return any(offers_choice(plain(label or value)) for label, value in _LABEL.findall(seen.document))
 
 
 def _leads_nowhere(document: bytes) -> bool:

@@ -37,6 +37,7 @@ _TAG = re.compile(rb"<[^>]*+>")  # in bounded or well-formed markup
 _TITLE = re.compile(rb"<title[^<>]*+>([^<]{1,300})")
 _HEADING = re.compile(rb"<h[1-3][ >](?:[^<]*+<(?!/?h[1-6])){0,12}[^<]*+</h")
 _BODY = re.compile(rb"<body [^<>]{0,1000}")
+_ENDLESS = re.compile(r"&#[0-9]{4000,}+;?")  # of more digits than Python reads a number of
 _CLASS = re.compile(rb" class *+= *+[\"']?([^\"'>]{1,400})")
 
 
@@ -175,5 +176,5 @@ def _headings(visible: bytes) -> list[str]:
 def _decoded(text: bytes) -> str:
     decoded = text.decode("utf-8", "replace")
     if "&" in decoded:
-        decoded = html.unescape(decoded)
+        decoded = html.unescape(_ENDLESS.sub("\ufffd", decoded))
     return without_invisible(decoded).lower().replace("’", "'")

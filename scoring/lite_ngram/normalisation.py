@@ -19,7 +19,9 @@ _TYPOGRAPHY = {
     **dict.fromkeys("‒–―−─", "—"),
 }
 _TYPOGRAPHIC = re.compile(f"[{''.join(_TYPOGRAPHY)}]")
-_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_ENTITY = re.compile(
+    r"&(?:[a-zA-Z]{2,31};|shy|#0{0,99}[0-9]{1,7}(?![0-9]);?|#[xX]0{0,99}[0-9a-fA-F]{1,6}(?![0-9a-fA-F]);?)"
+)
 _TURN = re.compile(r"\[ ?(?:assistant|user|system) ?\] ?:?", re.IGNORECASE)  # remains between the turns of a dialogue
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\s]{0,2000}(?:\s[^)\n]{0,300})?\)")
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]+")

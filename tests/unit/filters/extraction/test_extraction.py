@@ -55,15 +55,26 @@ def test_links_and_lists_are_measured() -> None:
     assert columns(found.blocks, Definition.PARAGRAPH)[0].count(BlockKind.ITEM) == 2
 
 
-def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:
-    """Above the configured link share, the precise result is used; at a share of 1 it is never tried."""
-    code = "<pre><code>for i in range(10):\n    print(i)\n</code></pre>" * 20
-    html = page(f"<article><h1>Loops</h1><p>{SENTENCE * 4}</p>{code}<p>{SENTENCE * 2}</p></article>")
+def test_pages_of_links_are_extracted_again_for_precision() -> None:
+    """Above the configured link share, a shorter precise result is used; at a share of 1 it is never tried."""
+    links = "".join(f"<a href='/{number}'>Read the story number {number} of the river</a> " for number in range(12))
+    html = page(f"<article><h1>Boats</h1><p>{SENTENCE * 4}</p><p>{links}</p><p>{SENTENCE * 2}</p></article>")
     found = extract(html, "", SETTINGS)
     assert found.tried == ("recall", "precision")
-    assert found.path == "precision"
-    assert found.link_code_share is not None and found.link_code_share > 0.2
-    assert extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1)).path == "recall"
+    assert (found.path, found.link_code_share) == ("precision", 0)
+    recall = extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1))
+    assert recall.path == "recall"
+    assert recall.link_code_share is not None and recall.link_code_share > 0.2
+
+
+@BOTH
+@pytest.mark.parametrize("start", ["<pre>", "<pre class=language-python>", "<pre><code>", "<div class=highlight><pre>"])
+def test_a_page_of_code_is_code(start: str, settings: MeasureSettings) -> None:
+    """Preformatted text is code, whatever its markup and its words, also where the precise text is no shorter."""
+    code = "".join(f"x{number} = load(path, {number})\n" for number in range(200))
+    for before in ("<h1>Loading</h1><p>All of it:</p>", "<div class=post-content><h1>Loading</h1>"):
+        found = extract(page(f"{before}{start}{code}"), "", settings)
+        assert found.link_code_share is not None and found.link_code_share > 0.9
 
 
 def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,6 +299,7 @@ def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     [
         *("\u200b", "\ufeff", "\u00ad", "\u2060", "\ufe0f", "\u3164", "\U000e0061"),
         *("&shy;", "&shy", "&#8203;", "&#x200B;", "&zwnj;", "&ZeroWidthSpace;", "&#65279", "\u200b&#173;"),
+        *("&#0000008203;", "&#x0000000200B;", "&#X00AD;", f"&#{'0' * 90}8203;"),
     ],
 )
 def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
@@ -300,6 +312,17 @@ def test_what_no_reader_sees_is_no_text(extractor: str, unseen: str) -> None:
 
     found, plain = with_unseen(unseen), with_unseen("")
     assert (found.text, found.blocks, found.lines) == (plain.text, plain.blocks, plain.lines)
+
+
+def test_embedded_data_have_no_invisible_text() -> None:
+    """A text in the strings of embedded data has no invisible characters, and none is counted."""
+
+    def embedded(sentence: str) -> Extraction:
+        data = f'{{"@type": "Article", "articleBody": "{sentence * 8}"}}'
+        return extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
+
+    found, plain = embedded(SENTENCE.replace("river", "ri\\u200bver\\u00ad")), embedded(SENTENCE)
+    assert (found.text, found.blocks) == (plain.text, plain.blocks)
 
 
 @pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])

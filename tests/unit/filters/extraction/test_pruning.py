@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from filters.extraction import pruning
 from filters.extraction.extractor import extract
 from filters.extraction.html_tree import parse
 from filters.extraction.pruning import prune
@@ -21,9 +24,6 @@ ASKING = {
     "nl": "Wij gebruiken cookies en verwerken persoonsgegevens voor advertenties. Alles accepteren of weigeren.",
     "pl": "Używamy plików cookie i przetwarzamy dane osobowe w celach reklamowych. Zaakceptuj lub odrzuć.",
     "ru": "Мы используем файлы cookie и обрабатываем персональные данные для рекламы. Принять все или отклонить.",
-    "cs": "Používáme cookies a zpracováváme osobní údaje pro reklamu. Přijmout vše nebo odmítnout.",
-    "fi": "Käytämme evästeitä ja käsittelemme tietoja mainontaa varten. Hyväksy kaikki tai hylkää.",
-    "tr": "Çerezleri kullanıyor ve reklam için verileri işliyoruz. Tümünü kabul et veya reddet.",
     "ja": "当社はCookieを使用し、広告のために個人情報を処理します。すべて同意する、または拒否する。",
     "zh": "我们使用Cookie并处理个人信息以展示广告。全部接受或拒绝。",
     "ar": "نستخدم ملفات تعريف الارتباط ونعالج البيانات لعرض الإعلانات. قبول الكل أو رفض الكل.",
@@ -54,8 +54,9 @@ BANNERS = [
         "role=dialog class=modal",
         "aria-modal=true",
         "role=alertdialog",
-        "class=cookies",
+        "class=cookies role=dialog",
     ),
+    *("aria-label='Cookie banner'", "class=hint aria-label='Cookie consent prompt'", "class=gdpr"),
     *("class='eu-cookie-law-widget'", "id=redim-cookiehint-bottom", "class='notice_cookies'", "class=consent-wall"),
 ]
 THREADS = [
@@ -72,6 +73,12 @@ THREADS = [
         "itemprop=comment",
     ),
     *("class='CommentBox'", "id=respond class=comment-respond", "class='wp-block-comments'", "id=kommentare"),
+    *(
+        "class=post__comments",
+        "class=CommentsSection_root__a1b2c",
+        "class='comments--wide'",
+        "class='spot-im-comments'",
+    ),
     *("class=commentaires", "id=comentarios", "id=remark42", "class='hyvor-talk-view'", "id=livefyre-comments"),
 ]
 BOATS = "Sentence {} tells how the people of the village moved their boats to higher ground before the rain came back."
@@ -118,11 +125,90 @@ def test_a_consent_dialog_is_no_main_text(extractor: str, sentences: int, tag: s
 
 
 @pytest.mark.parametrize("attributes", MANAGERS)
-def test_dialogs_of_consent_managers_go_whatever_they_say(attributes: str) -> None:
-    """A container with the id or class of a known manager goes, also where it holds most of the text."""
-    assert pruned(page(container(attributes, "Any text in any language, and a long one.", 90), article(8))) == pruned(
-        page(article(8))
-    )
+@pytest.mark.parametrize("tag", ["div", "dialog"])
+def test_dialogs_of_consent_managers_go_by_their_name(attributes: str, tag: str) -> None:
+    """A container with the id or class of a known manager goes, whatever it says and whatever its element."""
+    dialog = container(attributes, "Any text in any language, and a long one.", 12, tag)
+    assert pruned(page(dialog, article(8))) == pruned(page(article(8)))
+
+
+@pytest.mark.parametrize("attributes", MANAGERS)
+def test_most_of_a_page_goes_by_a_managers_name_only_if_it_asks(attributes: str) -> None:
+    """A container with such a name and more than half of the text goes if it asks for consent, and stays otherwise."""
+    assert pruned(page(container(attributes, ASKING["en"], 20), "<p>End.</p>")) == "End."
+    assert pruned(page(container(attributes, "The ferry leaves at nine.", 20), "<p>End.</p>")).count("ferry") == 20
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        *("class=klaro", "class=ccc", "class=ccc-content", "class=cassie-story", "class=cc_container", "class=cli-bar"),
+        *("class=cookiehub-docs", "id=cookiereports", "class=appconsent-docs", "class=optanon-category-C0002"),
+    ],
+)
+def test_names_that_resemble_those_of_managers_take_nothing(attributes: str) -> None:
+    """A class like the id of a manager, or another word that begins like one, is no dialog."""
+    assert "ferry" in pruned(page(container(attributes, "The ferry leaves at nine."), article()))
+
+
+@pytest.mark.parametrize("attributes", ["class=cookie-modal", "role=dialog", "aria-label='Cookie banner'"])
+def test_a_large_dialog_goes_from_beside_prose(attributes: str) -> None:
+    """A dialog with most of the text goes if it asks for consent and the rest has prose of its own."""
+    dialog = container(attributes, ASKING["en"], 40)
+    assert pruned(page(dialog, article(8))) == pruned(page(article(8)))
+    assert "partners" in pruned(page(dialog, "<p>About us</p>" * 30))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "goes"),
+    [
+        *(("id=onetrust-banner-sdk", True), ("role=dialog", True), ("aria-modal=true", True)),
+        *(("class=cookie-info", False),),
+    ],
+)
+def test_a_heading_in_a_dialog_makes_no_page_of_it(attributes: str, goes: bool) -> None:
+    """A dialog that asks for consent goes with its h1; one that does not ask, and a named part of the page, stay."""
+    heading = "<h1>Your choice</h1>"
+    asking = f"<div {attributes}>{heading}<p>{ASKING['en']}</p></div>"
+    assert ("partners" in pruned(page(asking, article()))) is not goes
+    assert "ferry" in pruned(page(f"<div {attributes}>{heading}<p>The ferry leaves at nine.</p></div>", article()))
+
+
+def test_a_banner_may_be_an_article_element() -> None:
+    """An article element by the name of a banner goes if it asks for consent."""
+    banner = container("class=cookie-notice", ASKING["en"], 2, "article")
+    assert pruned(page(banner, article())) == pruned(page(article()))
+
+
+@pytest.mark.parametrize("tag", ["article", "div"])
+def test_a_post_by_its_topic_stays(tag: str) -> None:
+    """A post about consent stays, whose classes are its topics; so does an article by the name of a banner."""
+    post = container("class='post hentry category-gdpr tag-cookie-consent'", ASKING["en"], 9, tag)
+    assert pruned(page(post, article(8, "section"))).count("partners") == 9
+    named = container("class=cookie-notice", ASKING["en"], 20, "article")
+    assert pruned(page(named, article(8, "section"))).count("partners") == 20
+
+
+def test_a_recipe_for_cookies_stays() -> None:
+    """A section about cookies stays, with a button and a choice."""
+    recipe = "Mix the cookies, and use the settings of your oven. Accept all the help."
+    html = page(article(), container("class='recipe cookies'", recipe, 3, "section"))
+    assert pruned(html).count("oven") == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We use cookies to give you the best experience.Ok",
+        "This site uses cookies. If you continue to use it, we assume that you are happy with it.",
+        "Diese Website benutzt Cookies. Wenn du weitermachst, gehen wir von deinem Einverständnis aus.",
+        "<p>This site uses cookies.</p><a>More</a><p>Got it!</p>",
+    ],
+)
+def test_a_banner_may_take_consent_for_granted(text: str) -> None:
+    """A banner goes that offers no more than to agree."""
+    assert pruned(page(f"<div class=cookie-notice>{text}</div>", article())) == pruned(page(article()))
+    assert "cookies" in pruned(page("<div class=cookie-notice>The cookies are gone.</div>", article())).lower()
 
 
 @pytest.mark.parametrize("language", ASKING)
@@ -142,12 +228,6 @@ def test_names_are_compared_without_case() -> None:
     assert pruned(page(article(), both, long)) == pruned(page(article()))
 
 
-def test_a_dialog_of_a_manager_goes_whatever_its_element() -> None:
-    """The name of a known manager decides before the element."""
-    dialog = container("id=CybotCookiebotDialog", "Any text, and a long one, in any language.", 90, "dialog")
-    assert pruned(page(dialog, article(8))) == pruned(page(article(8)))
-
-
 @pytest.mark.parametrize("tag", ["dialog", "amp-consent"])
 def test_dialog_elements_need_no_name(tag: str) -> None:
     """An element for dialogs goes if it asks for consent."""
@@ -155,11 +235,20 @@ def test_dialog_elements_need_no_name(tag: str) -> None:
     assert "ferry" in pruned(page(container("", "The ferry leaves at nine.", 3, tag), article()))
 
 
-@pytest.mark.parametrize("text", ["The ferry leaves at nine. ", ASKING["en"]])
-def test_nested_containers_are_read_once(text: str) -> None:
-    """500 nested dialogs around 1 MB take the time of a few; in quadratic time this test would take minutes."""
-    before = article(2, "div") + "<div role=dialog>" * 500
-    assert pruned(page(before, text * (1_000_000 // len(text)))).count("Sentence") == 2
+@pytest.mark.parametrize("attributes", ["role=dialog", "id=klaro", "class=comments", "class=cookie-box"])
+@pytest.mark.parametrize("text", ["The ferry leaves at nine. ", ASKING["en"], "<p></p>"])
+def test_nested_containers_are_read_once(attributes: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 nested containers, only a few are read, whatever is in them: the time is not quadratic."""
+    read: list[Any] = []
+
+    def counted(element: Any) -> bytes:
+        read.append(element)
+        return visible_text(element)
+
+    tree = parse(page(article(2, "div") + f"<div {attributes}>" * 200 + text * 50))
+    monkeypatch.setattr(pruning, "visible_text", counted)
+    prune(list(tree.iter()), size_of(visible_text(tree)))
+    assert 0 < len(read) <= 5
 
 
 @pytest.mark.parametrize(
@@ -201,6 +290,34 @@ def test_containers_of_comments_go(attributes: str, tag: str) -> None:
     assert pruned(page(article(), thread)) == pruned(page(article()))
 
 
+POST = "<h4>Anna</h4><p>I liked this post a lot, thank you for writing it, dear author!</p>"
+NESTED = {
+    "WordPress": f"<ol class=comment-list><li class=comment><article class=comment-body>{POST}</article></li></ol>",
+    "in an area": f"<div id=comments><ol><li class=comment><article>{POST}</article></li></ol></div>",
+    "Drupal": f"<section class=comment-wrapper><article class=comment><h1>Re: Boats</h1>{POST}</article></section>",
+    "microdata": f"<div class=comments><article itemscope itemtype='https://schema.org/Comment'>{POST}</article></div>",
+}
+
+
+@pytest.mark.parametrize("thread", NESTED)
+def test_articles_in_comments_are_comments(thread: str) -> None:
+    """A comment goes that is marked up as an article, and with it what holds it."""
+    assert pruned(page(article(), NESTED[thread])) == pruned(page(article()))
+
+
+def test_an_article_in_a_container_of_comments_stays() -> None:
+    """What holds an article that is no comment stays, and the comments beside that article go."""
+    thread = "<div class=comment-list><p>I liked this post.</p></div>"
+    assert pruned(page(f"<div class=comments>{article(4)}{thread}</div>")) == pruned(page(article(4)))
+
+
+def test_answers_stay_below_a_dialog() -> None:
+    """Answers that are most of a page's own text stay, however long a consent dialog is."""
+    answers = container("class=comments", BOATS.format(1), 3)
+    html = page(container("id=onetrust-banner-sdk", ASKING["en"], 30), "<p>Who moved the boats?</p>", answers)
+    assert pruned(html).count("Sentence") == 3
+
+
 @pytest.mark.parametrize("attributes", ["class=comments", "itemtype='https://schema.org/Comment'", "class=comment"])
 def test_a_thread_keeps_its_posts(attributes: str) -> None:
     """Where comments are most of the page's text, as in a thread, all of them stay."""
@@ -217,6 +334,10 @@ def test_names_that_only_resemble_are_kept() -> None:
         "class='content-container'",
         "class='fortune-cookies'",
         "id=consents-form",
+        "class=spotimage",
+        "class='spot-image'",
+        "class=comments_open",
+        "class=gallery__item__comment",
     ]
     code = "<pre><code><span class='token comment'># the ferry</span></code></pre>"
     html = page(article(30), *(container(name, "The ferry leaves at nine, says the captain.") for name in names), code)

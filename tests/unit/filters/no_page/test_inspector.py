@@ -112,6 +112,13 @@ def test_what_no_reader_sees_hides_no_sign() -> None:
     )
 
 
+@pytest.mark.parametrize("digit", "09")
+def test_a_reference_of_endless_digits_is_read(digit: str) -> None:
+    """A reference with more digits than a number may have raises nothing."""
+    html = card("en", "Just a moment...", "Checking your browser", [f"Checking &#{digit * 5_000}; your browser."])
+    assert inspect("", 200, {}, html, "").reason == "challenge"
+
+
 @settings(deadline=None)
 @given(url=st.text(max_size=60), status=st.integers(0, 999), body=BODIES, encoding=st.text(max_size=8))
 def test_any_answer_has_a_known_reason_and_a_short_outline(

@@ -23,6 +23,7 @@ from scoring.lite_ngram.normalisation import normalise
         ("Q&amp;A &ldquo;so&rdquo; &#8212; &#x26; &nosuch;", 'Q&A "so" — & &nosuch;'),
         ("[assistant]: One.[assistant]: Two [User] three [ system ]: four", "One. Two three four"),
         ("zero\u200bwidth soft\u00adhyphen &zwj;me&#x200E;ans", "zerowidth softhyphen means"),
+        ("ze&#0000008203;ro wi&#x00000200b;dth so&shyft li&#8203ne", "zero width soft line"),
     ],
 )
 def test_typography_and_markup(text: str, plain: str) -> None:
