@@ -123,7 +123,7 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
             return declared
     if _agrees(body, "utf-8", truncated):
         return "utf-8"
-    return "cp1252" if is_western else _detected(body)
+    return "cp1252" if is_western else _detected(body, truncated)
 
 
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
@@ -148,11 +148,12 @@ def _agrees(body: bytes, charset: str, truncated: bool) -> bool:
     return True
 
 
-def _detected(body: bytes) -> str:
+def _detected(body: bytes, truncated: bool) -> str:
     """The charset that a browser guesses for bytes that are no UTF-8, by the frequencies of letters."""
     first = _NOT_ASCII.search(body)
     start = first.start() if first else 0
     detector = EncodingDetector()
-    detector.feed(body[start : start + _DETECTED_BYTES], last=True)
+    piece = body[start : start + _DETECTED_BYTES]
+    detector.feed(piece, last=not truncated and start + len(piece) == len(body))  # a cut piece may end in a character
     name = detector.guess(tld=None, allow_utf8=False)
     return charset_named(name) or codecs.lookup(name).name  # it calls windows-874 cp874
