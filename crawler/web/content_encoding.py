@@ -1,7 +1,8 @@
 """Decodes a Content-Encoding piece by piece, up to a cap: 1.3 MiB of gzip can hold 300 MiB of zeros.
 
-The header is often wrong. A word that is no coding (`utf-8`, `none`) is skipped. A body that is not encoded as it says,
-because a proxy or an archive has decoded it, and that is text as sent, is taken as sent.
+The header is often wrong. A word that is no coding (`utf-8`, `none`) is skipped, unless the body is a packed or another
+known file. A body that is not encoded as it says, because a proxy or an archive has decoded it, and that is text as
+sent, is taken as sent.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import brotli
 
-from crawler.web.content_type import SNIFFED_BYTES, is_text
+from crawler.web.content_type import MAGIC, SNIFFED_BYTES, is_text
 
 ACCEPTED = "gzip, deflate, br"
 _CODINGS = frozenset({"gzip", "x-gzip", "deflate", "br"})
@@ -35,7 +36,9 @@ class Inflater:
 
     def __init__(self, encoding: str, cap: int) -> None:
         """`encoding` is the value of a Content-Encoding header. Raises BadEncoding if it names too many codings."""
-        names = [name for name in map(str.strip, encoding.lower().split(",")) if name in _CODINGS | _UNSUPPORTED]
+        words = [word for word in map(str.strip, encoding.lower().split(",")) if word not in ("", "identity")]
+        names = [word for word in words if word in _CODINGS | _UNSUPPORTED]
+        self._words = "" if names else ", ".join(words)
         if len(names) > _CODINGS_CAP:
             raise BadEncoding(f"more than {_CODINGS_CAP} content encodings: {encoding[:80]}")
         *others, self._name = names or ["identity"]
@@ -83,7 +86,10 @@ class Inflater:
     def body(self) -> bytes:
         """What was decoded. Raises BadEncoding."""
         self._end()
-        return self._next.body() if self._next is not None else b"".join(self._pieces)
+        body = self._next.body() if self._next is not None else b"".join(self._pieces)
+        if self._words and body.startswith(MAGIC):
+            raise BadEncoding(f"unknown content encoding: {self._words[:40]}")
+        return body
 
     @property
     def cut_short(self) -> bool:

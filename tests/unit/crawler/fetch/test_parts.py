@@ -77,7 +77,7 @@ CODED = gzip.compress(NOISE.hex().encode())
 @pytest.mark.parametrize("size", [0, 1, 7])
 @pytest.mark.parametrize(
     ("encoding", "sent"),
-    [("zstd", NOISE), ("compress", NOISE), ("utf-8, zstd", NOISE), ("gzip", NOISE),
+    [("zstd", NOISE), ("compress", NOISE), ("utf-8, zstd", NOISE), ("utf-8", CODED), ("gzip", NOISE),
      ("deflate", CODED), ("br", CODED), ("gzip, br", CODED),
      ("gzip", CODED[:60] + b"a damaged stream" * 30), ("gzip," * 6, b"text")],
 )  # fmt: skip
