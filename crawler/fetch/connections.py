@@ -36,6 +36,7 @@ _DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
 _LINE_BYTES = 64 * 1024  # of a status line, and of a header with its name
 _HEADERS = 256  # of a response; more end it
+_INTERIM = 20  # heads (1xx) before that of a response; more end it
 _KEPT = 512  # connections kept open for later requests
 _WATCH_S = 0.25  # longest time between two checks of timeouts
 _OTHERS = 256  # open files for the log, the database, DNS, metrics
@@ -134,7 +135,7 @@ class Connections(AbstractResolver):
                 await on_connect()
             wire.heard = self._loop.time()
             wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + HEAD_CAP_BYTES
-            wire.head = bytearray()
+            wire.head, wire.interim = bytearray(), 0
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
             if self._watch is None:
@@ -208,7 +209,7 @@ class _Wire(ResponseHandler):
     """aiohttp's protocol, with heads as its parser takes them, and a count of the bytes received.
 
     The count bounds time and size of a response: the cap on all bytes also ends what the cap on the body misses,
-    endless interim responses (1xx), or chunks of one byte with long extensions.
+    as chunks of one byte with long extensions.
     """
 
     address: str | None = None  # of the peer, after the first request
@@ -217,6 +218,7 @@ class _Wire(ResponseHandler):
     received = 0  # bytes of the response
     most = HEAD_CAP_BYTES  # limit of `received`
     head: bytearray | None = None  # the start of a head; None outside of heads
+    interim = 0  # heads that another follows
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, and counts the bytes. An error behind a complete body only closes the connection."""
@@ -262,6 +264,9 @@ class _Wire(ResponseHandler):
             if not is_interim(head.status):
                 self.head = None
                 return data
+            self.interim += 1
+            if self.interim > _INTERIM:
+                raise ValueError("too many interim responses")
         if not begins_head(self.head) or len(self.head) > HEAD_CAP_BYTES:
             raise ValueError("the response has no head")
         return b""

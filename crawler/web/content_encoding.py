@@ -1,7 +1,8 @@
 """Decodes a Content-Encoding piece by piece, up to a cap: 1.3 MiB of gzip can hold 300 MiB of zeros.
 
-The header is often wrong: a proxy or an archive has decoded the body, or the word is no coding (`utf-8`, `none`). A
-body that is not encoded as it says, and that is text as sent, is taken as sent.
+The header is often wrong. A word that is no coding (`utf-8`, `none`) is skipped, unless the body is a packed or another
+known file. A body that is not encoded as it says, because a proxy or an archive has decoded it, and that is text as
+sent, is taken as sent.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from typing import Any
 
 import brotli
 
-from crawler.web.content_type import SNIFFED_BYTES, is_text
+from crawler.web.content_type import MAGIC, SNIFFED_BYTES, is_text
 
 ACCEPTED = "gzip, deflate, br"
 _CODINGS = frozenset({"gzip", "x-gzip", "deflate", "br"})
+_UNSUPPORTED = frozenset(  # the rest of IANA's HTTP Content Coding Registry, but for `identity`
+    {"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip", "zstd"}
+)
 _CODINGS_CAP = 5  # of one body; each costs a decoder
 _MEMBERS = 1000  # of a gzip file; each costs a decoder, and those of no length would never end
 _SLACK_BYTES = 64 * 1024  # of headers and framing: a body is hardly larger encoded than decoded
@@ -32,16 +36,15 @@ class Inflater:
 
     def __init__(self, encoding: str, cap: int) -> None:
         """`encoding` is the value of a Content-Encoding header. Raises BadEncoding if it names too many codings."""
-        names = [
-            name for name in (name.strip().lower() for name in encoding.split(",")) if name not in ("", "identity")
-        ]
+        words = [word for word in map(str.strip, encoding.lower().split(",")) if word not in ("", "identity")]
+        names = [word for word in words if word in _CODINGS | _UNSUPPORTED]
+        self._words = "" if names else ", ".join(words)
         if len(names) > _CODINGS_CAP:
             raise BadEncoding(f"more than {_CODINGS_CAP} content encodings: {encoding[:80]}")
-        names.sort(key=_CODINGS.__contains__)  # words that are no coding say nothing of what the others did
         *others, self._name = names or ["identity"]
         self._others = ", ".join(others)
         self._cap = cap
-        self._fault = "" if self._name in (*_CODINGS, "identity") else f"unknown content encoding: {self._name[:40]}"
+        self._fault = f"unsupported content encoding: {self._name}" if self._name in _UNSUPPORTED else ""
         self._sent: bytearray | None = bytearray()  # the body as sent, as long as it may be text
         self._members = 0
         self._decoder: Any = brotli.Decompressor() if self._name == "br" else None
@@ -83,7 +86,10 @@ class Inflater:
     def body(self) -> bytes:
         """What was decoded. Raises BadEncoding."""
         self._end()
-        return self._next.body() if self._next is not None else b"".join(self._pieces)
+        body = self._next.body() if self._next is not None else b"".join(self._pieces)
+        if self._words and body.startswith(MAGIC):
+            raise BadEncoding(f"unknown content encoding: {self._words[:40]}")
+        return body
 
     @property
     def cut_short(self) -> bool:

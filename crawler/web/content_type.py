@@ -18,7 +18,7 @@ _CHARSET = re.compile(r';\s*charset=(?:"[^"]*"?|[^;"]*)', re.IGNORECASE)
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown", "*/*", "application/octet-stream"})
-_MAGIC = tuple(
+MAGIC = tuple(  # of files that are no text
     bytes.fromhex(start)
     for start in (
         "255044462d",  # PDF
@@ -84,7 +84,7 @@ def may_be_html(content_type: str) -> bool:
 
 def is_html(content_type: str, body: bytes) -> bool:
     """Whether a body is HTML: by its header unless the bytes contradict it, by its start without one."""
-    if body.startswith(_MAGIC):
+    if body.startswith(MAGIC):
         return False
     start = body[:SNIFFED_BYTES]
     binary = len(start) - len(start.translate(None, _BINARY))
@@ -101,7 +101,7 @@ def _is_wide(content_type: str, start: bytes) -> bool:
 def is_text(body: bytes | bytearray) -> bool:
     """Whether a body begins as text: with a byte order mark, or without a binary data byte (section 7.2 there)."""
     start = bytes(body[:SNIFFED_BYTES])
-    if start.startswith(_MAGIC):
+    if start.startswith(MAGIC):
         return False
     return charset_of_mark(start) != "" or start == start.translate(None, _BINARY)
 
@@ -123,7 +123,7 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
             return declared
     if _agrees(body, "utf-8", truncated):
         return "utf-8"
-    return "cp1252" if is_western else _detected(body)
+    return "cp1252" if is_western else _detected(body, truncated)
 
 
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
@@ -148,11 +148,12 @@ def _agrees(body: bytes, charset: str, truncated: bool) -> bool:
     return True
 
 
-def _detected(body: bytes) -> str:
+def _detected(body: bytes, truncated: bool) -> str:
     """The charset that a browser guesses for bytes that are no UTF-8, by the frequencies of letters."""
     first = _NOT_ASCII.search(body)
     start = first.start() if first else 0
     detector = EncodingDetector()
-    detector.feed(body[start : start + _DETECTED_BYTES], last=True)
+    piece = body[start : start + _DETECTED_BYTES]
+    detector.feed(piece, last=not truncated and start + len(piece) == len(body))  # a cut piece may end in a character
     name = detector.guess(tld=None, allow_utf8=False)
     return charset_named(name) or codecs.lookup(name).name  # it calls windows-874 cp874

@@ -3,11 +3,13 @@
 | the file | is read as |
 |---|---|
 | begins with `{` | JSONL |
-| names the needed column in one of its first lines | CSV with comma, semicolon, tab or bar; what is above is reported |
+| names the needed column in its first line, or with others in one of its first | CSV with `,`, `;`, tab or `|` |
 | begins as a CSV without that column | nothing; one report |
 | is packed, Excel, UTF-16, a JSON array | nothing; one report that names it |
-| is anything else | a list; lines that begin with `#` are skipped |
+| is anything else | a list |
 
+Blank lines, lines that begin with `#` and Excel's `sep=;` come before the first line; other lines above a header are
+reported. A row of CSV may leave out its last cells.
 Records of CSV, and the ends of lines in each format, are those of the csv module: an end is CR, LF or CR LF alone.
 """
 
@@ -30,13 +32,14 @@ _OPENING = 20  # lines in which the header of a table is looked for
 _SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
 _DELIMITERS = (",", ";", "\t", "|")
 _UTF8_MARK = b"\xef\xbb\xbf"
+_SEPARATOR = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # a first line of Excel
 _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 _OTHER_KINDS = [  # start of a file, and what the user is told
     (rb"\x1f\x8b", "it looks like a gzip file: end its name in .gz, such as .csv.gz"),
     (rb"\x28\xb5\x2f\xfd", "it looks like a zstd file: end its name in .zst, such as .csv.zst"),
     (rb"PK\x03\x04|\xd0\xcf\x11\xe0", "it looks like an Excel or zip file: save the table as CSV"),
     (rb"\xff\xfe|\xfe\xff|.?\x00", "it looks like UTF-16: save it as UTF-8"),
-    (rb"\s*\[\s*(?:[{\"\]]|$)", "it looks like a JSON array: write one JSON object a line"),
+    (rb"\s*\[\s*(?:[{\]]|$|\"[^\"]*\"\s*[,\]])", "it looks like a JSON array: write one JSON object a line"),
 ]
 
 _Line = tuple[int, "str | None"]  # its number, from 1, and its text; None = not UTF-8, or too long
@@ -58,13 +61,17 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
         yield len(ahead), wrong
         return
     texts = _split(itertools.chain(ahead, lines))
-    # in a list of queries, any line but the first may be one that looks like a header
-    opening = list(itertools.islice(texts, len(ahead) + (_OPENING if is_table or column == "url" else 0)))
+    opening = list(itertools.islice(texts, len(ahead) + _OPENING))
     rest = itertools.chain(opening, texts)
-    number, start = next(((number, text) for number, text in opening if text is None or not _is_idle(text)), (1, ""))
-    header = next((place for place, (_, text) in enumerate(opening) if _delimiter(text, column)), None)
+    first = next((place for place, (_, text) in enumerate(opening) if text is None or not _is_idle(text)), 0)
+    number, start = opening[first]
+    header = next(
+        (place for place, (_, text) in enumerate(opening) if _is_header(text, column, is_table, place == first)), None
+    )
     if start is not None and start.lstrip().startswith("{"):
-        yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
+        yield from _from_each(
+            rest, lambda text: {} if _is_idle(text) else msgspec.json.decode(text, type=dict[str, Any])
+        )
     elif header is not None:
         for above, text in opening[:header]:
             if text is None or not _is_idle(text):
@@ -78,8 +85,15 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
 
 
 def _is_idle(text: str) -> bool:
-    """Whether a line is blank or a comment."""
-    return not text.strip() or text.startswith("#")
+    """Whether a line is blank, a comment, or names a separator."""
+    return not text.strip() or text.startswith("#") or _SEPARATOR.fullmatch(text) is not None
+
+
+def _is_header(text: str | None, column: str, is_table: bool, is_first: bool) -> bool:
+    """Whether a line is a header: below the first line of a list, a query or one word may look like one."""
+    if text is None or not _delimiter(text, column):
+        return False
+    return is_first or is_table or (column == "url" and any(mark in text.strip() for mark in _DELIMITERS))
 
 
 def _split(lines: Iterable[bytes]) -> Iterator[_Line]:
@@ -126,9 +140,9 @@ def _from_csv(lines: Iterator[_Line], delimiter: str) -> _Found:
         if not fault and (not text.strip() or names == columns):  # joined files repeat the header
             continue
         fields = dict(zip(columns, row, strict=False))
-        if taken and not fault and (len(row) != len(columns) or "\n" in fields.get("url", "")):
+        if taken and not fault and (len(row) > len(columns) or "\n" in fields.get("url", "")):
             fault = "a quote is opened and closed on another line, inside of the url"
-        elif not fault and len(row) != len(columns):
+        elif not fault and len(row) > len(columns):
             fault = f"{len(row)} columns where the header has {len(columns)}"
         if fault:
             waiting.extendleft(reversed(taken))

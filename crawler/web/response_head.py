@@ -5,9 +5,10 @@
 | `HTTP/2 200`, `http/1.1 200 OK`, `ICY 200 OK`, no reason, more spaces | a status line |
 | a line without a name, or with a character that no name has | skipped |
 | spaces before the colon; a NUL or CR in a value | dropped; a space |
-| the same Content-Length several times | one; if they differ, an error |
+| the same Content-Length several times, in any digits | one; if they differ, an error |
+| an empty Content-Length | skipped |
 | Content-Length beside `Transfer-Encoding: chunked` | skipped (RFC 9112 section 6.3) |
-| `Transfer-Encoding: identity` | skipped: it says nothing |
+| `Transfer-Encoding: identity`, `none` or empty | skipped: it says nothing |
 
 Such a client makes one request at a time and closes the connection after a head that is not plain, so that a message
 cannot be smuggled.
@@ -16,6 +17,7 @@ cannot be smuggled.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 HEAD_CAP_BYTES = 1024 * 1024  # browsers and curl stop at about 300 KiB
@@ -33,6 +35,7 @@ _FRAMING = re.compile(
 )
 _BLANKS = bytes.maketrans(b"\r\0", b"  ")
 _LENGTH, _CODING = b"content-length", b"transfer-encoding"
+_NO_CODINGS = {b"identity", b"none"}
 
 
 class ResponseHead(NamedTuple):
@@ -89,20 +92,22 @@ def plain_head(head: bytes) -> PlainHead:
     if len(framing) <= 1 and all(framing) and _PLAIN.fullmatch(head):
         return PlainHead(head, int(head[9:12]), True)
     read = read_head(head)
-    codings = b",".join(value.lower() for name, value in read.headers if name.lower() == _CODING)
-    lengths = {
-        length.strip() for name, value in read.headers if name.lower() == _LENGTH for length in value.split(b",")
-    }
-    dropped = {_CODING} if codings == b"identity" else set()
+    codings = {coding.lower() for coding in _values(read, _CODING)} - _NO_CODINGS
+    lengths = {length.lstrip(b"0") or b"0" for length in _values(read, _LENGTH)}
+    dropped = {_LENGTH} if codings else {_LENGTH, _CODING}
     lines = []
-    if b"chunked" in codings:
-        dropped.add(_LENGTH)
-    elif len(lengths) > 1:
-        raise ValueError("its lengths differ")
-    elif lengths:
-        dropped.add(_LENGTH)
+    if b"chunked" not in codings and lengths:
+        if len(lengths) > 1:
+            raise ValueError("its lengths differ")
         lines.append(b"Content-Length: " + lengths.pop())
     lines += [b"%b: %b" % field for field in read.headers if field[0].lower() not in dropped]
     version = b"HTTP/1.0" if read.version == b"HTTP/1.0" else b"HTTP/1.1"
     start = b"%b %d %b" % (version, read.status, read.reason)
     return PlainHead(b"\r\n".join([start, *lines, b"", b""]), read.status, False)
+
+
+def _values(head: ResponseHead, name: bytes) -> Iterator[bytes]:
+    """The values of a header that is a list; empty ones do not count."""
+    for value in b",".join(value for field, value in head.headers if field.lower() == name).split(b","):
+        if value.strip():
+            yield value.strip()

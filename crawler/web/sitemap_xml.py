@@ -7,12 +7,14 @@
 | Atom | the `link` of an `entry` to itself, by its `href` |
 
 Names count in any namespace and case. Before it is parsed, a text loses its document type, and an ampersand that begins
-no reference to a character becomes one: so nothing is left to expand or to fetch, and bare ampersands keep their URLs.
+no reference to a character becomes one, as does `<` that begins no tag: so nothing is left to expand or to fetch, and
+neither ends the parser.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,11 +24,14 @@ from lxml import etree
 from crawler.web.urls import URL_CAP
 
 _PIECE_BYTES = 64 * 1024  # parsed at a time
-_DEPTH_CAP = 32
+_HELD = 32  # innermost open elements; one that is never closed holds all that follow
 _REPAIRED = re.compile(
-    rb"(?P<kept><!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
+    rb"(?P<kept><!\[(?-i:CDATA)\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
     rb"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
-    rb"|(?P<bare>&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-f]{1,6});))",
+    # halves of a surrogate pair, as some generators write emoji, are no characters
+    rb"|(?P<amp>&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-f]{1,6});)"
+    rb"|&(?=#(?:x0*d[89a-f]..|0*(?:5529[6-9]|55[3-9]..|56...|57[0-2]..|573[0-3].|5734[0-3]));))"
+    rb"|(?P<lt><(?!/?[a-z_:\x80-\xff]|\?[a-z_:]))",
     re.IGNORECASE | re.DOTALL,
 )
 _SOME = re.compile(rb"<(?:[\w.-]{1,20}:)?(?:loc|url|sitemap|item|entry)\b", re.IGNORECASE)  # not in most pages
@@ -55,7 +60,7 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
         is_over = False
         try:
             parser.feed(repaired[start : start + _PIECE_BYTES])
-        except (etree.XMLSyntaxError, _TooDeep):
+        except (etree.XMLSyntaxError, UnicodeError):
             is_over = True
         yield from target.entries
         target.entries.clear()
@@ -64,11 +69,7 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
 
 
 def _repaired(found: re.Match[bytes]) -> bytes:
-    return b"&amp;" if found["bare"] else found["kept"] or b""
-
-
-class _TooDeep(Exception):
-    """Elements are nested deeper than in any sitemap."""
+    return b"&amp;" if found["amp"] else b"&lt;" if found["lt"] else found["kept"] or b""
 
 
 @dataclass(slots=True)
@@ -84,15 +85,13 @@ _OTHER = _Element("", length=URL_CAP + 1)  # its text is not kept
 
 
 class _Target:
-    """What the parser calls. Holds the open elements and the entries."""
+    """What the parser calls. Holds the innermost open elements and the entries."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._open: list[_Element] = []
+        self._open: deque[_Element] = deque(maxlen=_HELD)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if len(self._open) >= _DEPTH_CAP:
-            raise _TooDeep
         name = tag.rpartition("}")[2].lower()
         element = _Element(name) if name in _READ else _OTHER
         if name == "link" and attributes.get("rel", "alternate") == "alternate":
@@ -105,7 +104,7 @@ class _Target:
             self._open[-1].length += len(text)
 
     def end(self, _tag: str) -> None:
-        element = self._open.pop()
+        element = self._open.pop() if self._open else _OTHER
         if not self._open:
             return
         outer = self._open[-1]

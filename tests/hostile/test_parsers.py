@@ -188,7 +188,7 @@ _SITEMAP = [
     b"<urlset>", b"</urlset>", b"<url>", b"</url>", b"<loc>", b"</loc>", b"<sitemap>", b"<sitemapindex>", b"<item>",
     b"<link>", b"<link href='", b"<entry>", b"</", b"<![CDATA[", b"]]>", b"<!--", b"<!DOCTYPE x [", b"]>",
     b"<!ENTITY x '", b"&x;", b"&#0;", b"https://a.example/1", b"http://a.1../", b"<?xml encoding='utf-16'?>", b"\x00",
-    b"\xed\xa0\x80", b"\x1f\x8b", b"xmlns:a='",
+    b"\xed\xa0\x80", b"\x1f\x8b", b"xmlns:a='", b"&#xD83D;", b"&#56832;", b"<1a>",
 ]  # fmt: skip
 _URLS = [
     b"http://", b"https:", b"//", b"/", b"\\", b".", b"..", b"a", b"1", b"0x", b"09", b"xn--", b"xn--a", b"@", b":",

@@ -77,7 +77,8 @@ CODED = gzip.compress(NOISE.hex().encode())
 @pytest.mark.parametrize("size", [0, 1, 7])
 @pytest.mark.parametrize(
     ("encoding", "sent"),
-    [("zstd", NOISE), ("utf-8", CODED), ("gzip", NOISE), ("deflate", CODED), ("br", CODED), ("gzip, br", CODED),
+    [("zstd", NOISE), ("compress", NOISE), ("utf-8, zstd", NOISE), ("utf-8", CODED), ("gzip", NOISE),
+     ("deflate", CODED), ("br", CODED), ("gzip, br", CODED),
      ("gzip", CODED[:60] + b"a damaged stream" * 30), ("gzip," * 6, b"text")],
 )  # fmt: skip
 def test_bad_encodings_are_named(encoding: str, sent: bytes, size: int) -> None:
@@ -112,6 +113,14 @@ def test_codings_in_a_list(encoding: str, times: int, size: int) -> None:
         sent = gzip.compress(sent)
     assert inflated(encoding, sent, size) == (body, False)
     assert inflated(encoding, sent[:-20], size)[1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "none", "binary, 8bit", "text/html", "identity", ",", "utf-8," * 9])
+@pytest.mark.parametrize("body", [b"<p>\x0bwords</p>", NOISE, b"\0", b""])
+def test_a_word_that_is_no_coding_says_nothing(encoding: str, body: bytes) -> None:
+    """Any body under such a header is the body as sent, also one with control bytes."""
+    for size in (0, 1, 7):
+        assert inflated(encoding, body, size) == (body, False)
 
 
 def test_a_bomb_in_a_bomb_does_not_inflate() -> None:

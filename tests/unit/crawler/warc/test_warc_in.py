@@ -283,6 +283,28 @@ def test_a_broken_record_between_others(bad: bytes, pack: Callable[[bytes], byte
         assert urls == both and len(offsets) == 1
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+@pytest.mark.parametrize("over", [0, 5, 33])
+def test_a_record_that_reaches_beyond_the_kept_bytes_joins_no_others(pack: Callable[[bytes], bytes], over: int) -> None:
+    """Each page that is read has its own bytes only, is whole, and those before and behind the gap are all there."""
+    bodies = [b"<p>" + b"%06d " % number * 30_000 for number in range(60)]
+    good = [record(http(body), url=f"http://{number}.test/") for number, body in enumerate(bodies)]
+    liar = record(http(), Content_Length=str(BLOCK_CAP_BYTES + 5 * len(good[30]) + over))
+    data = FIRST + liar + b"".join(good) + record(http(), Content_Length="40") + LAST
+    found = read(pack(data))
+    pages = {one.page.url: one.page for one in found if isinstance(one, ArchivedPage)}
+    bodies_read = {url: body_of(page) for url, page in pages.items()}
+    assert bodies_read.pop("http://first.test/") == bodies_read.pop("http://last.test/") == HTML
+    assert all(body == bodies[int(url[7:-6])] for url, body in bodies_read.items())
+    assert not any(page.truncated for page in pages.values())
+    lost = [number for number in range(60) if f"http://{number}.test/" not in bodies_read]
+    assert lost == list(range(lost[0], lost[-1] + 1)) and len(lost) <= 7
+    faults = [one.offset for one in found if isinstance(one, Skipped)]
+    cut = data.index(b"WARC-Target-URI: http://%d.test/" % lost[0])
+    expected = [len(FIRST), data.rindex(b"WARC/1.1", 0, cut), data.rindex(b"WARC/1.1", 0, -len(LAST))]
+    assert faults == (expected if pack is bytes else [0, 0, 0])
+
+
 def test_records_that_reach_over_each_other_end() -> None:
     """Thousands of records with a Content-Length to the end of the file are read in bounded time."""
     liar = record(http(), Content_Length="99999999")

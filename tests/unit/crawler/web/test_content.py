@@ -146,6 +146,27 @@ def test_a_truncated_body_may_end_within_a_character() -> None:
     assert charset_of("", body, truncated=True) == "utf-8"
 
 
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("cp932", "日本語の文章をここに書きます。カタカナとひらがなと漢字。"),
+        ("euc_jp", "日本語の文章をここに書きます。"),
+        ("gb18030", "这是一个很长的中文句子，用来测试字符集检测的结果。"),
+        ("big5", "這是一個很長的中文句子，用來測試字元集偵測的結果。"),
+        ("cp949", "이것은 문자 집합 감지를 시험하기 위한 긴 한국어 문장입니다."),
+    ],
+)
+@pytest.mark.parametrize("shift", range(4))
+def test_a_guess_may_rest_on_a_part_that_ends_within_a_character(charset: str, text: str, shift: int) -> None:
+    """An undeclared page is guessed alike wherever its bytes are cut, by its length or by the cap on bodies."""
+    start = b"<p>" + text[0].encode(charset) + b"x" * shift
+    long = start + text.encode(charset) * 6000
+    assert text_in(charset_of("", long), long) == text_in(charset, long)
+    cut = start + text.encode(charset) * 20
+    for end in range(len(cut) - 4, len(cut)):
+        assert text_in(charset_of("", cut[:end], truncated=True), cut) == text_in(charset, cut)
+
+
 @given(st.binary(max_size=200), st.text(max_size=30))
 def test_the_charset_always_decodes(body: bytes, header: str) -> None:
     """Any body under any header has a charset, and is text in it."""

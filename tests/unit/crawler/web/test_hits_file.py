@@ -215,7 +215,9 @@ URLS = ["http://a.example/1", "http://a.example/2"]
         ("", []),
         ("# exported\n\n#x{0}y\n", []),
         ("Report of May\n", [1]),
-        ("Report{0} of May 2026\n\n# by us\nsep={0}\n", [1, 4]),
+        ("Report{0} of May 2026\n\n# by us\nsep={0}\n", [1]),
+        ("sep={0}\n", []),
+        ('\n"sep={0}"\r\n', []),
         ('"A ""quoted"" title"\n', [1]),
         ("http://above.example/\n", [1]),
     ],
@@ -282,14 +284,53 @@ def test_a_broken_quote_hides_no_row() -> None:
     assert [(hit.title, hit.rank) for hit in hits] == [("whole", 2), ("", 3)] and [line.number for line in bad] == [2]
 
 
-@pytest.mark.parametrize(
-    "row", ["http://a.example/1", "http://a.example/1,x", "http://a.example/1;x;3", "http://a,b,c,d"]
-)
-def test_a_row_with_other_columns_is_reported(row: str) -> None:
-    """A row with more or fewer cells than the header is a bad line: nothing says which cells it has."""
+@pytest.mark.parametrize("row", ["http://a.example/1,x,1,", "http://a,b,c,d", "http://a.example/1,x,,1"])
+def test_a_row_with_more_cells_than_the_header_is_reported(row: str) -> None:
+    """A row with more cells than the header is a bad line: nothing says which cells it has."""
     hits, bad = read(f"url,query,rank\n{row}\nhttp://a.example/2,y,2\n\n".encode())
     assert [hit.url for hit in hits] == [URLS[1]]
     assert [line.number for line in bad] == [2] and "where the header has 3" in bad[0].reason
+
+
+@pytest.mark.parametrize(
+    ("row", "query", "title"),
+    [("http://a.example/1", "", ""), ("http://a.example/1,x", "x", ""), ('http://a.example/1,x,"y\nz"', "x", "y\nz")],
+)
+def test_a_row_may_leave_out_its_last_cells(row: str, query: str, title: str) -> None:
+    """Many programs leave out empty cells at the end of a row; only the URL must be there."""
+    hits, bad = read(f"url,query,title,rank\n{row}\nhttp://a.example/2,y,z,2\n".encode())
+    assert [(hit.url, hit.query, hit.title, hit.rank) for hit in hits] == [
+        (URLS[0], query, title, 0), (URLS[1], "y", "z", 2)
+    ]  # fmt: skip
+    assert not bad
+    hits, bad = read(b"query,url\nx\ny,http://a.example/2\n")
+    assert [hit.url for hit in hits] == [URLS[1]] and [line.number for line in bad] == [2]
+
+
+def test_a_header_of_one_column_is_the_first_line() -> None:
+    """A line `url` below URLs is a bad line of a list, and costs no URL; below comments alone it is a header."""
+    hits, bad = read(f"{URLS[0]}\nurl\n{URLS[1]}\n".encode())
+    assert [hit.url for hit in hits] == URLS and [line.number for line in bad] == [2]
+    hits, bad = read(f"# mine\n\nsep=,\n URL \n{URLS[0]}\n{URLS[1]}\n".encode())
+    assert [hit.url for hit in hits] == URLS and not bad
+
+
+def test_comments_above_json_lines_and_queries() -> None:
+    """Comments and blank lines say nothing of the kind of a file."""
+    above = b"# exported\n\n# by us\n"
+    hits, bad = read(above + b'{"url": "http://a.example/1"}\n{"url": "http://a.example/2"}\n')
+    assert [hit.url for hit in hits] == URLS and not bad
+    for data in (b'{"query": "vpn"}\n{"query": "tea"}\n', b"query,language\nvpn\ntea,de\n", b"vpn\ntea\n"):
+        queries, bad = read_queries((above + data).splitlines(keepends=True))
+        assert [query.text for query in queries] == ["vpn", "tea"] and not bad
+
+
+@pytest.mark.parametrize("first", ['["exact phrase" tips', '["exact phrase"', "[draft] query", "tea"])
+def test_queries_that_look_like_other_formats(first: str) -> None:
+    """A list of queries may begin with a bracket, and a query that names a column begins no table."""
+    lines = [first, "url,query", "query", "sheds, query"]
+    queries, bad = read_queries([f"{line}\n".encode() for line in lines])
+    assert [query.text for query in queries] == lines and not bad
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"url,rank\n", b'{"url":"http://a.example/"}\n']))

@@ -90,6 +90,32 @@ def test_a_damaged_tail_loses_no_entry_before_it(tail: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "piece",
+    [
+        "<1a>", "</1a>", "<>", "</>", "< a>", "<!x>", "<!- x -->", "<![cdata[x]]>", "<![x[", "<?1 x?>", "<?>", "<-a>",
+        "<br>" * 40, "<br>" * 10_000, "<a 1='2'/>", "<a b='<1>'/>", "<a<b>", "&#xD83D;&#xDE00;", "&#55357;&#0056832;",
+        "<a b='&#xdfff;'/>", "<![CDATA[&#xD83D;]]>", "<!--&#xD83D;-->", "&#xD83D", "&#0;", "\ud83d",
+    ],
+)  # fmt: skip
+def test_damage_loses_no_entry_after_it(piece: str) -> None:
+    """Tags that are none, elements that are never closed, and references to no character cost no other entry."""
+    text = f"<urlset>{piece}<url><loc>{ONE}</loc>{piece}</url>{piece}<url><loc>{TWO}</loc></url></urlset>"
+    assert read(text.encode("utf-8", "surrogatepass")).pages == (ONE, TWO)
+
+
+def test_an_element_that_is_never_closed_in_each_entry() -> None:
+    """Each of a thousand entries counts, though each lies in the open element of the one before."""
+    urls = [f"https://a.example/{number}" for number in range(1000)]
+    assert read("<urlset>" + "".join(f"<url><loc>{url}</loc><br></url>" for url in urls)).pages == tuple(urls)
+
+
+def test_what_the_parser_cannot_decode_ends_the_reading() -> None:
+    """A reference that hides from the repair behind a quoted CDATA costs what follows, and raises nothing."""
+    text = f"<urlset><url><loc>{ONE}</loc></url><a b='<![CDATA['/>&#xD83D;<url><loc>{TWO}</loc></url></urlset>"
+    assert read(text).pages in {(ONE,), (ONE, TWO)}
+
+
+@pytest.mark.parametrize(
     ("written", "url"),
     [
         ("?a=1&amp;b=2", "?a=1&b=2"),
@@ -97,6 +123,7 @@ def test_a_damaged_tail_loses_no_entry_before_it(tail: str) -> None:
         ("?a=1&copy=2&lt=3", "?a=1&copy=2&lt=3"),
         ("?a=1&amp;amp;b", "?a=1&amp;b"),
         ("?a=&#49;&#x31;", "?a=11"),
+        ("?&#55295;&#xD7FF;&#57344;&#xE000;", "?%ED%9F%BF%ED%9F%BF%EE%80%80%EE%80%80"),
         ("<![CDATA[?a=1&b=2]]>", "?a=1&b=2"),
         ("<![CDATA[?a&amp;b]]>", "?a&amp;b"),
     ],
