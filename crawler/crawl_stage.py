@@ -36,6 +36,7 @@ from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
+from stream.log.errors import RecordTooLarge
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema.records import Decision, Hit, Record
@@ -249,11 +250,19 @@ class CrawlStage(Stage):
         return self._orders is not None and self._orders.excludes(host)
 
     def _run_step(
-        self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T], **more: object
+        self,
+        ctx: Context,
+        site: str,
+        event: str,
+        failed: T,
+        step: Callable[[Frontier], T],
+        raised: tuple[type[Exception], ...] = (),
+        **more: object,
     ) -> T:
         """Run a step of the frontier. If the program fails, roll all of it back, log the event, return `failed`.
 
-        Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends.
+        Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends. Raises
+        also the errors in `raised`, after the step was rolled back.
         """
         try:
             with ctx.savepoint():
@@ -261,7 +270,7 @@ class CrawlStage(Stage):
         except BaseException as error:
             self._frontiers.pop(ctx.partition, None)  # it has cached what was rolled back
             of_log = getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError)
-            if of_log or not isinstance(error, Exception):
+            if of_log or isinstance(error, raised) or not isinstance(error, Exception):
                 raise
             log.exception(event, site=site, **more)
             return failed
@@ -282,17 +291,21 @@ class CrawlStage(Stage):
         return self._network.is_down(now_ms)
 
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
-        """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
+        """Apply a result. If the program fails on it, or the log has no room for it, the URL ends as failed."""
         site = answer.job.site
         apply, kind = partial(Frontier.apply, answer=answer, excused_s=excused_s), answer.job.kind.value
-        next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, kind=kind)
+        reason: str = Stop.INTERNAL
+        try:
+            next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, (RecordTooLarge,), kind=kind)
+        except RecordTooLarge as error:
+            next_ms = -1
+            reason = "record_too_large"
+            log.error("answer_too_large", site=site, kind=kind, error=str(error))
         count_requests(answer, ctx.meter)  # the frontier finds the pages "not found"
         if next_ms >= 0:
             self._demand(site, next_ms)
             return
-        bare = FetchResult(
-            job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
-        )
+        bare = FetchResult(job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=reason)
         if self._run_step(ctx, site, "site_given_up", -1, lambda frontier: frontier.apply(bare)) < 0:
             self._give_up(site_key(site), ctx)
 
