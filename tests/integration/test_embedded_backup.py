@@ -148,7 +148,7 @@ back_up(Path(sys.argv[1]), Path(sys.argv[2]))
 
 def test_a_full_disk_of_the_backup_is_named(folder: Path, tmp_path: Path) -> None:
     """If the copy of the database cannot be written, the message names its folder, and not the log."""
-    command = [sys.executable, "-c", _ON_A_FULL_DISK, folder, tmp_path / "backup"]
+    command = [sys.executable, "-c", _ON_A_FULL_DISK, str(folder), str(tmp_path / "backup")]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stderr.splitlines()[-1]
     assert f"LogUnavailable: {tmp_path / 'backup' / 'log.sqlite'} cannot be written" in said and "full" in said
     assert not (tmp_path / "backup").exists()
