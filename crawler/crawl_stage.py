@@ -36,6 +36,7 @@ from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
+from stream.log.errors import RecordTooLarge
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema.records import Decision, Hit, Record
@@ -47,7 +48,6 @@ T = TypeVar("T")
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
 _LOOKS = 1000  # due sites checked in one tick: after a start many of them must still wait
-_NOT_CLAIMED: tuple[bool, Job | None] = (False, None)
 _REST_MS = 3_600_000  # rest of a site that could not even be stopped
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # valid labels of a metric
 
@@ -249,9 +249,9 @@ class CrawlStage(Stage):
         return self._orders is not None and self._orders.excludes(host)
 
     def _run_step(
-        self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T], **more: object
-    ) -> T:
-        """Run a step of the frontier. If the program fails, roll all of it back, log the event, return `failed`.
+        self, ctx: Context, site: str, event: str, step: Callable[[Frontier], T], **more: object
+    ) -> T | Exception:
+        """Run a step of the frontier. If the program fails, roll all of it back, log the event, return the error.
 
         Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends.
         """
@@ -264,7 +264,7 @@ class CrawlStage(Stage):
             if of_log or not isinstance(error, Exception):
                 raise
             log.exception(event, site=site, **more)
-            return failed
+            return error
 
     def _tick_frontier(self, ctx: Context) -> Frontier:
         frontier = self._frontiers.get(ctx.partition)
@@ -282,18 +282,17 @@ class CrawlStage(Stage):
         return self._network.is_down(now_ms)
 
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
-        """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
+        """Apply a result. If the program fails on it, or the log has no room for it, the URL ends as failed."""
         site = answer.job.site
         apply, kind = partial(Frontier.apply, answer=answer, excused_s=excused_s), answer.job.kind.value
-        next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, kind=kind)
+        next_ms = self._run_step(ctx, site, "answer_not_applied", apply, kind=kind)
         count_requests(answer, ctx.meter)  # the frontier finds the pages "not found"
-        if next_ms >= 0:
+        if not isinstance(next_ms, Exception):
             self._demand(site, next_ms)
             return
-        bare = FetchResult(
-            job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
-        )
-        if self._run_step(ctx, site, "site_given_up", -1, lambda frontier: frontier.apply(bare)) < 0:
+        reason = "record_too_large" if isinstance(next_ms, RecordTooLarge) else Stop.INTERNAL
+        bare = FetchResult(job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=reason)
+        if isinstance(self._run_step(ctx, site, "site_given_up", lambda frontier: frontier.apply(bare)), Exception):
             self._give_up(site_key(site), ctx)
 
     def _claim(self, contexts: Mapping[int, Context]) -> None:
@@ -309,10 +308,10 @@ class CrawlStage(Stage):
         for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             claim = partial(self._claim_one, ctx, site, value, due_at)
-            claimed, job = self._run_step(ctx, site, "site_given_up", _NOT_CLAIMED, claim)
-            if not claimed:
+            job = self._run_step(ctx, site, "site_given_up", claim)
+            if isinstance(job, Exception):
                 self._give_up(key, ctx)
-            if job is not None:
+            elif job is not None:
                 self._number += 1
                 self._in_flight[self._number], self._claimed[self._number] = partition, job
                 busy[site] = self._number
@@ -338,13 +337,11 @@ class CrawlStage(Stage):
                 return
             limit *= 2
 
-    def _claim_one(
-        self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier
-    ) -> tuple[bool, Job | None]:
+    def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
         job = frontier.claim(value, due_at, self._since[ctx.partition], self._demands.get(site, 0))
         if job is not None:
             ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - due_at) / 1000)
-        return True, job
+        return job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
         """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
@@ -352,7 +349,8 @@ class CrawlStage(Stage):
         if value is None:
             return
         site, rest_s = site_of_key(key), _REST_MS // 1000
-        if not self._run_step(ctx, site, "site_rests", False, lambda frontier: frontier.give_up(value), rest_s=rest_s):
+        stopped = self._run_step(ctx, site, "site_rests", lambda frontier: frontier.give_up(value), rest_s=rest_s)
+        if stopped is not True:
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:

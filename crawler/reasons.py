@@ -88,6 +88,10 @@ PAGES: Mapping[str, Meaning] = {
     "bad_url": Meaning("no request can be made from the URL"),
     "bad_encoding": Meaning("the body is not encoded as its Content-Encoding says, and it is no text", _MENDED),
     "bad_response": Meaning("the response is no HTTP", _MENDED),
+    "record_too_large": Meaning(
+        "the log does not take a record of the page's size; CRAWL's log has the error",
+        "on Kafka a higher max.message.bytes of the topic; then retried after crawl.refetch_error_s; by default never",
+    ),
     "http_429": Meaning("too many requests; the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
     "http_4xx": Meaning("the page is missing or forbidden", _LATER),

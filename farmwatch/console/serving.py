@@ -48,7 +48,7 @@ _NICE = 10  # below the stages, which take the processor first
 def run_console(config: Config, stop: threading.Event, restarts: int, flags: Sequence[str]) -> None:
     """Run the role `console` until `stop`: the console, with metrics and health on the port of the role.
 
-    `flags` give another command of this program the same configuration. Raises ConfigError if one of the two ports is
+    `flags` give another command of this program the same configuration. Raises PortTaken if one of the two ports is
     taken, FarmwatchError.
     """
     os.nice(_NICE)
@@ -62,7 +62,7 @@ def serve(
 ) -> None:
     """Answer requests until `stop`; see `run_console`.
 
-    Raises ConfigError for an address that cannot be used, FarmwatchError.
+    Raises PortTaken, ConfigError for another address that cannot be used, FarmwatchError.
     """
     watchdog = watchdog or Watchdog(_SILENT_S, time.monotonic)
     with opened(config) as log, closing(Replays(flags)) as replays:

@@ -22,7 +22,7 @@ from prometheus_client.exposition import choose_encoder
 from farmwatch.config.config import Config
 from stream.processing.health import Health
 from stream.schema.roles import Role
-from stream.text.user_errors import ConfigError
+from stream.text.user_errors import ConfigError, FarmwatchError
 
 ROLE = "role"  # the label that every sample gets
 _log = structlog.get_logger()
@@ -31,7 +31,13 @@ _CONNECTIONS = 16  # at once, a thread each; a further one takes the place of th
 _REQUEST_S = 5.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
 _PORT_RETRY_S = 1.0
+_TAKEN = "another process uses the port; stop it, choose another port, or 0 for any"
+_STRANGE = "the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
 _PORT_MEND = "if no other farmwatch is draining, set metrics.port to another port, or to 0 for any"
+
+
+class PortTaken(FarmwatchError):
+    """Another process uses a port, perhaps only while it drains. The operator waits, stops it, or sets another port."""
 
 
 _Page = Callable[[str, str], tuple[int, str, bytes]]  # path, accept -> status, content type, body
@@ -77,8 +83,8 @@ class Endpoints:
     def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
         """Bind and serve. Waits `patience_s` for a port in use: the process before this one may still drain.
 
-        Returns without serving if `stop` is set meanwhile. Raises ConfigError if the address stays in use, or does not
-        belong to this machine.
+        Returns without serving if `stop` is set meanwhile. Raises PortTaken if the address stays in use, ConfigError
+        if it does not belong to this machine.
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
@@ -92,7 +98,7 @@ class Endpoints:
             except OSError as error:
                 left_s = until - time.monotonic()
                 if error.errno != errno.EADDRINUSE or left_s <= 0:
-                    raise ConfigError(address_refused(host, port, error)) from error
+                    raise _refusal(host, port, error) from error
                 if not warned:
                     _log.warning("metrics_port_taken", address=f"{host}:{port}", waits_s=round(left_s), mend=_PORT_MEND)
                 warned = True
@@ -211,11 +217,11 @@ class _Server(ThreadingHTTPServer):
 
 
 def listen(host: str, port: int, table: str) -> socket.socket:
-    """A listening socket. Raises ConfigError with the setting of `table` to change."""
+    """A listening socket. Raises PortTaken or ConfigError with the setting of `table` to change."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise ConfigError(address_refused(host, port, error, table)) from error
+        raise _refusal(host, port, error, table) from error
 
 
 class Address(NamedTuple):
@@ -238,18 +244,25 @@ def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[Address]:
 def require_free_ports(config: Config, roles: Collection[Role]) -> None:
     """Check that these roles can serve, before one starts: with all ports at once, so that no two are the same.
 
-    Raises ConfigError.
+    Raises PortTaken, or ConfigError where no later attempt can succeed.
     """
+    ours = set[int]()
     with ExitStack() as held:
         for address in addresses_of(config, roles):
-            held.enter_context(listen(address.host, address.port, address.table))
+            try:
+                listener = held.enter_context(listen(address.host, address.port, address.table))
+            except PortTaken as error:
+                if address.port in ours:
+                    raise ConfigError(str(error)) from error
+                raise
+            ours.add(listener.getsockname()[1])
 
 
-def address_refused(host: str, port: int, error: OSError, table: str = "metrics") -> str:
-    """Why the address cannot be used, with the setting to change."""
+def _refusal(host: str, port: int, error: OSError, table: str = "metrics") -> FarmwatchError:
+    """The error for an address that cannot be used, with the setting to change."""
     problem = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
-        return f"{table}.port: {problem}: another process uses the port; stop it, choose another port, or 0 for any"
+        return PortTaken(f"{table}.port: {problem}: {_TAKEN}")
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"{table}.host: {problem}: the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
-    return f"{table}.port: {problem}; choose another port, or 0 for any"
+        return ConfigError(f"{table}.host: {problem}: {_STRANGE}")
+    return ConfigError(f"{table}.port: {problem}; choose another port, or 0 for any")

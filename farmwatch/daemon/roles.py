@@ -123,7 +123,7 @@ def run_role(
 
     MEASURE, JUDGE and TALLY work for the live run, and check every `cutover_check_s` for another one. `restarts` counts
     earlier starts of the role. `observe` gets the stage and the member, and may wrap the member. Raises StreamError if
-    the log cannot be opened or laid out, ConfigError if the metrics port is taken, and as the settings of the stage do.
+    the log cannot be opened or laid out, PortTaken if the metrics port is taken, and as the settings of the stage do.
     """
     metrics = metrics or Metrics()
     for name, folder in disks_of(config).items():
@@ -146,7 +146,7 @@ def exposed(
     stop: threading.Event,
     restarts: int,
 ) -> Iterator[None]:
-    """Serve metrics and health of a role until the end of the block. Raises ConfigError if the port stays taken."""
+    """Serve metrics and health of a role until the end of the block. Raises PortTaken if the port stays taken."""
     metrics.set("build_info", 1, version=program_version())
     metrics.count("role_restarts", restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 import os
 import shutil
@@ -13,9 +12,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from farmwatch.config.member_names import names_folder
-from farmwatch.daemon.endpoints import addresses_of, listen
+from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
-from stream.text.user_errors import ConfigError
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "replay", "farmwatch")
 PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
@@ -83,9 +81,7 @@ def ports(at: Subject) -> Results:
     for what, table, host, port in addresses_of(at.config, at.roles):
         try:
             listen(host, port, table).close()
-        except ConfigError as error:
-            if getattr(error.__cause__, "errno", None) != errno.EADDRINUSE:
-                raise
+        except PortTaken:
             taken.append(f"{host}:{port} ({what})")
     if taken:
         mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"

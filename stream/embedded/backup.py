@@ -40,7 +40,6 @@ Advance = Callable[[int], None]
 _ATTEMPTS = 5
 _CHUNK_BYTES = 4 * 1024 * 1024
 _LOCK_TIMEOUT_S = 5.0
-_ERASING_WAIT_S = 600.0  # longest wait for an erasure
 _NOT_WRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)  # the copy, not the log
 _OF_LOG = re.compile(rf"{re.escape(DATABASE)}|{SEGMENTS}/[^/]+{re.escape(SUFFIX)}")  # the files of a backup
 
@@ -58,7 +57,7 @@ def back_up(folder: Path, to: Path, advance: Advance = lambda _: None) -> list[s
     """
     folder, to = folder.absolute(), to.absolute()
     require_readable(folder, _LOCK_TIMEOUT_S)
-    with _filled(to, size_of_log(folder)), copying(folder, _ERASING_WAIT_S):
+    with _filled(to, size_of_log(folder)), copying(folder):
         copied: dict[str, _Copy] = {}
         missing: set[str] = set()
         for _ in range(_ATTEMPTS):

@@ -12,38 +12,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stream.embedded.database import SEGMENTS
+from stream.embedded.database import SEGMENTS, translated_errors
 from stream.log.errors import LogUnavailable
 
 _LOOK_S = 0.1
+_WAIT_S = 600.0  # a copy to a slow disk takes minutes
 
 
 @contextmanager
-def copying(folder: Path, wait_s: float) -> Iterator[None]:
-    """Keep erasures away for the block. Raises LogUnavailable while one takes longer than `wait_s`, OSError."""
-    with _locked(folder, fcntl.LOCK_SH, wait_s, "hosts are being forgotten"):
+def copying(folder: Path) -> Iterator[None]:
+    """Keep erasures away for the block. Raises LogUnavailable if one takes too long, or the segments are missing."""
+    with _locked(folder, fcntl.LOCK_SH, "hosts are being forgotten: repeat the command when that has ended"):
         yield
 
 
 @contextmanager
-def erasing(folder: Path, wait_s: float) -> Iterator[None]:
+def erasing(folder: Path) -> Iterator[None]:
     """Keep copies and other erasures away for the block. Raises as `copying`."""
-    with _locked(folder, fcntl.LOCK_EX, wait_s, "a backup or another erasure is under way"):
+    why = "a backup or another erasure is under way: the same command completes the removal when that has ended"
+    with _locked(folder, fcntl.LOCK_EX, why):
         yield
 
 
 @contextmanager
-def _locked(folder: Path, kind: int, wait_s: float, why: str) -> Iterator[None]:
-    held = os.open(folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _locked(folder: Path, kind: int, why: str) -> Iterator[None]:
+    with translated_errors(folder, read_only=kind == fcntl.LOCK_SH):
+        held = os.open(folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        give_up_at = time.monotonic() + wait_s
+        give_up_at = time.monotonic() + _WAIT_S
         while True:
             try:
                 fcntl.flock(held, kind | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() > give_up_at:
-                    raise LogUnavailable(f"{folder}: {why}: repeat the command when that has ended") from None
+                    raise LogUnavailable(f"{folder}: {why}") from None
             time.sleep(_LOOK_S)
         yield
     finally:

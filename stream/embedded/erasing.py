@@ -27,7 +27,7 @@ from stream.log.errors import LogUnavailable
 
 _ROWS = 500  # per transaction
 _PIECE_BYTES = 1024 * 1024
-WAIT_S = 60.0  # longest wait for a backup, for a writer, and for readers of old pages
+_WAIT_S = 60.0  # longest wait for a writer, and for readers of old pages
 _NONE = b"\0"
 
 
@@ -145,7 +145,7 @@ def rebuild(folder: Path, lock_timeout_s: float) -> None:
 
     Raises LogUnavailable if that is not possible, for example for want of disk.
     """
-    if not rewrite(folder, lock_timeout_s, WAIT_S):
+    if not rewrite(folder, lock_timeout_s, _WAIT_S):
         raise LogUnavailable(f"{folder}: a process reads old pages of the database all the time: stop it, and repeat")
 
 

@@ -22,7 +22,6 @@ from stream.embedded import groups
 from stream.embedded.commit import Records, write_state
 from stream.embedded.copy_lock import erasing
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
-from stream.embedded.erasing import WAIT_S as ERASING_WAIT_S
 from stream.embedded.erasing import clear_unnamed, erase_keys, rebuild
 from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
@@ -264,7 +263,7 @@ class EmbeddedLog:
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
         """See `Log.erase`. Waits for readers and a backup; other processes wait while the database is rebuilt."""
-        with erasing(self._folder, ERASING_WAIT_S):
+        with erasing(self._folder):
             return self._erase(sites, rows)
 
     def _erase(self, sites: Collection[str], rows: Collection[bytes]) -> Erased:

@@ -1,7 +1,7 @@
 """Finds damage in the database: SQLite looks only at the pages that a query reads.
 
-The check reads the whole file: 2 s for a GB in memory, 8 s from a disk with 120 MB/s. So the log is checked when it is
-opened after an unclean end, which leaves a WAL that no process has open.
+The check reads the whole file: 2 s for a GB in memory, 8 s from a disk with 120 MB/s. So the log is checked only
+when it is opened with a WAL that no process has open: the sign of an unclean end, unless other processes went on.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class KafkaSite:
         topic, size = self.full(output.topic), len(output.value or b"")
         return RecordTooLarge(
             f"the broker refuses a record of {size} bytes for topic {topic!r}: set max.message.bytes of the topic to"
-            f" {BATCH_CAP_BYTES} with kafka-configs, then restart farmwatch",
+            f" {BATCH_CAP_BYTES} with kafka-configs; records of this size are tried again after an hour or a restart",
             output.topic,
             size,
         )

@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 # Waits during slow work: for its end before the partitions are paused, and after that; and for its end and for records
 # while the loop reads ahead, which is how long a finished batch may wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
+_REFUSED_S = 3600.0  # how long a refused size counts: the value's, while the broker's limit is on compressed bytes
 _OBJECTS = 10_000  # new objects between two garbage collections: more than a batch holds; Python's own number is 700
 
 
@@ -79,7 +80,8 @@ class StageLoop:
         self._drain_until: float | None = None
         self._owned: dict[int, int] = {}
         self._attempt = 1
-        self._refused: dict[str, RecordTooLarge] = {}  # topic -> the smallest record that the log did not take
+        self._refused: dict[str, RecordTooLarge] = {}  # topic -> the smallest record that the log did not take lately
+        self._refused_until_s = 0.0
         self._troubles = 0  # errors but for fences, each soon after the one before
         self._calm_at_s = 0.0  # a later error is not soon
         self._lag_at = -s.lag_every_s
@@ -129,6 +131,8 @@ class StageLoop:
             self._drop_ahead()
             return False
         self._follow_assignment()
+        if self._monotonic() > self._refused_until_s:
+            self._refused.clear()
         batch = Batch(self._stage, self._state, self._clock(), self._attempt, self._refused)
         batch.process(*flight.still_owned(self._owned))
         self._breaker.check(batch.outcomes, batch.last_error)
@@ -264,6 +268,7 @@ class StageLoop:
         if known is not None and error.size_bytes >= known.size_bytes:
             return False
         self._refused[error.topic] = error
+        self._refused_until_s = self._monotonic() + _REFUSED_S
         return True
 
     def _roll_back(self, error: Exception) -> None:

@@ -11,7 +11,7 @@ class Exit(enum.IntEnum):
     OK = 0  # done, nothing wrong
     PROBLEM = 1  # done, and something is wrong: audit broken, doctor FAIL, lines skipped, nothing found, too few labels
     USAGE = 2  # the command line or the configuration is wrong; nothing was done
-    UNAVAILABLE = 3  # the log, a file or a model is not there or cannot be used
+    UNAVAILABLE = 3  # the log, a file, a model or a port is not there or cannot be used
     INTERRUPTED = 130  # Ctrl-C
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from stream.log.errors import LogUnavailable, SchemaTooNew
 from stream.text.checksums import SUMS, UnfinishedFolder
 from stream.text.user_errors import UsageError
 from tests.support.embedded_worker import LARGE_BYTES, segments, sql, worker_process
+from tests.support.paths import ROOT
 from tests.support.worlds import record, values
 
 LARGE = "L" * 5000
@@ -104,15 +107,19 @@ def test_segments_that_retention_removes_meanwhile_are_not_needed(folder: Path, 
     assert segments(tmp_path / "new") == set()
 
 
-def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(folder: Path, tmp_path: Path) -> None:
-    """The backup is the log before; the erasure waits for its end, and then leaves nothing of the host."""
+def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The backup is the log before; the erasure waits for its end, or gives up, and then leaves nothing of the host."""
     with closing(EmbeddedLog(folder)) as log, ThreadPoolExecutor(1) as other:
         erased: list[Future[Erased]] = []
 
         def erase(_: int) -> None:
             if not erased:
+                with monkeypatch.context() as impatient, pytest.raises(LogUnavailable, match="completes the removal"):
+                    impatient.setattr("stream.embedded.copy_lock._WAIT_S", 0.0)
+                    log.erase(["k"])
                 erased.append(other.submit(log.erase, ["k"]))
-                wait(erased, timeout=0.5)  # it would end in this time, and must not
 
         assert back_up(folder, tmp_path / "backup", erase) == []
         assert erased[0].result().records == 4
@@ -122,15 +129,28 @@ def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(folder: Path, t
     assert content(folder) == ["-"] * 4
 
 
+def test_a_log_without_its_segments_is_named(folder: Path, tmp_path: Path) -> None:
+    """If the folder of segments is missing, the message names the log, and no backup is left."""
+    shutil.rmtree(folder / "segments")
+    with pytest.raises(LogUnavailable, match=f"the log in {folder} cannot be used: .*{folder / 'segments'}"):
+        back_up(folder, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+_ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from stream.embedded.backup import back_up
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+back_up(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
 def test_a_full_disk_of_the_backup_is_named(folder: Path, tmp_path: Path) -> None:
     """If the copy of the database cannot be written, the message names its folder, and not the log."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # as on a full disk
-        with pytest.raises(LogUnavailable, match=rf"^{tmp_path / 'backup' / 'log.sqlite'} cannot be written .* full"):
-            back_up(folder, tmp_path / "backup")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    command = [sys.executable, "-c", _ON_A_FULL_DISK, str(folder), str(tmp_path / "backup")]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stderr.splitlines()[-1]
+    assert f"LogUnavailable: {tmp_path / 'backup' / 'log.sqlite'} cannot be written" in said and "full" in said
     assert not (tmp_path / "backup").exists()
 
 

@@ -83,7 +83,7 @@ def test_the_crawl_goes_on_without_a_page_that_the_broker_refuses(kafka_log: Kaf
             wait_until(lambda: [loop.cycle(stop)] and len(_pages(kafka_log)) == 7, "all pages to end")
         asked = web.paths("site.test")
     ended = {page.url.removeprefix("http://site.test"): page for page in _pages(kafka_log)}
-    assert (ended[large].outcome, ended[large].reason) == ("failed", "internal_error")
+    assert (ended[large].outcome, ended[large].reason) == ("failed", "record_too_large")
     assert all(ended[path].outcome == "fetched" for path in small)
     assert asked.count(large) == 2
 
@@ -115,6 +115,25 @@ def test_a_record_refused_for_its_size_is_not_tried_again() -> None:
     loop = loop_on(log, Copying(), member=refusing(log.join("other", ["in"], member="one"), *refused))
     with pytest.raises(RecordTooLarge, match="again"):  # a log that refuses what is not larger is broken
         cycle(loop)
+
+
+def test_a_refused_size_is_tried_again_after_an_hour() -> None:
+    """Until then records of that size are dead letters unsent; a limit that was raised meanwhile needs no restart."""
+    log, now_s = MemoryLog(), [0.0]
+    log.create([Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)])
+    member = refusing(log.join("group", ["in"], member="one"), RecordTooLarge("the limit", "out", 1))
+
+    def monotonic() -> float:
+        now_s[0] += 0.01  # a back-off ends
+        return now_s[0]
+
+    loop = loop_on(log, Copying(), member=member, monotonic=monotonic)
+    for at_s, id in ((0.0, "first"), (3000.0, "within"), (7000.0, "after")):
+        now_s[0] = at_s
+        put_hits(log, id)
+        cycle(loop)
+    assert [letter.offset for letter in letters(log, [0])] == [0, 1]
+    assert [decision.id for decision in decisions(log, [0])] == ["after"]
 
 
 def test_commits_between_failures_do_not_end_the_back_off() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +16,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
 
@@ -31,22 +35,48 @@ def release(
     from farmwatch.archive.release import write_release
 
     config = common.load().config
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise UsageError(f"{to} is not empty: name an empty or a new folder")
     to.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = to.absolute().with_name(f".{to.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a release that was killed
-    unfinished.mkdir(mode=0o700)
-    try:
+    with _unfinished(to.absolute()) as unfinished:
         with opened(config) as log:
             written = write_release(log, config, unfinished, run, int(time.time() * 1000))
         unfinished.chmod(0o755)
         unfinished.rename(to)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
     message(one_line(written.rate.text))
     if written.left_out:
         message(f"left out: {counted(written.left_out, 'row')} of another ruleset, detector or method, or old canaries")
     message(one_line(f"{counted(written.sites, 'site')} in {to}; complete the authors in {to / 'CITATION.cff'}"))
     return Exit.OK
+
+
+@contextmanager
+def _unfinished(to: Path) -> Iterator[Path]:
+    """An empty folder beside `to` for the block, which renames it; no other process fills it meanwhile.
+
+    It is removed after an error. Raises UsageError if `to` is used, FarmwatchError if another process makes it.
+    """
+    folder = to.with_name(f".{to.name}.unfinished")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if not _taken(held, folder):
+            raise FarmwatchError(f"{to}: another release writes it: wait for its end, or name another folder")
+        try:
+            if to.exists() and (not to.is_dir() or any(to.iterdir())):
+                raise UsageError(f"{to} is not empty: name an empty or a new folder")
+            for leftover in folder.iterdir():  # of a release that was killed
+                leftover.unlink()
+            yield folder
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    finally:
+        os.close(held)
+
+
+def _taken(held: int, folder: Path) -> bool:
+    """Lock the open folder; False if another process has it, or has renamed or removed it."""
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(held), folder.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False

@@ -34,6 +34,7 @@ from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
+_UNREACHABLE = RobotsExplanation(False, DecisionReason.UNREACHABLE)
 _MEANINGS = {
     RobotsAnswer.RULES: "its rules are obeyed",
     RobotsAnswer.UNAVAILABLE: "there is none, so everything is allowed",
@@ -82,7 +83,7 @@ def robots(
     normal = normalise(url if "://" in url else f"https://{url}")
     not_visited = _not_visited(config)
     if not_visited is not None and (why := not_visited.why(host := site_of(normal))):
-        return _put_not_visited(normal, why, not_visited.exclusion_of(host), as_json=json)
+        return _put_not_visited(settings, normal, why, not_visited.exclusion_of(host), as_json=json)
     if file is not None:
         with binary_input(file) as lines:
             text = lines.read(ROBOTS_CAP_BYTES)
@@ -91,7 +92,7 @@ def robots(
         source = _from_frontier(config, normal)
     else:
         source = _from_site(settings, normal, not_visited)
-    found = RobotsExplanation(False, DecisionReason.UNREACHABLE)
+    found = _UNREACHABLE
     if not source.unreachable:
         found = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
@@ -115,10 +116,11 @@ def _not_visited(config: Config) -> NotVisited | None:
         return NotVisited.of(log)
 
 
-def _put_not_visited(url: str, why: str, exclusion: str, *, as_json: bool) -> int:
+def _put_not_visited(settings: CrawlSettings, url: str, why: str, exclusion: str, *, as_json: bool) -> int:
     if as_json:
-        reason = "excluded" if exclusion else "forgotten"
-        put_json({"url": url, "may_be_fetched": False, "why": reason, "excluded_as": exclusion or None})
+        unknown = dict.fromkeys(_document(settings, _Source(b"", ""), _UNREACHABLE, None))
+        reason = {"why": "excluded" if exclusion else "forgotten", "excluded_as": exclusion or None}
+        put_json({"url": url, "may_be_fetched": False, **unknown, **reason})
     else:
         put(f"may not be fetched: {one_line(url)}")
         put_wrapped(f"  {one_line(why)}; nobody was asked", "    ")
@@ -254,6 +256,7 @@ def _document(
         "tdmrep_asked": source.tdm is not None,
         "tdmrep": {name: _short(value) if isinstance(value, str) else value for name, value in policy.items()} or None,
         "obey_opt_out": settings.obey_opt_out,
+        "excluded_as": None,
     }
 
 

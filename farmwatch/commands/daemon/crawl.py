@@ -64,7 +64,7 @@ def run_crawl(
     `farmwatch crawl pause` stops all requests of all processes, and `farmwatch crawl resume` lets them go on.
 
     Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped, 2 when the configuration
-    is refused or the port of the metrics is taken.
+    is refused, 3 when the port of the metrics is taken.
     """
     flags = ["crawl.allow_private=true"] if allow_private else []
     config = common.load(*flags).config

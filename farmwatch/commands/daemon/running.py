@@ -48,8 +48,8 @@ def up(
     it fails, it is started again, and the other roles go on.
 
     Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
-    configuration is refused or a port of the metrics or the console is taken, 3 when the log or a model cannot be used,
-    or when another process of this machine runs one of the roles on this embedded log: before any role starts.
+    configuration is refused, 3 when the log or a model cannot be used, when a port of the metrics or the console is
+    taken, or when another process of this machine runs one of the roles on this embedded log: before any role starts.
     """
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))

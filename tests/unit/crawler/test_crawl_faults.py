@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -50,6 +51,16 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
     assert {hit.id for hit in ASKED} == {hit for page in pages for hit in page.hits}
     for site in SITES[1:]:
         assert same_on_every_run(pages, site) == same_on_every_run(calm, site)
+
+
+def test_a_page_that_the_log_does_not_take_has_its_own_reason(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page whose record is above the cap of the log ends as failed, without a body; its site goes on."""
+    loopback.routes["site0.test/hit/1"] = page(os.urandom(40_000).hex())
+    monkeypatch.setattr("stream.log.contract.RECORD_CAP_BYTES", 20_000)
+    pages = crawl(settings_for(loopback.target), ASKED)
+    ended = {page.url: (page.outcome, page.reason, bool(page.body)) for page in pages}
+    assert ended.pop("http://site0.test/hit/1") == ("failed", "record_too_large", False)
+    assert set(ended.values()) == {("fetched", "", True)}
 
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])

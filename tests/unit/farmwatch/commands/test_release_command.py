@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -184,6 +186,24 @@ def test_the_rest_of_a_killed_release_is_gone_with_the_next(
     assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     assert set(tmp_path.iterdir()) - before == {tmp_path / "bundle"}
     assert {file.name for file in (tmp_path / "bundle").iterdir()} == FILES
+
+
+def test_a_second_release_to_a_folder_leaves_the_first_alone(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """While one writes, another to the same folder is refused, and one to another folder is not."""
+    unfinished = tmp_path / ".bundle.unfinished"
+    unfinished.mkdir()
+    (unfinished / "half.jsonl").touch()
+    held = os.open(unfinished, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+        assert (ran.code, "another release" in ran.err) == (Exit.UNAVAILABLE, True)
+        assert (unfinished / "half.jsonl").exists() and not (tmp_path / "bundle").exists()
+        assert farmwatch("release", "other", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    finally:
+        os.close(held)
 
 
 def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(

@@ -186,7 +186,10 @@ def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Pa
     assert _file(farmwatch, tmp_path, "", url, *log).code == Exit.PROBLEM
     found = json.loads(_asked(farmwatch, web, url, "--json", *log).out)
     assert (found["may_be_fetched"], found["why"], found["excluded_as"]) == (False, "excluded", name)
+    assert (found["allowed"], found["rule"], found["robots_txt"], found["status"]) == (None,) * 4
     assert web.seen == []
+    other = json.loads(_asked(farmwatch, web, "http://b.example/x", "--json", *log).out)
+    assert list(other) == list(found) and other["excluded_as"] is None
     assert _asked(farmwatch, web, "http://b.example/x", *log).code == Exit.OK
     web.seen.clear()
     farmwatch("exclude", name, "--remove", *log)

@@ -227,11 +227,11 @@ def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str) -> 
 def test_a_taken_port_is_said_before_a_role_starts(
     farmwatch: Runner, finished: str, starts: list[object], command: str
 ) -> None:
-    """At once, with the setting, where another program uses the port of the first role."""
+    """At once, with the setting, where another program uses the port of the first role; a later start may succeed."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         ran = farmwatch(*command.split(), "--log", finished, "--set", f"metrics.port={port}")
-    assert (ran.code, starts) == (Exit.USAGE, [])
+    assert (ran.code, starts) == (Exit.UNAVAILABLE, [])
     (line,) = [line for line in ran.err.splitlines() if line.startswith("farmwatch: ")]
     assert line.startswith(f"farmwatch: metrics.port: cannot serve on 127.0.0.1:{port}: ")
 
@@ -240,7 +240,7 @@ def test_a_taken_port_is_said_before_a_role_starts(
 def test_a_taken_port_of_the_console_is_said(
     farmwatch: Runner, finished: str, starts: list[object], taken: str
 ) -> None:
-    """Also where two ports of the configuration are the same."""
+    """Also where two ports of the configuration are the same, which no later start mends."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
         settings = [f"console.port={port}"]
@@ -248,5 +248,5 @@ def test_a_taken_port_of_the_console_is_said(
             holder.close()
             settings.append(f"metrics.port={port - list(Role).index(Role.CONSOLE)}")
         ran = farmwatch("up", "--role", "console", "--log", finished, *(f"--set={setting}" for setting in settings))
-    assert (ran.code, starts) == (Exit.USAGE, [])
+    assert (ran.code, starts) == (Exit.UNAVAILABLE if taken == "by another program" else Exit.USAGE, [])
     assert f"console.port: cannot serve on 127.0.0.1:{port}: " in ran.err
