@@ -39,7 +39,7 @@ from crawler.web.inspection import Inspector
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.processing.steady_clock import uptime_s
-from stream.schema.records import Decision, Hit, Record
+from stream.schema.records import Decision, Hit, Page, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
 log = structlog.get_logger(__name__)
@@ -218,10 +218,7 @@ class CrawlStage(Stage):
             self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in it, and requests in flight finish.
-
-        Raises as `CrawlOrders.look`.
-        """
+        """Begin or end a pause: no request starts in it, those in flight finish. Raises as `CrawlOrders.look`."""
         if self._orders is None:
             return
         self._orders.look()
@@ -240,15 +237,11 @@ class CrawlStage(Stage):
             self._thread.share(owned / self._partitions)
 
     def _frontier(self, ctx: Context) -> Frontier:
+        def emit(page: Page) -> None:
+            ctx.emit(PAGES, page, headers=page_headers(page))
+
         return Frontier(
-            ctx.state,
-            self._settings,
-            self._robots,
-            ctx.meter,
-            lambda page: ctx.emit(PAGES, page, headers=page_headers(page)),
-            ctx.now_ms,
-            self._excludes,
-            self._inspector,
+            ctx.state, self._settings, self._robots, ctx.meter, emit, ctx.now_ms, self._excludes, self._inspector
         )
 
     def _excludes(self, host: str) -> bool:
