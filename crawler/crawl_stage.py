@@ -39,7 +39,8 @@ from crawler.web.inspection import Inspector
 from stream.log.errors import RecordTooLarge
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
-from stream.schema.records import Decision, Hit, Record
+from stream.processing.steady_clock import uptime_s
+from stream.schema.records import Decision, Hit, Page, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
 log = structlog.get_logger(__name__)
@@ -70,12 +71,14 @@ class CrawlStage(Stage):
         orders: CrawlOrders | None = None,
         inspector: Inspector | None = None,
         clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = uptime_s,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
         `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
         the request rates per domain and address. None: there is only this process. `orders`: pauses and exclusions.
-        `inspector` says which answers are no page, and has sites probed; None: neither. `clock` returns UTC seconds.
+        `inspector` says which answers are no page, and has sites probed; None: neither. `clock` returns UTC seconds,
+        and `uptime` those of a clock that is never set.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -84,6 +87,7 @@ class CrawlStage(Stage):
         self._partitions = partitions
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
+        self._uptime = uptime
         self._orders = orders
         self._inspector = inspector
         self.paused: Mapping[str, str] = {}  # reason -> in words; any thread may read it
@@ -95,7 +99,7 @@ class CrawlStage(Stage):
         self._doubtful: set[int] = set()  # partitions whose stored times are to be checked
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
         self._prune_at_ms = 0
-        self._ticked_ms = 0  # the time of the last tick
+        self._difference_ms = 0  # of the clock and the uptime, in the last tick
         self._number = 0
         self.received_bytes = 0  # decoded, of all answers
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
@@ -132,9 +136,8 @@ class CrawlStage(Stage):
         self._follow_orders()
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
-        if abs(now_ms - self._ticked_ms) > CLOCK_SLACK_MS:
-            self._begin_again(now_ms)
-        self._ticked_ms = now_ms
+        if contexts:
+            self._watch_clock(now_ms)
         self._prune_demands(now_ms)
         answers = self._thread.collect()
         self.received_bytes += sum(request.body_bytes for _, answer in answers for request in answer.requests)
@@ -203,19 +206,19 @@ class CrawlStage(Stage):
             self._since[ctx.partition] = ctx.now_ms
             self._doubtful.add(ctx.partition)
 
-    def _begin_again(self, now_ms: int) -> None:
+    def _watch_clock(self, now_ms: int) -> None:
         """After the clock was set: each site waits one delay, as after a start, and no longer."""
+        before, self._difference_ms = self._difference_ms, now_ms - int(1000 * self._uptime())
+        if abs(self._difference_ms - before) <= CLOCK_SLACK_MS:
+            return
         self._since = dict.fromkeys(self._since, now_ms)
-        if now_ms < self._ticked_ms:
+        if self._difference_ms < before:
             self._doubtful.update(self._since)
             self._demands.clear()
             self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in it, and requests in flight finish.
-
-        Raises as `CrawlOrders.look`.
-        """
+        """Begin or end a pause: no request starts in it, those in flight finish. Raises as `CrawlOrders.look`."""
         if self._orders is None:
             return
         self._orders.look()
@@ -234,15 +237,11 @@ class CrawlStage(Stage):
             self._thread.share(owned / self._partitions)
 
     def _frontier(self, ctx: Context) -> Frontier:
+        def emit(page: Page) -> None:
+            ctx.emit(PAGES, page, headers=page_headers(page))
+
         return Frontier(
-            ctx.state,
-            self._settings,
-            self._robots,
-            ctx.meter,
-            lambda page: ctx.emit(PAGES, page, headers=page_headers(page)),
-            ctx.now_ms,
-            self._excludes,
-            self._inspector,
+            ctx.state, self._settings, self._robots, ctx.meter, emit, ctx.now_ms, self._excludes, self._inspector
         )
 
     def _excludes(self, host: str) -> bool:

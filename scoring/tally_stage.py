@@ -1,7 +1,9 @@
 """TALLY: folds hits, verdicts and scores of a site into its row, and tells CRAWL when the site is decided.
 
 A verdict holds for a term. At its end the live run tells CRAWL to measure the site again, also where nothing comes of
-the site: its tally is due then. Which term a page belongs to follows from the records alone.
+the site: its tally is due then. Which term a page belongs to follows from the records alone. In the first minutes of a
+process its clock may be wrong: nothing is due, and only pages begin terms. A term that a wrong clock began is taken
+back with the next record of its site.
 
 The records of a batch are folded site by site: a site's tally is read with its first record and judged once, after the
 last. Where a record or a site fails, the batch is tried again with each record on its own, so that the record at fault
@@ -36,6 +38,7 @@ log = structlog.get_logger(__name__)
 Canaries = Callable[[Mapping[int, Context]], None]
 
 MARK_MS = 100 * 86_400_000  # how long a counted hit is remembered: longer than the log keeps hits
+_MOST_TRIED_MS = 600_000  # a clock that is wrong at the start of a machine is mostly corrected by then
 _DUE_AT_ONCE = 200  # keys of a partition in one tick
 _DATED_KEY = b"\0dated"  # progress of dating the keys of an older farmwatch, which were never due
 
@@ -101,6 +104,7 @@ class TallyStage(Stage):
             self.background = (topics.SCORES,)
         self._sites: dict[int, dict[str, _Site]] = {}  # of the current batch, by partition
         self._one_by_one = False
+        self._clock_since_ms = 0  # when its time began; 0 = it has not
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Fold the record into the site's tally. Raises FoldFailed, see the module."""
@@ -125,6 +129,7 @@ class TallyStage(Stage):
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Judge the sites of the batch, and send due canary pages. Raises FoldFailed, see the module."""
         for ctx in contexts.values():
+            self._watch_clock(ctx.now_ms)
             self._date_older_keys(ctx)
         with self._whole_batch():
             for partition, sites in self._sites.items():
@@ -132,6 +137,8 @@ class TallyStage(Stage):
                     self._settle(site, contexts[partition])
         self._sites.clear()
         for ctx in contexts.values() if self._decides else ():
+            if not self._is_tried(ctx.now_ms):
+                continue
             for key, value, _ in ctx.state.due(ctx.now_ms, _DUE_AT_ONCE):
                 self._take_due(key, value, ctx)
         if self._canaries is not None:
@@ -253,8 +260,8 @@ class TallyStage(Stage):
     def _decide(self, site: _Site, verdict: SiteVerdict, ctx: Context) -> None:
         """Reopen a site whose term has ended, and stop a site that is decided in the present term."""
         tally = site.tally
-        term = max(tally.term, tally.term_of(ctx.now_ms))
-        if term > tally.reopened:
+        term = max(tally.term, tally.term_of(ctx.now_ms) if self._is_tried(ctx.now_ms) else tally.reopened)
+        if term != tally.reopened:  # an earlier one if a clock that was ahead began that
             tally.reopened, tally.stopped = term, ""
             ctx.meter.count("sites_reopened", run=self.run)
             self._emit_decision(site, term, ctx, stop=False, reason="term_began")
@@ -264,6 +271,15 @@ class TallyStage(Stage):
         if reason:
             tally.stopped = reason
             self._emit_decision(site, term, ctx, stop=True, reason=reason)
+
+    def _watch_clock(self, now_ms: int) -> None:
+        """Note when the time of this process began: again if it was set back."""
+        if not 0 < self._clock_since_ms <= now_ms:
+            self._clock_since_ms = now_ms
+
+    def _is_tried(self, now_ms: int) -> bool:
+        """Whether this process has had its time for long enough that a term may follow from it."""
+        return 0 < self._clock_since_ms <= now_ms - min(_MOST_TRIED_MS, self._term_ms // 1000)
 
     def _emit_decision(self, site: _Site, term: int, ctx: Context, *, stop: bool, reason: str) -> None:
         decision = Decision(

@@ -20,9 +20,8 @@ from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.inspection import Inspector
 from crawler.web.urls import page_bytes
 
-_FRUITLESS = (
-    6  # requests to a site that turns us away or has no pages: robots.txt, tdmrep.json, probe and redirects included
-)
+# Requests to a site that turns us away: robots.txt, tdmrep.json, probe and redirects included
+_FRUITLESS = 6
 _FRUITLESS_LATER = 18  # the same in a row, of a site that has answered with a page in this term
 
 
@@ -82,23 +81,30 @@ class Answers:
                 keep_probe(row, answer)
             case RequestKind.PAGE:
                 answer = self._take_page(row, answer)
+        if kind is RequestKind.PAGE and answer.status and not answer.transient:
+            row.fruitless = 0
         if _is_no_sign_of_life(answer):
             if self._is_closed(row, answer):
                 self.store.stop(row, answer.reason)
             if not row.spent:
                 self._blame_site(row, answer.job.url)
-        elif kind is RequestKind.PAGE and answer.status and not answer.transient:
-            row.fruitless = 0
         if row.failures >= self.store.settings.tries:
             self.store.stop(row, _word(answer))
             if kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
     def _is_closed(self, row: SiteRow, answer: FetchResult) -> bool:
-        """Whether a site without a page has had its requests, or turns us away and has nothing else to ask for."""
+        """Whether a site without a page has had its requests, or turns us away and has nothing else to ask for.
+
+        One whose pages are empty is closed by its home page, or by the next page where that is not to be had.
+        """
+        if not answer.transient:
+            had_its_chance = row.seems_empty
+            row.empty += answer.job.kind is RequestKind.PAGE
+            return had_its_chance
         if row.spent:
             return row.fruitless >= _FRUITLESS_LATER
-        return row.fruitless + _cost(answer) > _FRUITLESS or (answer.transient and not self.store.has_work(row))
+        return row.fruitless + _cost(answer) > _FRUITLESS or not self.store.has_work(row)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
         """Mark a failed URL whose failure is its site's: a later hit retries it with the rest of the site."""

@@ -46,6 +46,20 @@ class Discovery:
         self.store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
         return True
 
+    def home_page(self, row: SiteRow, rules: RobotsRules) -> bytes | None:
+        """The home page, queued; None if robots.txt forbids it, or it has been asked for."""
+        url = f"{row.origin}/"
+        page = page_bytes(url)
+        found = self.store.url(row.site, page)
+        if not rules.allows(url) or (found is not None and not found.is_queued and not found.site_failed):
+            return None
+        if found is None:
+            row.known += 1
+            found = UrlRow(url, priority=Priority.SITEMAP)
+        if not found.is_queued:
+            self.store.queue(row, page, found)
+        return page
+
     def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
         """Queue links of a page, up to the budget."""
         settings, rules = self.store.settings, answer.job.rules

@@ -11,7 +11,8 @@
 | a revisit is due | that page, with a conditional request, unless its last page is of an earlier term |
 | none of these | rest until the next hit or revisit |
 
-Before the first page of a term, the site is probed once: `crawler.frontier.probe`.
+Before the first page of a term, the site is probed once: `crawler.frontier.probe`. After many empty pages and no other,
+the home page comes first, and decides whether the site has pages.
 
 So the pages of a site come in the same order after a crash. `crawler.frontier.statuses` shows the life of a URL.
 """
@@ -221,7 +222,10 @@ class Frontier:
             return Job(RequestKind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
         for _ in range(STEP):
             head = self._store.head(row)
-            if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
+            home = self._discovery.home_page(row, rules) if row.seems_empty else None
+            if home is not None:
+                job = self._page_job(row, home, rules)
+            elif self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
                 job = self._discovery.next_sitemap(row, rules)
             elif head is not None:
                 job = self._page_job(row, head[1], rules)

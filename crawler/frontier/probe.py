@@ -32,8 +32,11 @@ def keep_probe(row: SiteRow, answer: FetchResult) -> None:
 
 
 def is_soft_404(row: SiteRow, answer: FetchResult, inspector: Inspector) -> bool:
-    """Whether a page is the site's page "not found". The home page is none: some sites send it for any URL."""
+    """Whether a page is the site's page "not found".
+
+    The home page is none, because some sites send it for any URL; but it is no sign of pages where none has come.
+    """
     if not row.outline or not answer.outline:
         return False
     is_home = answer.final_url.removeprefix(origin_of(answer.final_url)) in ("", "/")
-    return not is_home and inspector.same(row.outline, answer.outline)
+    return (not is_home or row.seems_empty) and inspector.same(row.outline, answer.outline)

@@ -30,6 +30,7 @@ from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
 CLOCK_KEY = b"\0written"  # all sites come after it
+_EMPTY_PAGES = 12  # the first hits of a good site may all be gone
 
 
 class Priority(enum.IntEnum):
@@ -132,18 +133,24 @@ class SiteRow(FrontierRow):
     outline: bytes = b""  # of its page "not found"; b"" = it has none
     fruitless: int = 0  # requests since a page, or its lack by an error, was answered
     sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
+    empty: int = 0  # pages that were answered as by a site without pages
 
     @property
     def spent(self) -> int:
         """Pages fetched in this term, which count for the budget."""
         return self.fetched + self.offset
 
+    @property
+    def seems_empty(self) -> bool:
+        """Whether so many pages were empty, and none came, that its home page decides."""
+        return self.empty >= _EMPTY_PAGES and not self.spent
+
     def reopen(self) -> None:
         """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
         self.probed = False  # the answer may have been that of a stop
-        self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = 0
+        self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = self.empty = 0
 
     def count(self, status: Status, change: int) -> None:
         """Change the number of URLs with a status."""

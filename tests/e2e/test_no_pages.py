@@ -124,7 +124,7 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
     loopback.routes = AnyPath("a.test", missing)  # type: ignore[assignment]
     loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
     loopback.routes |= {f"a.test/real/{number}": text(f"Number {number}") for number in range(4)}
-    urls = [*(f"http://a.test/real/{n}" for n in range(4)), *(f"http://a.test/gone/{n}" for n in range(6))]
+    urls = [*(f"http://a.test/gone/{n}" for n in range(6)), *(f"http://a.test/real/{n}" for n in range(4))]
     with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
         found = ends(driver.run(hits_of(*urls)))
         samples = {

@@ -66,7 +66,7 @@ class Process:
             contact="a@example.org", use_sitemaps=False, use_links=False, ask_tdmrep=False, page_budget=100
         )
         stages = (
-            CrawlStage(settings, clock=lambda: self.clock() / 1000),
+            CrawlStage(settings, clock=lambda: self.clock() / 1000, uptime=machine.monotonic),
             TallyStage(DETECTOR, TallySettings(sprt=SPRT)),
         )
         log = world.again()
@@ -164,8 +164,9 @@ def test_a_step_of_the_clock_changes_nothing(
 def test_a_process_that_began_by_a_wrong_clock_delays_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, off_s: float, for_s: int
 ) -> None:
-    """The next process, by the right clock, keeps the delays and asks each site within a minute."""
+    """The next process, by the right clock, keeps the delays and asks each site within a minute; no term begins."""
     machine = SetClock()
+    put_verdict(world, machine.true_ms)
     asked: list[tuple[float, str]] = []
     for number, (off, lasts_s) in enumerate([(0.0, 12), (off_s, for_s), (0.0, 100)]):
         machine.set(off)
@@ -175,6 +176,7 @@ def test_a_process_that_began_by_a_wrong_clock_delays_nothing(
             process.run(lasts_s)
             asked += process.web.asked
             pages = process.pages()
+            assert process.decisions() == []
     process.web.asked = asked
     assert len({page.url for page in pages}) == 6 * len(SITES)
     assert min(gaps(process)) >= 5.0 and max(gaps(process)) <= 75.0

@@ -99,12 +99,20 @@ class Driver:
 
     def __init__(self, settings: CrawlSettings, store: Store, **options: object) -> None:
         self.metrics = Metrics()
-        self.stage = CrawlStage(settings, self.metrics, **options)  # type: ignore[arg-type]
+        self._passed_s = 0.0  # beyond the time of the test
+        self.stage = CrawlStage(
+            settings,
+            self.metrics,
+            clock=lambda: time.time() + self._passed_s,
+            uptime=lambda: time.monotonic() + self._passed_s,
+            **options,  # type: ignore[arg-type]
+        )
         self.store = store
 
     def round(self, records: Sequence[Record] = (), *, commit: bool = True, later_ms: int = 0) -> None:
-        """Run a batch at `later_ms`: process, tick, and commit or roll back."""
-        now = time.time_ns() // 1_000_000 + later_ms
+        """Let `later_ms` pass, and run a batch: process, tick, and commit or roll back."""
+        self._passed_s += later_ms / 1000
+        now = int(1000 * (time.time() + self._passed_s))
         meter = Meter()
         states = [KeyedState(state) for state in self.store.states]
         contexts = {p: Context(p, state, meter, now) for p, state in enumerate(states)}

@@ -89,6 +89,20 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
             assert 0 < steps[-1] - steps[-2] <= 1000
 
 
+def test_a_pause_between_two_ticks_is_no_step_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After two minutes in which a batch was tried again, a site that is due is asked at once, not a delay later."""
+    asked: list[Job] = []
+    monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
+    with driving(settings_for("127.0.0.1:1", delay_s=3600.0, max_in_flight=1)) as driver:
+        driver.round(hits_of("http://a.test/", "http://b.test/"))
+        assert len(asked) == 1
+        driver.stage.lost(range(4))
+        driver.round()  # both wait one delay from now on
+        driver.round(later_ms=3_600_000 - 120_000)
+        driver.round(later_ms=121_000)
+    assert len(asked) == 2
+
+
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
     """Rows of another format are not changed: the error is fatal and names the remedy."""

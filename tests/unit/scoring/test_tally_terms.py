@@ -16,6 +16,7 @@ from tests.support.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score
 
 FIRST = 20_000 * DAY_MS
 TERM = 90 * DAY_MS
+TRIED_MS = 600_000
 
 
 def measured(term: int, flag: bool, pages: int = 8, *, at: int | None = None) -> list[Record]:
@@ -73,6 +74,55 @@ def test_a_stopped_site_is_reopened_when_its_term_ends() -> None:
     desk.tick(FIRST + 3 * TERM + 5)
     assert said(desk.decisions)[2:] == [(False, 3, "term_began")]
     assert desk.row.term == 0
+
+
+def restarted(desk: Desk) -> Desk:
+    """The next process, with the state of a desk."""
+    again = Desk(sprt=SPRT)
+    again.store = desk.store
+    return again
+
+
+def test_a_process_begins_no_term_by_its_clock_at_first() -> None:
+    """Not before ten minutes: a year ahead for a while is no term. After a pause of months it begins one then."""
+    wrong = restarted(live(False))
+    for minutes in (0, 9):
+        wrong.tick(FIRST + 4 * TERM + minutes * 60_000)
+    wrong.feed(hit(1))
+    wrong.tick(FIRST + 2 * DAY_MS)
+    assert wrong.decisions == []
+    paused = restarted(wrong)
+    paused.tick(FIRST + TERM)
+    assert paused.decisions == []
+    paused.tick(FIRST + TERM + TRIED_MS)
+    assert said(paused.decisions) == [(False, 1, "term_began")]
+
+
+def test_a_process_whose_clock_is_set_back_begins_anew() -> None:
+    """It waits again; and a page of a later term begins its term at once, whatever the clock says."""
+    desk = restarted(live(False))
+    desk.tick(FIRST + 2 * TERM)
+    desk.tick(FIRST + TERM)
+    desk.tick(FIRST + TERM + TRIED_MS - 1)
+    assert desk.decisions == []
+    desk.feed(page(1, visit=FIRST + TERM, text="new", first_at=FIRST))
+    assert said(desk.decisions) == [(False, 1, "term_began")]
+
+
+def test_a_term_that_a_clock_ahead_began_is_taken_back() -> None:
+    """With the next record; then the site is decided in its own term, and its next term begins at its time."""
+    desk = Desk(sprt=SPRT)
+    desk.now_ms = FIRST
+    desk.feed(*measured(0, False, 1))
+    desk.tick(FIRST + 4 * TERM)
+    assert said(desk.decisions) == [(False, 4, "term_began")]
+    again = restarted(desk)
+    again.tick(FIRST)
+    again.now_ms = FIRST + DAY_MS
+    again.feed(*measured(0, False))
+    assert said(again.decisions) == [(False, 0, "term_began"), (True, 0, "decided_human")]
+    again.tick(FIRST + TERM)
+    assert said(again.decisions)[2:] == [(False, 1, "term_began")]
 
 
 def test_scores_of_the_last_term_do_not_stop_the_new_one() -> None:
@@ -147,7 +197,7 @@ def test_state_of_before_terms_is_measured_again() -> None:
     desk.store.apply([StateChange(SITE.encode(), msgspec.msgpack.encode(old))])
     desk.store.apply([StateChange(SITE.encode() + b"\0mark", b"1")])
     desk.tick(FIRST + DAY_MS)
-    desk.tick(FIRST + DAY_MS)
+    desk.tick(FIRST + DAY_MS + TRIED_MS)
     assert (desk.row.term, desk.row.term_end, desk.row.pages, desk.decisions) == (0, FIRST + TERM, 1, [])
     desk.tick(FIRST + MARK_MS + DAY_MS)
     assert said(desk.decisions) == [(False, 1, "term_began")]

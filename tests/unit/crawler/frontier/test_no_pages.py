@@ -100,35 +100,81 @@ EMPTY: list[dict[str, object]] = [
 
 
 @pytest.mark.parametrize("answer", EMPTY)
-@pytest.mark.parametrize("hits", [4, 40])
-def test_an_empty_site_costs_six_requests(answer: dict[str, object], hits: int) -> None:
-    """All its URLs, the probe too, have an answer as of a site without pages: its reason stops it."""
-    site = with_hits(*map(str, range(hits)), inspector=FakeInspector(), ask_tdmrep=True)
-    assert turned_away(site, answer) <= 6
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_an_empty_site_costs_sixteen_requests(answer: dict[str, object], hops: int) -> None:
+    """All its URLs, probe and home page too, have an answer as of a site without pages: its reason stops it."""
+    site = with_hits(*map(str, range(40)), inspector=FakeInspector(), ask_tdmrep=True, page_budget=15)
+    assert turned_away(site, answer | {"requests": [FetchRequest(RequestKind.PAGE)] * hops}) <= 16
     reason = str(answer.get("reason", "soft_404"))
     assert (site.row.stopped, site.row.queued, site.row.fetched) == (reason, 0, 0)
     ended = Counter((outcome, why) for _, outcome, why in outcomes(site.pages))
-    assert ended[("no_page", reason)] + ended[("refused", reason)] == hits
+    assert ended == {("no_page", reason): 13, ("refused", reason): 28}
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+@pytest.mark.parametrize("hops", [2, 3])
+def test_a_site_that_redirects_is_not_stopped_before_its_first_page(answer: dict[str, object], hops: int) -> None:
+    """Neither by the answer to the probe nor by those of the sitemaps, each of which takes some requests."""
+    site = with_hits("0", "1", inspector=FakeInspector(), ask_tdmrep=True, page_budget=9)
+    several: dict[str, object] = {"requests": [FetchRequest(RequestKind.PROBE)] * hops}
+    kinds = []
+    while (due := site.committed.next_due()) is not None:
+        site.now = max(site.now, due)
+        for job in site.jobs():
+            is_file = job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP)
+            own = MISSING if is_file else {} if job.kind is RequestKind.PAGE else answer
+            site.answer(job, **several | own)
+            kinds.append(job.kind)
+    assert RequestKind.PROBE in kinds and RequestKind.SITEMAP in kinds
+    assert (site.row.stopped, site.row.fetched) == ("", 2)
+
+
+@pytest.mark.parametrize("answer", EMPTY)
+@pytest.mark.parametrize("gone", [4, 6, 11, 12, 20])
+def test_dead_hits_come_before_the_pages_of_a_site(answer: dict[str, object], gone: int) -> None:
+    """However many they are, no page is lost: after twelve the home page shows that the site has pages."""
+    real = [f"real{number}" for number in range(6)]
+    site = probed(*(f"gone{number}" for number in range(gone)), *real, outline=b"gone", page_budget=15)
+    while site.committed.next_due() is not None:
+        site.now = max(site.now, site.committed.next_due() or 0)
+        for job in site.jobs():
+            site.answer(job, **(answer if "gone" in job.url else {"outline": job.url.encode()}))
+    fetched = {path for path, outcome, _ in outcomes(site.pages) if outcome == "fetched"}
+    assert fetched == {*real, *([""] if gone >= 12 else [])} and site.row.stopped == ""
+
+
+@pytest.mark.parametrize("home", [MISSING, status(500), {"robots": b"User-agent: *\nDisallow: /$"}])
+def test_an_empty_site_may_have_no_home_page(home: dict[str, object]) -> None:
+    """Then it is asked for no more often than any URL, and the next empty page stops the site."""
+    forbids = bytes(home.get("robots", b""))  # type: ignore[call-overload]
+    site = begun(*map(str, range(40)), robots=forbids, inspector=FakeInspector(), page_budget=15, tries=2)
+    asked = []
+    while site.row.queued:
+        site.now = max(site.now, site.committed.next_due() or 0)
+        for job in site.jobs():
+            asked.append(job.url.removeprefix("http://a.test"))
+            site.answer(job, **(home if asked[-1] == "/" else no_page("soft_404")))
+    assert asked.count("/") <= 2 and len(asked) <= 16
+    assert (site.row.stopped, site.row.fetched) == ("soft_404", 0)
 
 
 @pytest.mark.parametrize("answer", EMPTY)
 def test_a_new_hit_opens_an_empty_site(answer: dict[str, object]) -> None:
     """From a day after the stop on, for the hits that it refused and those that were empty."""
-    paths = [str(number) for number in range(6)]
-    site = with_hits(*paths, inspector=FakeInspector())
+    site = with_hits(*map(str, range(20)), inspector=FakeInspector(), page_budget=15)
     turned_away(site, answer)
-    assert site.hits(*hits_at("0", "5", "new")) == ["known", "known", "refused"]
+    assert site.hits(*hits_at("0", "19", "new")) == ["known", "known", "refused"]
     site.now += DAY_MS
-    assert site.hits(*hits_at("0", "5", "new")) == ["queued"] * 3
-    assert {"/0", "/5", "/new"} <= set(site.walk())
+    assert site.hits(*hits_at("0", "19", "new")) == ["queued"] * 3
+    assert {"/0", "/19", "/new"} <= set(site.walk())
     assert (site.row.stopped, site.row.fetched) == ("", 3)
 
 
 @pytest.mark.parametrize("answer", EMPTY)
-def test_a_few_empty_pages_do_not_stop_their_site(answer: dict[str, object]) -> None:
-    """Not where a page comes among the first, nor where there is nothing more to ask for: a new hit is fetched."""
-    site = probed(*map(str, range(6)), outline=b"gone")
-    for fields in (answer, answer, {}, *[answer] * 3):
+def test_empty_pages_do_not_stop_a_site_with_a_page(answer: dict[str, object]) -> None:
+    """Not however many follow, nor where there is nothing more to ask for: a new hit is fetched."""
+    site = probed(*map(str, range(30)), outline=b"gone", page_budget=15)
+    for fields in (answer, answer, {}, *[answer] * 27):
         site.step(**fields)
     assert (site.row.stopped, site.row.fetched) == ("", 1)
     few = probed("0", "1", outline=b"gone", use_sitemaps=False)
