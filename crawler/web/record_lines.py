@@ -34,6 +34,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _SEPARATOR = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # a first line of Excel
 _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
+_NEXT_URL = re.compile(r"\shttps?://", re.IGNORECASE)
 _OTHER_KINDS = [  # start of a file, and what the user is told
     (rb"\x1f\x8b", "it looks like a gzip file: end its name in .gz, such as .csv.gz"),
     (rb"\x28\xb5\x2f\xfd", "it looks like a zstd file: end its name in .zst, such as .csv.zst"),
@@ -81,7 +82,9 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
         found = one_line(" ".join(start[:400].split()))
         yield number, f"a CSV needs a header with a column {column}; found: {found[:200]}"
     else:
-        yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
+        for number, fields in _from_each(rest, lambda text: {} if text.startswith("#") else {column: text}):
+            is_one = column != "url" or isinstance(fields, str) or not _NEXT_URL.search(fields[column])
+            yield number, fields if is_one else "two URLs on one line: write one a line"
 
 
 def _is_idle(text: str) -> bool:

@@ -137,6 +137,13 @@ def _read(path: Path) -> Ruleset:
     return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path), path.parent)
 
 
+_WORDS = {
+    **dict.fromkeys(("text", "reads", "scores"), tuple(TextName)),
+    "blocks": tuple(Definition),
+    "on_unknown": ("pass", "drop"),
+}
+
+
 class _RuleTable(msgspec.Struct):
     """A rule in a file."""
 
@@ -240,7 +247,9 @@ def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$.")
-        raise ValueError(f"{path.rstrip('`')}: {printable(said, _LONG)}" if path else said) from None
+        field = path.rstrip("`")
+        known = f"; known: {', '.join(_WORDS[field])}" if field in _WORDS and "enum" in said else ""
+        raise ValueError(f"{field}: {printable(said, _LONG)}{known}" if path else said) from None
 
 
 def _impossible(rules: Iterable[Rule]) -> list[str]:

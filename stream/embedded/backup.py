@@ -92,6 +92,8 @@ def restore(backup: Path, folder: Path, advance: Advance = lambda _: None) -> No
         raise UnfinishedFolder(f"{backup / SUMS} lists no {DATABASE}: this is no backup of a log")
     if others := [name for name in sums if not _OF_LOG.fullmatch(name)]:
         raise UnfinishedFolder(f"{backup / SUMS} lists {others[0]}, which is no file of a log: take another backup")
+    if missing := [name for name in sums if not (backup / name).is_file()]:
+        raise UnfinishedFolder(f"{backup / missing[0]} is missing: use another backup")
     require_readable(backup, _LOCK_TIMEOUT_S)
     with _filled(folder, size_of_log(backup)):
         for name in sorted(sums, key=lambda name: name == DATABASE):

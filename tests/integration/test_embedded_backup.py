@@ -208,6 +208,14 @@ def backup(folder: Path, tmp_path: Path) -> Iterator[Path]:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_backup_without_one_of_its_files_is_refused(backup: Path, tmp_path: Path) -> None:
+    """The missing file is named, and no log is made."""
+    missing = sorted(segments(backup))[-1]
+    missing.unlink()
+    with pytest.raises(UnfinishedFolder, match=f"{missing} is missing"):
+        restore(backup, tmp_path / "new")
+
+
 def test_a_rotten_backup_is_refused(backup: Path, tmp_path: Path) -> None:
     """One flipped byte of a segment: the file is named, and no log is made."""
     rotten = sorted(segments(backup))[-1]

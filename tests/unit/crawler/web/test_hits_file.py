@@ -48,6 +48,12 @@ def test_jsonl_and_plain_lists() -> None:
     assert [hit.url for hit in hits] == ["http://a.example/", "https://b.example/x"] and not bad
 
 
+def test_two_urls_on_a_line_of_a_list_are_reported() -> None:
+    """They are no URL with a space; one with a space in its path is."""
+    hits, bad = read(b"http://a.example/a b\nhttp://a.example/1 https://a.example/2\n")
+    assert [hit.url for hit in hits] == ["http://a.example/a b"] and [line.number for line in bad] == [2]
+
+
 def test_broken_lines_are_named_and_skipped() -> None:
     """Each broken line is reported with its number and a reason, and the rest of the file is read."""
     hits, bad = read(

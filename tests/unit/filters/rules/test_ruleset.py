@@ -56,7 +56,10 @@ REFUSED = {
     ),
     "negative count": (rule("gopher_min_words", "threshold = -1"), "threshold is -1, not a whole number from 0"),
     "more stop words than there are": (rule("gopher_min_stop_words", "threshold = 9"), "a whole number from 0 to 8"),
-    "unknown text": (rule("gopher_max_words", "threshold = 9", 'text = "title"'), "text: Invalid enum value 'title'"),
+    "unknown text": (
+        rule("gopher_max_words", "threshold = 9", 'text = "title"'),
+        "Invalid enum value 'title'; known: main, c4, nopunc, own",
+    ),
     "text of an article rule": (rule("min_tokens", "threshold = 9", 'text = "own"'), "unknown field text"),
     "huge count": (rule("min_tokens", f"threshold = 1{'0' * 400}"), "…, not a whole number from 0"),
     "nothing between": (
