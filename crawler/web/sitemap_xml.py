@@ -25,6 +25,7 @@ from crawler.web.urls import URL_CAP
 
 _PIECE_BYTES = 64 * 1024  # parsed at a time
 _HELD = 32  # innermost open elements; one that is never closed holds all that follow
+_DEPTH_CAP = 50_000  # one a possible entry; the parser's memory grows with each
 _REPAIRED = re.compile(
     rb"(?P<kept><!\[(?-i:CDATA)\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
     rb"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
@@ -60,7 +61,7 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
         is_over = False
         try:
             parser.feed(repaired[start : start + _PIECE_BYTES])
-        except (etree.XMLSyntaxError, UnicodeError):
+        except (etree.XMLSyntaxError, UnicodeError, _TooDeep):
             is_over = True
         yield from target.entries
         target.entries.clear()
@@ -70,6 +71,10 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
 
 def _repaired(found: re.Match[bytes]) -> bytes:
     return b"&amp;" if found["amp"] else b"&lt;" if found["lt"] else found["kept"] or b""
+
+
+class _TooDeep(Exception):
+    """More elements are open than a sitemap has entries."""
 
 
 @dataclass(slots=True)
@@ -90,8 +95,12 @@ class _Target:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._open: deque[_Element] = deque(maxlen=_HELD)
+        self._depth = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        if self._depth > _DEPTH_CAP:
+            raise _TooDeep
         name = tag.rpartition("}")[2].lower()
         element = _Element(name) if name in _READ else _OTHER
         if name == "link" and attributes.get("rel", "alternate") == "alternate":
@@ -104,6 +113,7 @@ class _Target:
             self._open[-1].length += len(text)
 
     def end(self, _tag: str) -> None:
+        self._depth -= 1
         element = self._open.pop() if self._open else _OTHER
         if not self._open:
             return
