@@ -25,7 +25,7 @@ from crawler.web.urls import URL_CAP
 
 _PIECE_BYTES = 64 * 1024  # parsed at a time
 _HELD = 32  # innermost open elements; one that is never closed holds all that follow
-_DEPTH_CAP = 50_000  # one a possible entry; the parser's memory grows with each
+_DEPTH_CAP = 20_000  # open elements, of which the parser holds each
 _REPAIRED = re.compile(
     rb"(?P<kept><!\[(?-i:CDATA)\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z))"
     rb"|<\?xml\s[^>]*+(?:>|\Z)|<!DOCTYPE[^\[>]*+(?:\[.*?(?:\]\s*+>|\Z)|>|\Z)"
@@ -74,7 +74,7 @@ def _repaired(found: re.Match[bytes]) -> bytes:
 
 
 class _TooDeep(Exception):
-    """More elements are open than a sitemap has entries."""
+    """More elements are open than in any sitemap that is only careless."""
 
 
 @dataclass(slots=True)

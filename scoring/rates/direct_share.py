@@ -191,11 +191,16 @@ def _between(cells: CellCounts, fit: Fit) -> float:
     if number < FEWEST_LONGER:
         return 0.0
     usual = [
-        max(part, found / sites if sites >= FEWEST_SITES else 0.0)
+        max(part, _at_least(found / sites, sites) if sites >= FEWEST_SITES else 0.0)
         for (sites, found), part in zip(map(_longer, fit.known), USUALLY_BETWEEN, strict=True)
     ]
     share = between / number
     return share if share > usual[0] + fit.share * (usual[1] - usual[0]) else 0.0
+
+
+def _at_least(part: float, sites: float) -> float:
+    """A part of so many sites less its standard error: known sites are few."""
+    return part - math.sqrt(part * (1 - part) / sites)
 
 
 def _longer(cells: CellCounts) -> tuple[float, float]:
