@@ -40,7 +40,12 @@ def check_times(store: SiteStore, partition: int) -> bool:
     row = clock.row
     if row.newest and not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
-        log.warning("frontier_written_ahead", partition=partition, ahead_s=ahead_s, mend="see `farmwatch doctor`")
+        log.warning(
+            "frontier_written_ahead",
+            partition=partition,
+            ahead_s=ahead_s,
+            mend="set this machine's clock if it is behind",
+        )
     after = row.checked or CLOCK_KEY
     for _ in range(_SITES):
         found = store.state.scan(b"", 1, after)

@@ -35,7 +35,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _SEPARATOR = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # a first line of Excel
 _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 _NEXT_URL = re.compile(r"\shttps?://", re.IGNORECASE)
-_OTHER_KINDS = [  # start of a file, and what the user is told
+_OTHER_KINDS = [  # how the file begins, and the message
     (rb"\x1f\x8b", "it looks like a gzip file: end its name in .gz, such as .csv.gz"),
     (rb"\x28\xb5\x2f\xfd", "it looks like a zstd file: end its name in .zst, such as .csv.zst"),
     (rb"PK\x03\x04|\xd0\xcf\x11\xe0", "it looks like an Excel or zip file: save the table as CSV"),

@@ -113,6 +113,11 @@ def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: 
     return lines
 
 
+def held_for(topics: Sequence[str]) -> str:
+    """What a stopped replay keeps on the disk, to follow the words that it is stopped; "" for nothing."""
+    return f"; retention keeps old records of {', '.join(topics)} for it" if topics else ""
+
+
 def held_in_words(log: Log, control: Control, now_ms: int) -> Iterator[str]:
     """The stopped replays for which retention keeps old records, and the commands that end it."""
     for run in control.runs.values():

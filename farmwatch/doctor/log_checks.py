@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
 from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
+from farmwatch.daemon.disk_forecast import held_for
 from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
@@ -157,8 +158,7 @@ def runs(at: Subject) -> Results:
     for run in stopped:
         why = f", by an error: {run.error}" if run.error else ""
         mend = f"`{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
-        topics = topics_held(at.log, control, run, wall_ms())
-        held = f"; retention keeps old records of {', '.join(topics)} for it" if topics else ""
+        held = held_for(topics_held(at.log, control, run, wall_ms()))
         yield warn(one_line(f"{run.shown} is stopped{why}{held}"), mend)
     if others and not stopped:
         yield ok(f"{counted(len(others), 'run')} beside the live one, and none is stopped")

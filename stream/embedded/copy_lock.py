@@ -14,6 +14,7 @@ from pathlib import Path
 
 from stream.embedded.database import SEGMENTS, translated_errors
 from stream.log.errors import LogUnavailable
+from stream.log.file_lock import try_lock
 
 _LOOK_S = 0.1
 _WAIT_S = 600.0  # a copy to a slow disk takes minutes
@@ -40,13 +41,9 @@ def _locked(folder: Path, kind: int, why: str) -> Iterator[None]:
         held = os.open(folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         give_up_at = time.monotonic() + _WAIT_S
-        while True:
-            try:
-                fcntl.flock(held, kind | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up_at:
-                    raise LogUnavailable(f"{folder}: {why}") from None
+        while not try_lock(held, kind):
+            if time.monotonic() > give_up_at:
+                raise LogUnavailable(f"{folder}: {why}")
             time.sleep(_LOOK_S)
         yield
     finally:

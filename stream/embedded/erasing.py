@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from stream.embedded.database import SEGMENTS, content_checksum, row_checksum, translated_errors
 from stream.embedded.retention import forget_records
-from stream.embedded.segments import lock
 from stream.embedded.topics import row_id
 from stream.embedded.vacuum import rewrite
 from stream.embedded.writer import Writer
 from stream.log.errors import LogUnavailable
+from stream.log.file_lock import lock_named
 
 _ROWS = 500  # per transaction
 _PIECE_BYTES = 1024 * 1024
@@ -134,7 +134,7 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
         for segment, file, size in sizes:
             path = folder / SEGMENTS / file
             with contextlib.suppress(FileNotFoundError), _opened(path) as descriptor:
-                end = os.fstat(descriptor).st_size if lock(descriptor, path) else size
+                end = os.fstat(descriptor).st_size if lock_named(descriptor, path) else size
                 for start, stop in _between(spans.get(segment, []), end):
                     _clear(descriptor, start, stop)
                 os.fdatasync(descriptor)

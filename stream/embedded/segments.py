@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
+from stream.log.file_lock import lock_named
 from stream.log.private_folders import give_to_owner
 
 SUFFIX = ".segment"
@@ -42,7 +42,7 @@ class Segment:
             self._path = folder / self.file
             self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             give_to_owner(self._path)
-            if lock(self._fd, self._path):
+            if lock_named(self._fd, self._path):
                 break
             os.close(self._fd)  # retention removed it before the lock: try the next name
         self.size = 0
@@ -92,15 +92,6 @@ class Segment:
         os.close(self._fd)
 
 
-def lock(fd: int, path: Path) -> bool:
-    """Lock an open segment for its writer or its removal; False if it is locked already or the file is gone."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return path.stat().st_ino == os.fstat(fd).st_ino
-    except (BlockingIOError, FileNotFoundError):
-        return False
-
-
 def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bool:
     """Unlink a segment if no process writes it and `unused`, called under the lock, agrees; True if it is gone."""
     try:
@@ -108,7 +99,7 @@ def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bo
     except FileNotFoundError:
         return True
     try:
-        if not lock(fd, path) or not unused(os.fstat(fd)):
+        if not lock_named(fd, path) or not unused(os.fstat(fd)):
             return False
         path.unlink()
         return True

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stream.embedded.database import DATABASE, SEGMENTS, connect, translated_errors
 from stream.embedded.segments import LogDamaged
+from stream.log.file_lock import try_lock
 from stream.log.private_folders import make_private
 
 _FAULTS = 100  # of which some may concern single values
@@ -43,8 +44,8 @@ class Presence:
             held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self.leave = weakref.finalize(self, os.close, held)
             try:
-                while not _locked(held, fcntl.LOCK_EX):
-                    if _locked(held, fcntl.LOCK_SH):  # others have it open
+                while not try_lock(held, fcntl.LOCK_EX):
+                    if try_lock(held, fcntl.LOCK_SH):  # others have it open
                         return
                     time.sleep(_LOOK_S)  # another process checks
                 _check_after_unclean_end(folder, lock_timeout_s)
@@ -60,11 +61,3 @@ def _check_after_unclean_end(folder: Path, lock_timeout_s: float) -> None:
             # read only, for it leaves the WAL: the next opening checks again
             with contextlib.closing(connect(folder, lock_timeout_s, "mode=ro")) as database:
                 require_sound(database, folder)
-
-
-def _locked(held: int, kind: int) -> bool:
-    try:
-        fcntl.flock(held, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

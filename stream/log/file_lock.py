@@ -1,8 +1,9 @@
-"""A lock between processes, on a file. The system releases it with its process."""
+"""Locks between processes, on a file or folder. The system releases them with their process."""
 
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,3 +26,20 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[BinaryIO | None]:
             yield None
         else:
             yield file
+
+
+def try_lock(held: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file or folder; False if another process's lock keeps this one away. Raises OSError."""
+    try:
+        fcntl.flock(held, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock_named(held: int, path: Path) -> bool:
+    """Lock what was opened at `path`; False also if it is gone, or the name is another's by now. Raises OSError."""
+    try:
+        return try_lock(held) and os.path.samestat(os.fstat(held), path.stat())
+    except FileNotFoundError:
+        return False

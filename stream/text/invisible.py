@@ -1,4 +1,4 @@
-"""Characters that no reader sees: no text is told from another, counted or scored by them.
+"""Invisible characters. Texts are compared, counted and scored without them.
 
 The list is Unicode's property Default_Ignorable_Code_Point (DerivedCoreProperties.txt): soft hyphen, zero-width space
 and joiners, byte order mark, directions, variation selectors, fillers, tags. Joiners shape the letters of some scripts

@@ -104,7 +104,7 @@ def test_a_dead_letter_that_the_broker_refuses_has_no_record(kafka_log: KafkaLog
 
 
 def test_a_record_refused_for_its_size_is_not_tried_again() -> None:
-    """The first refusal of a size rolls back once; the batch then goes on without records of that size."""
+    """The first refused record rolls the batch back once. The batch is then committed without records of that size."""
     log = MemoryLog()
     log.create([Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)])
     put_hits(log, "one")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -16,6 +15,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message
+from stream.log.file_lock import lock_named
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -58,7 +58,7 @@ def _unfinished(to: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700, exist_ok=True)
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if not _taken(held, folder):
+        if not lock_named(held, folder):
             raise FarmwatchError(f"{to}: another release writes it: wait for its end, or name another folder")
         try:
             if to.exists() and (not to.is_dir() or any(to.iterdir())):
@@ -71,12 +71,3 @@ def _unfinished(to: Path) -> Iterator[Path]:
             raise
     finally:
         os.close(held)
-
-
-def _taken(held: int, folder: Path) -> bool:
-    """Lock the open folder; False if another process has it, or has renamed or removed it."""
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(held), folder.stat())
-    except (BlockingIOError, FileNotFoundError):
-        return False

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.daemon.disk_forecast import held_for
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.engine.lifecycle import cancel
@@ -76,8 +77,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     for state in states:
         if state.resume:
             why = f" by an error ({state.run.error})" if state.run.error else ""
-            held = f"; retention keeps old records of {', '.join(state.holds)} for it" if state.holds else ""
-            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it{held}"))
+            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it{held_for(state.holds)}"))
     return Exit.OK
 
 

@@ -139,7 +139,7 @@ ITEMS = {
 @BOTH
 @pytest.mark.parametrize("item", ITEMS)
 def test_an_item_is_measured_whole(item: str, settings: MeasureSettings) -> None:
-    """A list item of 160 characters is a long one, whatever stands in it; the items of a list in it are their own."""
+    """An item of 160 characters counts as long, whatever elements it has. Items of a nested list count separately."""
     half = SENTENCE.strip()[:78]
     items = f"<li>{ITEMS[item].format(half)}</li>" * 6
     body = f"<article><h1>Title</h1><p>{SENTENCE * 6}</p><ul>{items}</ul><p>{SENTENCE * 3}</p></article>"
