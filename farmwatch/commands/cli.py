@@ -13,7 +13,7 @@ from farmwatch.terminal.messages import program_version, put
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import escaped
 
-_COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands, and its line in the list
+_COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands or lab, and its line in the list
     "Daemon": {
         "up": ("daemon.running:up", "Run the daemon: a process per role."),
         "console": ("daemon.console:console", "A web page that shows the share, and why each site and page counts."),
@@ -38,9 +38,12 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "import": ("inputs.import_archives:import_archives", "Append the pages of WARC files, as if crawled."),
         "plan": ("results.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
         "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
-        "train-articles": ("rulesets.train:train_articles", "Learn to tell articles from other pages, for a ruleset."),
+        "train-articles": (
+            "lab.commands.train_articles:train_articles",
+            "Learn to tell articles from other pages, for a ruleset.",
+        ),
         "train-extractor": (
-            "inputs.train_extractor:train_extractor",
+            "lab.commands.train_extractor:train_extractor",
             "Learn to tell main text from the rest of a page, for the extractor `blocks`.",
         ),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
@@ -55,8 +58,11 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Detectors": {
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
-        "train-detector": ("detectors.train:train_detector", "Learn the numbers of the built-in detector."),
-        "train-sites": ("detectors.train:train_sites", "Learn how sites are told apart by their page scores."),
+        "train-detector": ("lab.commands.train_detector:train_detector", "Learn the numbers of the built-in detector."),
+        "train-sites": (
+            "lab.commands.train_detector:train_sites",
+            "Learn how sites are told apart by their page scores.",
+        ),
     },
     "Checks": {
         "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
@@ -72,7 +78,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "export": ("archive.export:export", "Write pages, verdicts, scores, sites or rates into a file."),
         "release": ("archive.release:release", "Write a citable bundle: data, versions, and the numbers."),
         "templates": (
-            "templates.templates:templates",
+            "archive.templates:templates",
             "Split archived pages; list sites that share a template.",
         ),
     },
@@ -150,4 +156,9 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="
 for _title, _commands in _COMMANDS.items():
     _group = Group.create_ordered(_title)
     for _name, (_where, _help) in _commands.items():
-        app.command(f"farmwatch.commands.{_where}", name=_name, help=_help, group=_group)
+        app.command(
+            _where if _where.startswith("lab.") else f"farmwatch.commands.{_where}",
+            name=_name,
+            help=_help,
+            group=_group,
+        )

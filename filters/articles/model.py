@@ -4,7 +4,7 @@ Logits are sums of whole ten-thousandths, and probabilities are rounded: so they
 unknown input is -1, below every measure; the lowest step holds it.
 
 T. Hastie and R. Tibshirani, "Generalized Additive Models", 1990; the steps come from boosted stumps, see
-`scoring.training.additive`.
+`lab.articles.additive`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The built-in detector: a logistic regression over signed-hash word 1-2-grams, calibrated by length.
 
 It runs on numpy alone, on any machine. It recognises the style of chat assistants, and does not find
-continuations of base models. Training: scoring.training.training. Errors: docs/explanation/detectors.md, and `warning`.
+continuations of base models. Training: lab.detector.training. Errors: docs/explanation/detectors.md, and `warning`.
 """
 
 from __future__ import annotations

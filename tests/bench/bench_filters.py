@@ -26,9 +26,6 @@ import zstandard
 
 from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
-from farmwatch.labels.main_text.errors import Text, errors_by, texts_out_of_fold
-from farmwatch.labels.main_text.gold import keep_main_texts
-from farmwatch.labels.main_text.training import main_text_pages
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
 from filters.extraction.extractor import extractor, refused
@@ -41,6 +38,9 @@ from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
 from filters.structure import page_lines, tag_paths
+from lab.extractor.errors import Text, errors_by, texts_out_of_fold
+from lab.extractor.gold import keep_main_texts
+from lab.extractor.training import main_text_pages
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

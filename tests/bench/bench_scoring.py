@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
+from lab.detector.evaluation import measure_pages
+from lab.detector.regression import Model
+from lab.detector.texts import read_pages
 from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.normalisation import normalise
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
-from scoring.training.evaluation import measure_pages
-from scoring.training.regression import Model
-from scoring.training.texts import read_pages
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

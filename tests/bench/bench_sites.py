@@ -20,13 +20,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.sites.training import LabelledSite, train_sites
 from scoring.interface import PageScore, SiteMethod
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.deciles import PAGES, DecileTest, load_deciles
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
-from scoring.sites.training import LabelledSite, train_sites
 from stream.schema.vocabulary import HUMAN, LLM
 from tests.bench.timing import argument, json_lines
 from tests.support.paths import data_root

@@ -20,15 +20,15 @@ import justext
 import numpy as np
 
 from crawler.settings import CrawlSettings
-from farmwatch.commands.templates.learners import learner_of
-from farmwatch.templates.archived import Archives
-from farmwatch.templates.evaluation import Judged, LabelledArchives, LabelledCross, read_lines, scores
 from filters.extraction.extractor import extract
 from filters.settings import MeasureSettings
-from filters.templates import diff
-from filters.templates.classes import Node, NodeClass, bits_of, class_of, text_chars
-from filters.templates.learning import Learner, Method, classes_of
-from filters.templates.words import Words
+from lab.commands.templates.learners import learner_of
+from lab.templates import diff
+from lab.templates.archived import Archives
+from lab.templates.classes import Node, NodeClass, bits_of, class_of, text_chars
+from lab.templates.evaluation import Judged, LabelledArchives, LabelledCross, read_lines, scores
+from lab.templates.learning import Learner, Method, classes_of
+from lab.templates.words import Words
 from tests.support.paths import data_root
 
 CONTENT, BOILERPLATE, INVALID = NodeClass

@@ -18,11 +18,11 @@ from contextlib import closing
 from difflib import SequenceMatcher
 
 from crawler.settings import CrawlSettings
-from farmwatch.templates.archived import Archives
-from farmwatch.templates.splitting import SiteSplitter, Split, SplitOptions
 from filters.settings import MeasureSettings
-from filters.templates.diff import LEAST_WORDS, matches
-from filters.templates.words import page_tree, words_of
+from lab.templates.archived import Archives
+from lab.templates.diff import LEAST_WORDS, matches
+from lab.templates.splitting import SiteSplitter, Split, SplitOptions
+from lab.templates.words import page_tree, words_of
 from tests.bench.timing import argument, cpu_s
 from tests.support.paths import data_root
 

@@ -36,12 +36,12 @@ from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canaries import BadCanaries, read_canaries
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.pipes.lines import FeaturesLine, PageLine
-from farmwatch.templates.cdx import BadIndex, read_index
 from farmwatch.terminal.jsonl import JsonLines
 from filters.charsets import decode
 from filters.no_page.inspector import inspect, reason_of
+from lab.detector.texts import read_pages, read_texts
+from lab.templates.cdx import BadIndex, read_index
 from scoring.errors import BadTrainingData
-from scoring.training.texts import read_pages, read_texts
 from stream.text.times import read_time
 from stream.text.user_errors import FarmwatchError
 

@@ -12,7 +12,7 @@ import trafilatura
 import zstandard
 
 from farmwatch.labels.labelled_pages import LabelledPages
-from farmwatch.labels.main_text.gold import Truth, keep_main_texts
+from lab.extractor.gold import Truth, keep_main_texts
 
 
 @dataclass(frozen=True)

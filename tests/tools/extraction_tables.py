@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.commands.inputs.train_extractor import Report, table
 from farmwatch.labels.evaluation_tables import Table
-from farmwatch.labels.main_text.errors import Errors
+from lab.commands.train_extractor import Report, table
+from lab.extractor.errors import Errors
 from tests.tools.generated import document, renewed
 
 COMMAND = "python -m tests.tools.extraction_tables docs"

@@ -1,7 +1,7 @@
 """Counts what CONTRIBUTING promises of the code: `python -m tests.tools.house [ROOT]` prints one line per measure.
 
-A walk follows the calls from one function in the order of the source, each function once. A stay is a run of functions of one
-file, a return is a stay in a file that the walk had left.
+A walk follows the calls from one function in the order of the source, each function once. A stay is a run of functions
+of one file, a return is a stay in a file that the walk had left.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from pathlib import Path
 import xxhash
 import zstandard
 
-from farmwatch.labels.article_training import TrainingPages
 from farmwatch.labels.evaluation_tables import Table, tables_of
 from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
@@ -34,9 +33,10 @@ from filters.articles.model import ARTICLE, SHIPPED, load_model
 from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
+from lab.articles.additive import out_of_fold
+from lab.articles.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
+from lab.articles.training import TrainingPages
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.training.additive import out_of_fold
-from scoring.training.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
 from stream.text.registrable_domain import registrable_domain
 from tests.support.paths import ROOT, data_root
 from tests.tools.generated import document, renewed, section

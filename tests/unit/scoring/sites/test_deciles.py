@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.sites.training import LabelledSite, train_sites
 from scoring.errors import BadSiteNumbers, BadTrainingData, MissingExtra, NoSiteTest
 from scoring.interface import PageScore
 from scoring.sites.deciles import PLACES, DecileNumbers, DecileTest, HeldOutErrors, deciles, load_deciles, read_numbers
-from scoring.sites.training import LabelledSite, train_sites
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
 SHIPPED = resources.files("scoring.data").joinpath("deciles-binoculars.json").read_bytes()

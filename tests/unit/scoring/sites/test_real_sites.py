@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.sites.training import LabelledSite, train_sites
 from scoring.interface import PageScore, SiteMethod
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import LOW_FPR_PARAMS, SiteTest, SprtParams, of_flags
-from scoring.sites.training import LabelledSite, train_sites
 from stream.schema.vocabulary import HUMAN, LLM
 from tests.bench.bench_sites import (
     ACCURACY,

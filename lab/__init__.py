@@ -1,0 +1,1 @@
+"""What no running farm needs: trainers and evaluations. It is above farmwatch, which never imports it."""

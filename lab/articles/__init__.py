@@ -1,0 +1,1 @@
+"""Learns to tell articles from other pages."""

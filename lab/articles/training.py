@@ -1,0 +1,129 @@
+"""Labelled pages as what an article model learns from, and the model that was learned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from farmwatch.labels.labelled_pages import LabelledPage
+from filters.articles.inputs import INPUTS, LEARNED_INPUTS, has_inputs, inputs_of
+from filters.articles.model import ARTICLE, VERSION, ArticleModel, StepFunction
+from lab.articles.additive import AdditiveModel, Floats
+from lab.articles.held_out import HeldOutPage
+from scoring.errors import TooFewLabels
+from stream.text.registrable_domain import registrable_domain
+from stream.text.wording import counted
+
+_LEARNED_PLACES = [INPUTS.index(name) for name in LEARNED_INPUTS]
+_WORDS = LEARNED_INPUTS.index("tokens")
+ARTICLE_WORDS = 150
+"""Fewest words of a page without a label that counts as an article because of its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPage:
+    """A page with its kind; `inputs` is None for a page without a main text, from which nothing is learned."""
+
+    id: str
+    source: str
+    domain: str  # registrable
+    kind: str
+    is_labelled: bool
+    weight: float
+    inputs: Sequence[float] | None
+
+
+class TrainingPages:
+    """The pages that teach their kind: those with a page_type, and those of article sources."""
+
+    def __init__(self, pages: Iterable[LabelledPage], article_sources: Mapping[str, float]) -> None:
+        """Take the pages; `article_sources` = source -> weight of its pages. Raises TooFewLabels."""
+        found = (_training_page(page, article_sources) for page in pages)
+        self.pages = [page for page in found if page is not None]
+        self.labelled = [page for page in self.pages if page.is_labelled]
+        self.learned = [page for page in self.pages if page.inputs is not None]
+        kinds = {page.kind for page in self.labelled if page.inputs is not None}
+        if not kinds:
+            raise TooFewLabels("no page with a main text has a page_type: label pages with `farmwatch label`")
+        if ARTICLE not in kinds:
+            raise TooFewLabels(f"no page_type is {ARTICLE!r}, there are {', '.join(sorted(kinds))}: label articles too")
+        if len(kinds) == 1:
+            raise TooFewLabels(f"every page_type is {ARTICLE!r}: label pages of other kinds too")
+
+    @property
+    def matrix(self) -> Floats:
+        """The inputs of the pages learned from, a column for each of LEARNED_INPUTS."""
+        return np.array([page.inputs for page in self.learned], np.float64)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the pages learned from."""
+        return [page.kind for page in self.learned]
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights."""
+        return np.array([page.weight for page in self.learned])
+
+    @property
+    def domains(self) -> list[str]:
+        """Their registrable domains."""
+        return [page.domain for page in self.learned]
+
+    def card(self) -> str:
+        """What a model learned from these pages was taught by: sources, kinds, weights."""
+        parts = []
+        for source in sorted({page.source for page in self.learned}):
+            of_source = [page for page in self.learned if page.source == source]
+            kinds = Counter(page.kind for page in of_source if page.is_labelled)
+            if kinds:
+                by_kind = ", ".join(f"{kind} {number}" for kind, number in sorted(kinds.items()))
+                parts.append(f"{source}: {counted(sum(kinds.values()), 'labelled page')} ({by_kind})")
+            others = [page for page in of_source if not page.is_labelled]
+            if others:
+                parts.append(
+                    f"{source}: {counted(len(others), 'page')} taken for articles, weight {others[0].weight:g}"
+                )
+        return "; ".join(parts)
+
+    def predicted(self, logits: Floats, model: ArticleModel) -> list[tuple[TrainingPage, HeldOutPage]]:
+        """Each page with its prediction by out-of-fold `logits` of the pages learned from."""
+        rows = iter(logits.tolist())
+        found = []
+        for page in self.pages:
+            probability, guess = 0.0, ""
+            if page.inputs is not None:
+                row = tuple(next(rows))
+                probability, guess = model.probability(row), model.kind(row)
+            found.append((page, HeldOutPage(page.kind, page.domain, probability, guess)))
+        return found
+
+
+def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
+    label, features = page.label, page.features
+    domain = registrable_domain(features.site)
+    inputs = inputs_of([features])[0, _LEARNED_PLACES].tolist() if has_inputs(features) else None
+    if label.page_type:
+        return TrainingPage(label.id, label.source, domain, label.page_type, True, 1.0, inputs)
+    weight = article_sources.get(label.source, 0.0)
+    if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
+        return None
+    return TrainingPage(label.id, label.source, domain, ARTICLE, False, weight, inputs)
+
+
+def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:
+    """The fitted model as JUDGE reads it."""
+    inputs = {name: StepFunction(table.at, table.values) for name, table in fitted.steps.items()}
+    return ArticleModel(VERSION, card, fitted.kinds, fitted.bias, inputs)
+
+
+def encode_model(model: ArticleModel) -> bytes:
+    """The file of a model: JSON with a line for each input, so that versions can be compared by `diff`."""
+    head = msgspec.json.encode(msgspec.structs.replace(model, inputs={}))
+    assert head.endswith(b"{}}")
+    lines = (msgspec.json.encode(name) + b":" + msgspec.json.encode(steps) for name, steps in model.inputs.items())
+    return head[:-2] + b"\n" + b",\n".join(lines) + b"\n}}\n"

@@ -1,0 +1,105 @@
+"""`farmwatch templates split`: the pages of web archives, split into content and boilerplate."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table
+from lab.commands.templates.learners import learner_of
+from lab.templates.archived import Archives
+from lab.templates.classes import NodeClass
+from lab.templates.folder import split_folder
+from lab.templates.learning import Method
+from lab.templates.splitting import SiteSplitter, SplitOptions
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, one_line
+
+_NAMED = 100  # broken records that are named; others are in the report
+
+Chained = Annotated[
+    bool,
+    Parameter(negative="", help="Compare up with down, down with prev, and so on, as the thesis's code does."),
+]
+
+
+def split_archives(
+    archives: Annotated[list[Path], Parameter(help="WARC files (.warc, .warc.gz).", negative="")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="A new or empty folder for the pages and report.jsonl.")],
+    method: Annotated[
+        Method,
+        Parameter(
+            help="runs: t002, and all text between two tags has the class of most of it; t001: text that the pages"
+            " do not decide is invalid; joint: less of it is; t002: it is boilerplate; t003, t004, t005: nearest"
+            " neighbours decide, of 20, 40, 60 features; t006: a random forest. t003 to t006 need the extra `train`."
+        ),
+    ] = Method.RUNS,
+    chained: Chained = False,
+    positional: Annotated[
+        float | None,
+        Parameter(
+            help="Find similar pages by the thesis's positional tokens, of at least this similarity (0.6 there)."
+            " Default: by sets of tag paths, the most similar there are.",
+            validator=Number(gt=0, lt=1),
+        ),
+    ] = None,
+    json: AsJson = False,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Split the pages of web archives into content and boilerplate, by comparing pages of one host.
+
+    A page is compared with the two most similar pages at other URLs, and with the snapshots of its own URL before and
+    after. Text that is on the others, or changes over time, is boilerplate. A page needs another URL of its host in the
+    archives, and is better judged with a second snapshot. A .cdx or .cdxj file beside an archive saves a full read.
+
+    OUT gets, for each page, pages/HOST/ID.html, in which each text is marked and no script runs, pages/HOST/ID.txt with
+    the content, and a line in report.jsonl: the pages compared, and counts; or the reason why it was not split. A
+    broken record is reported and skipped: exit code 1, as if no page could be split. Pages with another reason change
+    no exit code.
+    """
+    for file in archives:
+        if not file.is_file():
+            raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
+        if file.suffix == ".zst":
+            raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
+    options = SplitOptions(method=method, chained=chained, positional=positional, learner=learner_of(method))
+    config = common.load().config
+    read = Archives(archives, config.crawl, int(time.time() * 1000))
+    with closing(read), split_folder(out) as folder:
+        for unread in read.scan(message):
+            folder.add_unread(unread)
+            if unread.is_fault and folder.broken <= _NAMED:
+                message(f"{unread.archive}: offset {unread.offset}: {one_line(unread.reason)}")
+        sites = read.sites()
+        with counting(len(sites), "sites") as advance:
+            for site in sites:
+                for found in SiteSplitter(read, config.measure, options).split(site):
+                    folder.add(found)
+                advance(1)
+    reasons = dict(sorted(folder.reasons.items(), key=lambda item: (-item[1], item[0])))
+    for file, count in read.misplaced.items():
+        message(
+            f"{file}: {counted(count, 'page')} not where it says: the archive is damaged, or another. Make the index"
+            " again, or delete it: then the archive is read as a whole"
+        )
+    if json:
+        counts = {"nodes": folder.nodes, "characters": folder.characters}
+        put_json({"pages": folder.pages, "sites": len(sites), **counts, "not_split": reasons})
+    else:
+        put(f"{counted(folder.pages, 'page')} of {counted(len(sites), 'site')} split; {out / 'report.jsonl'} has each")
+        put_table(
+            ("class", "nodes", "characters"), [(of.value, folder.nodes[of], folder.characters[of]) for of in NodeClass]
+        )
+        if read.indexed:
+            put(f"{counted(read.indexed, 'page')} by an index: what it does not list was not read")
+        if reasons:
+            put("not split: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
+    return Exit.OK if folder.pages and not folder.broken and not read.misplaced else Exit.PROBLEM

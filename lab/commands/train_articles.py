@@ -1,0 +1,186 @@
+"""`farmwatch train-articles`: labelled pages → an article model, and its errors on sites that it did not see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from farmwatch.commands.options import DEFAULTS, Common, Jobs
+from farmwatch.commands.rulesets.labelled import Labels, labelled
+from farmwatch.labels.labelled_pages import LabelledPages
+from farmwatch.terminal.messages import counting, put, put_table
+from filters.articles.inputs import LEARNED_INPUTS, MEANINGS
+from filters.articles.model import ARTICLE
+from lab.articles.additive import FOLDS, fit, out_of_fold
+from lab.articles.held_out import ArticleErrors, Estimate, article_errors, kept_share
+from lab.articles.training import TrainingPages, encode_model, model_of
+from scoring.errors import TooFewLabels
+from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
+from scoring.statistics.shares import Share
+from scoring.thresholds.published import write_whole
+from stream.text.user_errors import UsageError
+
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+_INPUTS_SHOWN = 15
+_NO_TEXT = "no text"  # the guess for a page without a main text
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors of a model, as the file of --report has them."""
+
+    digest: str
+    card: str
+    threshold: float
+    errors: ArticleErrors
+    sources: dict[str, Share]  # pages of article sources that `threshold` keeps
+    inputs: dict[str, float]  # mean absolute part in the logit of an article
+
+
+def train_articles(
+    labels: Labels,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="File for the model, with the ending .json, for `model` of a ruleset.")],
+    articles: Annotated[
+        list[str] | None,
+        Parameter(
+            help="SOURCE=WEIGHT: pages of the folder's SOURCE without a page_type count as articles with this weight;"
+            " may be repeated.",
+            negative="",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, Parameter(help="Probability at which kept pages are shown by kind.", validator=Number(gt=0, lt=1))
+    ] = 0.5,
+    report: Annotated[Path | None, Parameter(help="File for all printed numbers, as JSON.")] = None,
+    force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
+    jobs: Jobs = 0,
+    common: Common = DEFAULTS,
+) -> int:
+    """Train an article model on labelled pages, and print its errors on pages of domains that it did not see.
+
+    LABELS are as for `rulesets evaluate`. Each page with a page_type teaches that kind; --articles adds pages of at
+    least 150 words. For the errors the registrable domains are split into 8 parts, and the pages of each are judged
+    by a model trained on the others. A page without a main text counts as dropped. Nothing is learned from URLs. The
+    same pages give the same file.
+    Damaged entries are reported and skipped: exit code 1. Exit code 1, and nothing is written, if the labels are too
+    few.
+    """
+    for file in filter(None, (out, report)):
+        if file.exists() and not force:
+            raise UsageError(f"{file}: there already; take another file, or --force to write over")
+        if not file.parent.is_dir():
+            raise UsageError(f"{file}: there is no folder {file.parent}")
+    if out.suffix != ".json":
+        raise UsageError(f"--out {out}: a ruleset finds a model by a path that ends in .json")
+    weights = _weights(articles or [])
+    with labelled(labels, [], common, jobs) as (pages, measured):
+        if isinstance(pages, LabelledPages):
+            if unknown := sorted(set(weights) - set(pages.sources)):
+                raise UsageError(f"{labels}: no source {unknown[0]!r}; there are {', '.join(pages.sources)}")
+            pages.narrow(lambda label: bool(label.page_type) or label.source in weights)
+        elif weights:
+            raise UsageError(f"--articles is for a folder of labelled pages, and {labels} is a file")
+        with counting(len(pages.labels), "pages") as bar:
+            training = TrainingPages(measured(bar), weights)
+    matrix, kinds, weight = training.matrix, training.kinds, training.weights
+    with counting(FOLDS + 1, "fits") as bar:
+        logits = out_of_fold(matrix, LEARNED_INPUTS, kinds, weight, training.domains, bar)
+        fitted = fit(matrix, LEARNED_INPUTS, kinds, weight)
+        bar(1)
+    if not fitted.steps:
+        raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
+    model = model_of(fitted, training.card())
+    predicted = training.predicted(logits, model)
+    of_article = model.kinds.index(ARTICLE)
+    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
+    found = _Report(
+        digest=model.digest,
+        card=model.card,
+        threshold=threshold,
+        errors=article_errors(
+            [page for of, page in predicted if of.is_labelled], ARTICLE, sorted({*_THRESHOLDS, threshold}), threshold
+        ),
+        sources={
+            source: kept_share(
+                [page for of, page in predicted if of.source == source and not of.is_labelled], threshold
+            )
+            for source in sorted({page.source for page in training.pages if not page.is_labelled})
+        },
+        inputs=dict(sorted(effects.items(), key=lambda effect: (-round(effect[1], 6), effect[0]))),
+    )
+    write_whole(out, encode_model(model), force=force)
+    if report is not None:
+        numbers = each_float(msgspec.to_builtins(found), lambda number: significant(number, SCORE_DIGITS))
+        write_whole(report, msgspec.json.format(msgspec.json.encode(numbers), indent=2) + b"\n", force=force)
+    _put_report(found)
+    put(f"{out}: model {model.digest}, {len(model.inputs)} inputs; learned from {model.card}")
+    return pages.exit
+
+
+def _weights(articles: Sequence[str]) -> dict[str, float]:
+    """Source -> weight. Raises UsageError."""
+    weights = {}
+    for given in articles:
+        source, _, text = given.rpartition("=")
+        try:
+            weights[source] = float(text)
+        except ValueError:
+            source = ""
+        if not source or not math.isfinite(weights[source]) or weights[source] <= 0:
+            raise UsageError(f"--articles {given!r}: give SOURCE=WEIGHT, with a weight above 0 such as 0.3")
+    return weights
+
+
+def _put_report(found: _Report) -> None:
+    errors = found.errors
+    put(f"AUROC of the probability of an article, out of fold: {errors.auroc:.3f}")
+    put("")
+    put_table(
+        ("threshold", "F1", "precision", "recall", "others kept"),
+        [
+            (f"{at.threshold:g}", *map(_interval, (at.f1, at.precision, at.recall, at.others_kept)))
+            for at in errors.thresholds
+        ],
+        "By threshold (95% interval over domains)",
+    )
+    put("")
+    _put_kept("kind", errors.kept, found.threshold)
+    if found.sources:
+        put("")
+        _put_kept("article source", found.sources, found.threshold)
+    put("")
+    guesses = [kind for kind in (*errors.confusion, "") if any(kind in row for row in errors.confusion.values())]
+    put_table(
+        ("label", *(kind or _NO_TEXT for kind in guesses)),
+        [(kind, *(row.get(guess, 0) for guess in guesses)) for kind, row in errors.confusion.items()],
+        "Page kinds: labels in rows, guesses in columns",
+    )
+    put("")
+    put_table(
+        ("input", "effect", "meaning"),
+        [(name, f"{effect:.2f}", MEANINGS[name]) for name, effect in list(found.inputs.items())[:_INPUTS_SHOWN]],
+        "Inputs by their mean absolute part in the logit of an article",
+    )
+    put("")
+
+
+def _put_kept(what: str, kept: dict[str, Share], threshold: float) -> None:
+    rows = [(name, share.total, share.count, _interval(_estimate(share))) for name, share in kept.items()]
+    put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {threshold:g} (95% interval over domains)")
+
+
+def _estimate(share: Share) -> Estimate:
+    return Estimate(share.share, share.low, share.high)
+
+
+def _interval(number: Estimate) -> Any:
+    if number.value is None or number.low is None or number.high is None:
+        return "-"
+    return f"{number.value:.3f} ({number.low:.3f}-{number.high:.3f})"

@@ -1,0 +1,168 @@
+"""A training's numbers, its warning, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lab.detector.evaluation import TOGETHER, DetectorEvaluation, PageCell, PageRow
+from lab.detector.texts import FileReport
+from scoring.lite_ngram.detector import MIN_WORDS
+from scoring.statistics.rounding import each_float
+
+_SHORT_LENGTHS = (150, 250, 400)
+_DIGITS = 4
+_SHARES = ("flagged", "found", "web flagged")  # in percent
+_HEADINGS = {"auroc": "AUROC", "web": "gate"}
+
+Table = Sequence[Mapping[str, Any]]  # rows of one set of columns
+
+
+class TrainingReport(msgspec.Struct, frozen=True):
+    """Everything measured in a training; stored as JSON with the weights."""
+
+    digest: str  # SHA-256 of the weights file
+    warning: str  # shown with every score of these weights
+    threshold: float
+    seed: int
+    files: dict[str, FileReport]
+    licences: dict[str, int]  # licence as stated by the texts' sources -> texts used
+    registers: dict[str, int]  # "label/domain" -> texts used
+    evaluation: DetectorEvaluation
+
+    def rounded(self) -> TrainingReport:
+        """This report with the numbers that its JSON holds."""
+        return msgspec.json.decode(self.to_json(), type=TrainingReport)
+
+    def to_json(self) -> bytes:
+        """Readable JSON, numbers to four places, the same bytes for the same report."""
+        rounded = each_float(msgspec.to_builtins(self), lambda number: round(number, _DIGITS))
+        return msgspec.json.format(msgspec.json.encode(rounded), indent=1) + b"\n"
+
+
+def warning(evaluation: DetectorEvaluation) -> str:
+    """The warning shown with every score of these weights."""
+    other = [row.flagged for row in evaluation.sources if not row.web]
+    unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
+    found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
+    return (
+        "style classifier, not Binoculars; indicative only. Measured on texts it was not trained on: flags "
+        f"{_web(evaluation)} and {_span(other)} of other unseen human sources; "
+        f"finds {', '.join(found)} words of LLM texts; AUROC {evaluation.in_domain:.2f} in domain, "
+        f"{evaluation.generators_mean:.2f} for an unseen generator, down to "
+        f"{min(unseen, default=0.0):.2f} for an unseen human register. Base-model "
+        "continuations are not detected."
+    )
+
+
+def _web(evaluation: DetectorEvaluation) -> str:
+    """The flagged share of human web pages: of page sets that no training has seen, or else of sources left out."""
+    if not evaluation.pages:
+        left_out = [row.flagged for row in evaluation.sources if row.web]
+        return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"
+    together = _judged([row for row in evaluation.pages if row.name == TOGETHER])
+    sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
+    recent = _judged([row for row in evaluation.pages if row.recent])
+    said = f"{_span(together)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
+    return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
+
+
+def _judged(rows: Sequence[PageRow]) -> list[float]:
+    return [cell.flagged for row in rows for cell in row.cells if cell.words >= MIN_WORDS and cell.flagged is not None]
+
+
+def _span(shares: Sequence[float]) -> str:
+    if not shares:
+        return "an unknown share"
+    low, high = f"{min(shares):.1%}", f"{max(shares):.1%}"
+    return high if low == high else f"{low} to {high}"
+
+
+def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
+    """Every table with a row, as Markdown."""
+    for title, rows in _tables(evaluation):
+        if rows:
+            yield from (f"{title}:", "", *markdown_table(rows))
+
+
+def dropped(file: FileReport) -> str:
+    """The number of dropped texts by reason."""
+    return ", ".join(f"{count} {reason}" for reason, count in file.dropped.items() if count)
+
+
+def markdown_table(rows: Table) -> list[str]:
+    """The lines of a table; none without rows."""
+    if not rows:
+        return []
+    cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
+    head, *body = (f"| {' | '.join(row)} |" for row in ([_HEADINGS.get(name, name) for name in rows[0]], *cells))
+    return [head, f"|{'---|' * len(rows[0])}", *body, ""]
+
+
+def _tables(evaluation: DetectorEvaluation) -> list[tuple[str, Table]]:
+    """Title and rows of every table."""
+    return [
+        ("In short (the AUROC in domain misleads on its own)", _summary(evaluation)),
+        (
+            "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
+            f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
+            _pages(evaluation.pages),
+        ),
+        (
+            "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
+            "share flagged. New are generators that no training file has, and human sources of collections that none "
+            "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
+            "good",
+            _rows(evaluation.unseen.rows if evaluation.unseen else []),
+        ),
+        (
+            "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
+            "and of its LLM texts against the other domains' human texts",
+            _rows(evaluation.domains),
+        ),
+        ("Leave one generator out: AUROC against all human texts, and share found", _rows(evaluation.generators)),
+        (
+            "Leave one human source out of training and calibration: share flagged (the gate holds for web sources)",
+            _rows(evaluation.sources),
+        ),
+        (
+            "By length, calibration and test on different texts: human texts flagged, LLM texts found (the web texts "
+            "are of collections that were trained on: the page sets above say what to expect)",
+            _rows(evaluation.lengths),
+        ),
+    ]
+
+
+def _rows(structs: Sequence[msgspec.Struct]) -> Table:
+    return [{name.replace("_", " "): getattr(row, name) for name in row.__struct_fields__} for row in structs]
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return ("web" if value else "-") if name == "web" else ("yes" if value else "no")
+    if isinstance(value, float):
+        return f"{value:.1%}" if name in _SHARES else f"{value:.3f}"
+    if isinstance(value, PageCell):
+        return "-" if value.flagged is None else f"{value.flagged:.1%} of {value.texts}"
+    if isinstance(value, list):
+        return " ".join(value)
+    return "-" if value is None else str(value)
+
+
+def _summary(evaluation: DetectorEvaluation) -> Table:
+    figures: dict[str, float | None] = {"in domain": evaluation.in_domain}
+    figures["mean of each generator left out"] = evaluation.generators_mean
+    if unseen := evaluation.unseen:
+        against = f"{unseen.new_llm} texts, against {unseen.new_human} of new human sources"
+        figures[f"generators newer than the training files ({against})"] = unseen.new_generators
+    return [{"figure": name, "AUROC": auroc} for name, auroc in figures.items()]
+
+
+def _pages(rows: Sequence[PageRow]) -> Table:
+    table = []
+    for row in rows:
+        cells = {f"{cell.words} words": cell for cell in row.cells}
+        table.append({"pages": row.name, "surely human": not row.recent, **cells})
+    return table

@@ -1,0 +1,103 @@
+"""`farmwatch train-detector`: labelled texts → weights, and the numbers measured with them.
+
+The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
+effect of another processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from lab.detector.evaluation import evaluate
+from lab.detector.regression import Trainer
+from lab.detector.report import TrainingReport, dropped, table_lines, warning
+from lab.detector.texts import read_pages, read_texts
+from scoring.errors import BadTrainingData, TrainingRefused
+from scoring.lite_ngram.detector import WEIGHTS_FILE
+from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
+from scoring.statistics.rounding import WEIGHT_DIGITS, significant
+
+THRESHOLD = 0.95  # a text is flagged above this probability
+MAX_FLAGGED = 0.06  # of the human texts of any web source left out of training
+
+
+def run_training(
+    train: Path,
+    dev: Path,
+    out: Path,
+    *,
+    unseen: Sequence[Path] = (),
+    pages: Sequence[Path] = (),
+    seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> TrainingReport:
+    """Train, print every table through `say`, and write weights and numbers to the folder `out`.
+
+    `train` and `dev` hold labelled texts, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}. `dev`
+    is split from `train` by group (prompt or source document), to calibrate and test on. `unseen` texts and human
+    `pages` are used for measuring only.
+
+    Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
+    BadTrainingData, or MissingExtra.
+    """
+    openings: set[str] = set()
+    dev_set = read_texts(dev, seed, openings)  # first: a text in both files belongs to the test
+    train_set = read_texts(train, seed, openings)
+    if not dev_set.samples or not train_set.samples:
+        raise BadTrainingData(f"no usable texts in {train if dev_set.samples else dev}")
+    unseen_sets = [read_texts(path, seed, openings, unseen=True) for path in unseen]
+    page_files = [read_pages(path, openings) for path in pages]
+    files = {
+        "train": train_set.report,
+        "dev": dev_set.report,
+        **{f"unseen {place}": found.report for place, found in enumerate(unseen_sets, start=1)},
+        **{f"pages {place}: {found.name}": found.report for place, found in enumerate(page_files, start=1)},
+    }
+    for name, file in files.items():
+        say(f"{name}: {file.read} read, dropped {dropped(file) or 'none'}; used {file.used}")
+    trainer = Trainer(train_set.samples, dev_set.samples, seed, THRESHOLD)
+    fitted = trainer.fit()
+    quantised, scale = quantise(fitted.vector)
+    intercept = significant(fitted.intercept, WEIGHT_DIGITS)
+    # measured as it ships
+    model = trainer.calibrated(fitted._replace(vector=quantised.astype(float) * scale, intercept=intercept))
+    evaluation = evaluate(
+        trainer,
+        model,
+        [sample for found in unseen_sets for sample in found.samples],
+        [page_set for found in page_files for page_set in found.sets],
+        say,
+    )
+    for line in table_lines(evaluation):
+        say(line)
+    if unfair := [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]:
+        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
+        raise TrainingRefused(
+            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
+            "add human texts of their register; nothing was written"
+        )
+    packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD), quantised)
+    used = [*train_set.samples, *dev_set.samples]
+    report = TrainingReport(
+        digest=hashlib.sha256(packed).hexdigest(),
+        warning=warning(evaluation),
+        threshold=THRESHOLD,
+        seed=seed,
+        files=files,
+        licences=_counts(sample.licence for sample in used),
+        registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
+        evaluation=evaluation,
+    ).rounded()
+    out.mkdir(parents=True, exist_ok=True)
+    weights = out / WEIGHTS_FILE
+    weights.write_bytes(packed)
+    weights.with_suffix(".json").write_bytes(report.to_json())
+    say(report.warning)
+    return report
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))

@@ -1,0 +1,1 @@
+"""Learns how sites are told apart by their page scores."""

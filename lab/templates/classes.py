@@ -1,0 +1,121 @@
+"""Nodes of a page, which of the other pages have them, and the class that follows.
+
+A node is a stretch of words between two tags that the same pages have. A page is compared with the pages of its cross:
+`up` and `down` are pages of the site at other URLs, `prev` and `next` are snapshots of its own. Content stays over time
+and is on no other page; boilerplate is on the others, or changes. R. Leśniak, "Joint Approach to Boilerplate Detection
+in Web Archives", 2017, tables B.1 to B.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from lab.templates.diff import matches
+from lab.templates.words import IMAGE, Words
+
+CUR, UP, DOWN, PREV, NEXT = 16, 8, 4, 2, 1
+"""The bits of the pages of a cross; CUR is the page itself."""
+
+ROLES = {"up": UP, "down": DOWN, "prev": PREV, "next": NEXT}
+
+
+class NodeClass(StrEnum):
+    """The class of a node; `invalid`: the pages do not decide it."""
+
+    CONTENT = "content"
+    BOILERPLATE = "boilerplate"
+    INVALID = "invalid"
+
+
+class Node(NamedTuple):
+    """Words `first` to `end` of run `run`, and the pages that have them: `bits`."""
+
+    run: int
+    first: int
+    end: int
+    bits: int
+
+
+def class_of(bits: int, cross: int) -> NodeClass:
+    """The class of a node by its bits, as in the thesis; `cross` has the bits of the pages that there are.
+
+    If it has `down` and a snapshot, a node is boilerplate only on all pages; else, if it is not content.
+    """
+    snapshots = cross & (PREV | NEXT)
+    if bits == CUR | snapshots:
+        return NodeClass.CONTENT
+    if bits == cross or not cross & DOWN or not snapshots:
+        return NodeClass.BOILERPLATE
+    return NodeClass.INVALID
+
+
+def joint_class_of(bits: int, cross: int) -> NodeClass:
+    """The same, but a node that is not on `down`, or in no snapshot, is not invalid: it is boilerplate."""
+    of = class_of(bits, cross)
+    decided = not bits & DOWN or not bits & (PREV | NEXT)
+    return NodeClass.BOILERPLATE if of is NodeClass.INVALID and decided else of
+
+
+def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]], *, chained: bool = False) -> list[int]:
+    """The bits of each word of a page; `others` has the words of the pages of its cross, by their bit.
+
+    Each is compared with the page. With `chained`, as in the thesis's code, each is compared with the one before it in
+    the order up, down, prev, next: a word has the bits of all pages since the first that has it.
+    """
+    numbers: dict[str, int] = {}
+    numbered = {
+        bit: [numbers.setdefault(word, len(numbers)) for word in words]
+        for bit, words in [*sorted(others.items(), reverse=True), (CUR, page)]
+    }
+    found = [CUR] * len(page)
+    if not chained:
+        for bit in others:
+            for _, first, size in matches(numbered[bit], numbered[CUR]):
+                found[first : first + size] = [bits | bit for bits in found[first : first + size]]
+        return found
+    order = list(numbered)
+    since = [0] * len(numbered[order[0]])  # word -> place in `order` of the first page that has it
+    for place, (before, after) in enumerate(pairwise(order), start=1):
+        last, since = since, [place] * len(numbered[after])
+        for old, new, size in matches(numbered[before], numbered[after]):
+            since[new : new + size] = last[old : old + size]
+    return [CUR | sum(set(order[place:]) - {CUR}) for place in since]
+
+
+def nodes_of(words: Words, bits: Sequence[int]) -> list[Node]:
+    """The nodes of a page, from the bits of its words."""
+    found = []
+    for number, (_, first, end) in enumerate(words.runs):
+        began = first
+        for word in range(first + 1, end):
+            if bits[word] != bits[began]:
+                found.append(Node(number, began, word, bits[began]))
+                began = word
+        found.append(Node(number, began, end, bits[began]))
+    return found
+
+
+def text_chars(words: Words, node: Node) -> int:
+    """The characters of the words of a node; images have none."""
+    return sum(len(word) for word in words.words[node.first : node.end] if not word.startswith(IMAGE))
+
+
+def propagated(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> dict[Any, NodeClass]:
+    """Element -> class, of the elements whose nodes and elements with text are all of one class."""
+    found: dict[Any, NodeClass | None] = {}
+
+    def add(element: Any, kind: NodeClass | None) -> None:
+        found[element] = kind if found.get(element, kind) == kind else None
+
+    for node, kind in zip(nodes, classes, strict=True):
+        add(words.runs[node.run].element, kind)
+    body = words.tree.find("body")
+    for _, element in etree.iterwalk(words.tree, events=("end",)):
+        if element in found and element is not body:
+            add(element.getparent(), found[element])
+    return {element: kind for element, kind in found.items() if kind is not None}

@@ -1,0 +1,72 @@
+"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and two of ours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from lab.templates.classes import Node, NodeClass, class_of, joint_class_of, text_chars
+from lab.templates.features import Features, features_of
+from lab.templates.words import Words
+
+_Rows = Sequence[Sequence[float]]
+Learner = Callable[[_Rows, Sequence[str], _Rows], Sequence[str]]
+"""From the features and labels of some rows, and the features of others, to the labels of the others."""
+
+
+class Method(StrEnum):
+    """How the nodes of a page get their classes."""
+
+    T001 = "t001"  # the bits
+    T002 = "t002"  # the same, and an invalid node is boilerplate
+    T003 = "t003"  # a learner that is trained on the nodes whose bits are valid, and classifies all; one layer
+    T004 = "t004"  # two layers
+    T005 = "t005"  # three layers
+    T006 = "t006"  # another learner, three layers
+    JOINT = "joint"  # the bits, by a rule that leaves fewer nodes invalid
+    RUNS = "runs"  # T002, and all nodes of a run get the class of most of its characters
+
+
+_LAYERS = {Method.T003: 1, Method.T004: 2, Method.T005: 3, Method.T006: 3}
+LEARNED = frozenset(_LAYERS)
+MOST_LEARNED = 20_000
+
+
+def classes_of(
+    words: Words, nodes: Sequence[Node], cross: int, method: Method, learner: Learner | None = None
+) -> list[NodeClass]:
+    """The class of each node. Under every learner, a page has T002's classes if its valid nodes are all of one class.
+
+    So has one of more than MOST_LEARNED nodes: the time of neighbours is the square. Nodes with equal features and
+    different classes teach nothing.
+    """
+    rule = joint_class_of if method is Method.JOINT else class_of
+    classes = [rule(node.bits, cross) for node in nodes]
+    if method in (Method.T001, Method.JOINT):
+        return classes
+    if method in LEARNED and len(nodes) <= MOST_LEARNED and {NodeClass.CONTENT, NodeClass.BOILERPLATE} <= {*classes}:
+        assert learner is not None, method
+        rows = features_of(words, nodes, _LAYERS[method])
+        trained = _clear(rows, classes)
+        labels = [label for _, label in trained]
+        if len(set(labels)) > 1:
+            return [NodeClass(label) for label in learner([row for row, _ in trained], labels, rows)]
+    decided: list[NodeClass] = [NodeClass.BOILERPLATE if kind is NodeClass.INVALID else kind for kind in classes]
+    return _by_run(words, nodes, decided) if method is Method.RUNS else decided
+
+
+def _clear(rows: Sequence[Features], classes: Sequence[NodeClass]) -> list[tuple[Sequence[float], str]]:
+    """The rows of valid nodes with their labels, without those that have both."""
+    valid = [(tuple(row), kind.value) for row, kind in zip(rows, classes, strict=True) if kind is not NodeClass.INVALID]
+    labels = Counter(row for row, _ in set(valid))
+    return [(row, label) for row, label in valid if labels[row] == 1]
+
+
+def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:
+    """A few words that a paragraph shares by chance with another page do not make a hole in it."""
+    content_chars = Counter[int]()  # run -> characters of content minus others
+    for node, kind in zip(nodes, classes, strict=True):
+        chars = text_chars(words, node) or 1
+        content_chars[node.run] += chars if kind is NodeClass.CONTENT else -chars
+    return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]

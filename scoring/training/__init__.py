@@ -1,1 +1,0 @@
-"""Training and evaluation of `lite-ngram` and of article classifiers."""

@@ -1,0 +1,276 @@
+"""Training: filters, crops, weights, refusals and determinism, on texts made of random words."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zstandard
+
+from lab.detector.regression import rarity
+from lab.detector.report import TrainingReport
+from lab.detector.texts import (
+    TrainingText,
+    balanced_weights,
+    calibration_crop,
+    read_pages,
+    read_texts,
+    training_crop,
+)
+from lab.detector.training import run_training
+from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.lite_ngram.ngrams import BUCKETS
+from tests.support.front_door import Runner
+
+pytestmark = pytest.mark.slow
+
+POOLS = {
+    "common": "the of and to in a is that it was for on with as at by this have from or",
+    "human": "anyway guess stuff bloke rain bike kitchen muddy argued shrugged laughed yesterday pub train fence",
+    "llm": "delve tapestry vibrant crucial moreover landscape foster underscore realm pivotal seamless robust",
+    "other": "river paper number window season engine letter market garden bridge office corner summer",
+}
+COMMON, HUMAN, LLM, OTHER = (words.split() for words in POOLS.values())
+
+
+def text(rng: random.Random, words: Sequence[str], size: int = 220) -> str:
+    """Random words: half of them common, some typical of the label."""
+    pools = [COMMON] * 5 + [OTHER] * 3 + [list(words)] * 2
+    return " ".join(rng.choice(rng.choice(pools)) for _ in range(size)) + "."
+
+
+def line(rng: random.Random, label: str, domain: str, source: str, number: int, words: Sequence[str]) -> dict[str, Any]:
+    """A line of a training file."""
+    return {
+        "id": f"{source}-{label}-{domain}-{number}",
+        "domain": domain,
+        "generator": "human" if label == "human" else f"gen-{number % 2}",
+        "label": label,
+        "text": text(rng, words),
+        "src": source,
+        "lic": "CC0",
+        "kind": "plain",
+    }
+
+
+def corpus(seed: int, each: int, unfair: bool = False) -> list[dict[str, Any]]:
+    """Human texts of two web sources and an essay source, LLM texts of two generators in essays and chats."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(each):
+        rows.append(line(rng, "human", "web", "sites", number, HUMAN))
+        rows.append(line(rng, "human", "web", "brochures", number, LLM if unfair else HUMAN))
+        rows.append(line(rng, "human", "essay", "school", number, HUMAN))
+        rows.append(line(rng, "llm", "essay", "made", number, LLM))
+        rows.append(line(rng, "llm", "chat", "made", number, LLM))
+    return rows
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write JSON lines, compressed if the name says so."""
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
+    return path
+
+
+Trained = tuple[Path, list[str], TrainingReport]  # folder, output, report
+
+
+def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
+    """A small corpus in `folder`, and the output path."""
+    train = write(folder / "train.jsonl.zst", corpus(1, 40, unfair))
+    return train, write(folder / "dev.jsonl", corpus(2, 20, unfair)), folder / "out"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A finished training: its folder, its messages, its report."""
+    folder = tmp_path_factory.mktemp("trained")
+    said: list[str] = []
+    report = run_training(*files(folder), say=said.append)
+    return folder, said, report
+
+
+def test_what_is_written_is_a_detector(trained: Trained) -> None:
+    """The weights load with their numbers, tell the labels apart, and warn as the report does."""
+    folder, _, report = trained
+    detector = LiteNgram.load(folder / "out" / "lite-ngram.weights")
+    rng = random.Random(9)
+    human = detector.score([text(rng, HUMAN) for _ in range(20)])
+    llm = detector.score([text(rng, LLM) for _ in range(20)])
+    assert min(found.p_llm or 0 for found in llm) > max(found.p_llm or 0 for found in human)
+    assert detector.warning == report.warning
+    assert detector.weights.digest == report.digest
+
+
+def test_the_command_trains_the_same_and_prints_it_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
+    """With --json, stdout has the same object as the weights' JSON file, and the tables go to stderr.
+
+    Weights and numbers of a second training are equal bit by bit.
+    """
+    train, dev, out = files(tmp_path)
+    ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
+    assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
+    assert "Leave one domain out" in ran.err
+    assert_same_bytes(tmp_path, trained[0])
+
+
+def test_every_table_is_printed(trained: Trained) -> None:
+    """A training prints its counts and every table, with the limit for each human source."""
+    said = "\n".join(trained[1])
+    left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
+    assert all(words in said for words in ("200 read", *left_out, "By length"))
+    table = said[said.index("Leave one human source out") :]
+    assert [row.split("|")[-2].strip() for row in table.splitlines()[4:7]] == ["web", "-", "web"]
+
+
+def test_another_seed_gives_another_detector(trained: Trained, tmp_path: Path) -> None:
+    """Crops are drawn anew."""
+    assert run_training(*files(tmp_path), seed=1).digest != trained[2].digest
+
+
+def assert_same_bytes(one: Path, other: Path) -> None:
+    """Weights and numbers of two trainings."""
+    for name in ("lite-ngram.weights", "lite-ngram.json"):
+        assert (one / "out" / name).read_bytes() == (other / "out" / name).read_bytes()
+
+
+def test_another_processor_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
+    """With BLAS set to code for a processor of 2004, which sums in another order, weights and numbers are equal.
+
+    This holds for few texts, whose fit goes the same way. Rounding makes a difference improbable, not impossible.
+    """
+    train, dev, out = files(tmp_path)
+    command = [sys.executable, "-m", "farmwatch", "train-detector", str(train), "--dev", str(dev), "--out", str(out)]
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"})
+    assert_same_bytes(tmp_path, trained[0])
+
+
+def test_flagging_an_unseen_web_source_refuses_the_training(tmp_path: Path) -> None:
+    """If human web texts look like LLM texts when left out, training is refused.
+
+    The source is named, nothing is written.
+    """
+    with pytest.raises(TrainingRefused, match=r"brochures \d+\.\d% of 40; at most 6%"):
+        run_training(*files(tmp_path, unfair=True))
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scikit-learn the error names the extra."""
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
+        run_training(*files(tmp_path))
+
+
+@pytest.mark.parametrize("broken", [b"{not json", b'{"id": "1"}', b"\xff\xfe"])
+def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
+    """A line that is no labelled text, or no labelled page, is refused with file and line number."""
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
+    with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
+        read_texts(path, 0, set())
+    path.write_text('{}\n{"articleBody": 7}\n')
+    with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
+        read_pages(path)
+
+
+def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
+    """A missing file, a broken archive, an empty file and a file of one label are each refused."""
+    good = write(tmp_path / "good.jsonl", corpus(1, 5))
+    archive = tmp_path / "x.jsonl.zst"
+    archive.write_bytes(b"no zstd")
+    one_label = write(tmp_path / "one.jsonl", [row for row in corpus(3, 5) if row["label"] == "llm"])
+    for path in (tmp_path / "none.jsonl", archive, write(tmp_path / "empty.jsonl", []), one_label):
+        with pytest.raises(BadTrainingData):
+            run_training(path, good, tmp_path / "out")
+
+
+def test_filters_drop_and_count(tmp_path: Path) -> None:
+    """Short, non-ASCII, duplicate, over-cap and already known texts are dropped and counted."""
+    rng = random.Random(4)
+    row = line(rng, "human", "essay", "s", 0, HUMAN)
+    rows = [
+        row,
+        {**row, "id": "same"},
+        {**row, "id": "short", "text": "too short"},
+        {**row, "id": "greek", "text": "λόγος καὶ " * 200},
+        *(line(rng, "human", "essay", "s", number, HUMAN) for number in range(1, 520)),
+    ]
+    openings: set[str] = set()
+    found = read_texts(write(tmp_path / "t.jsonl", rows), 0, openings)
+    assert found.report.dropped == {"duplicate": 1, "not_ascii": 1, "over_cap": 20, "short": 1}
+    assert len(found.samples) == found.report.used == 500 and found.report.read == 523
+    marked = write(tmp_path / "u.jsonl", rows[:1])
+    marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())  # as Windows editors write it
+    again = read_texts(marked, 0, openings)
+    assert again.report.dropped["duplicate"] == 1 and not again.samples
+
+
+def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
+    """Training crops have 150-500 words, calibration crops 60-700, from varying places of the text."""
+    words = [str(number) for number in range(1000)]
+    rng = random.Random(0)
+    for crop, low, high in ((training_crop, 150, 500), (calibration_crop, 60, 700)):
+        cuts = [crop(words, rng) for _ in range(500)]
+        sizes = [len(cut) for cut in cuts]
+        assert low <= min(sizes) < 1.3 * low and 0.9 * high < max(sizes) <= high
+        assert all(cut == words[int(cut[0]) : int(cut[0]) + len(cut)] for cut in cuts)
+        assert len({cut[0] for cut in cuts}) > 200
+    assert len(training_crop(words[:150], rng)) == 150
+
+
+def test_weights_balance_labels_and_dampen_large_groups() -> None:
+    """Both labels weigh the same in total.
+
+    A group four times as large weighs twice as much, and web pages `web` times.
+    """
+
+    def sample(llm: bool, domain: str) -> TrainingText:
+        return TrainingText("", domain, "g", llm, "s", "", [])
+
+    samples = [sample(True, "a")] * 40 + [sample(True, "b")] * 10 + [sample(False, "a")] * 7
+    weights = balanced_weights(samples)
+    totals = Counter[tuple[bool, str]]()
+    for one, weight in zip(samples, weights.tolist(), strict=True):
+        totals[one.llm, one.domain] += weight
+    assert np.isclose(totals[True, "a"], 2 * totals[True, "b"])
+    assert np.isclose(totals[True, "a"] + totals[True, "b"], totals[False, "a"])
+    assert np.isclose(weights.mean(), 1)
+    three = [sample(False, "web"), sample(False, "essay"), sample(True, "essay")]
+    web, essay, llm = balanced_weights(three, 6.0).tolist()
+    assert np.isclose(web, 6 * essay) and np.isclose(web + essay, llm)
+
+
+def test_rare_buckets_are_made_cheap() -> None:
+    """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
+    from scipy import sparse
+
+    columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
+    starts = np.cumsum([0, *map(len, columns)])
+    flat = np.concatenate(columns)
+    scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(16, BUCKETS)))
+    assert np.isclose(scale[1], 2 * scale[0]) and scale[2] > scale[1] and np.isfinite(scale).all()
+    assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # so that C keeps its meaning for the whole penalty
+
+
+def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
+    """Pages given to a training are in its tables and its warning, and do not change the weights."""
+    rng = random.Random(4)
+    pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
+    said: list[str] = []
+    report = run_training(*files(tmp_path), pages=(pages,), say=said.append)
+    assert report.digest == trained[2].digest
+    assert report.files["pages 1: blogs"].used == 4
+    assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning
+    assert any(row.startswith("| blogs | yes |") for row in said)
