@@ -19,7 +19,7 @@ from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FIL
 from farmwatch.archive.release_texts import citation, readme
 from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of
 from farmwatch.config.config import Config
-from farmwatch.daemon.review_labels import ReviewLabel, read_labels, review_of
+from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from replay.runs.lookup import find_run

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.jsonl import JsonLines
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines

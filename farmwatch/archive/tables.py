@@ -12,8 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import zstandard
 
 from farmwatch.config.config import Config
-from farmwatch.daemon.rate_cache import ANSWER
-from farmwatch.daemon.rate_series import read_points
+from farmwatch.share.rate_cache import ANSWER
+from farmwatch.share.rate_series import read_points
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.runs.lookup import find_run, names_to_read

@@ -18,7 +18,7 @@ from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
-from farmwatch.daemon.letter_fields import existing_letter
+from farmwatch.upkeep.letter_fields import existing_letter
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit

@@ -9,8 +9,8 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
 from farmwatch.console.read_model import INDEX, ReadModel
 from farmwatch.console.run_pages import LABELS
-from farmwatch.daemon.forgetting import ForgetReport, Progress, forget_hosts
 from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.upkeep.forgetting import ForgetReport, Progress, forget_hosts
 from stream.schema.forgotten import Forgotten
 
 

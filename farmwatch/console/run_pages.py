@@ -15,10 +15,10 @@ from farmwatch.config.detector_config import caveats
 from farmwatch.config.member_names import names_folder
 from farmwatch.console.jobs import COMPARE, Jobs, Say
 from farmwatch.console.replays import Replays
-from farmwatch.daemon.review_labels import read_review
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
+from farmwatch.share.review_labels import read_review
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.compare.as_json import as_json, label_lines

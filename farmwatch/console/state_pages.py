@@ -14,10 +14,10 @@ from farmwatch.config.config import Config
 from farmwatch.console.jobs import DOCTOR, Jobs
 from farmwatch.console.read_model import ReadModel
 from farmwatch.crawl.orders import pause_in_words
-from farmwatch.daemon.disk_forecast import forecast_in_words, topic_growths
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
+from farmwatch.upkeep.disk_forecast import forecast_in_words, topic_growths
 from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
 from stream.schema.control import Control

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from farmwatch.console.jobs import Jobs
-from farmwatch.daemon.template_groups import TemplateGroups, read_template_groups, read_verdicts
+from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log
 

@@ -16,6 +16,7 @@ import structlog
 from crawler.frontier.report import FrontierReport, read_frontier
 from crawler.reasons import meaning_of_reason, what_ends_stop
 from crawler.web.exclusions import reach_of
+from farmwatch.canaries.lines import SAID, read_canary_lines
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
@@ -29,15 +30,14 @@ from farmwatch.console.site_walk import site_walk
 from farmwatch.console.state_pages import StatePages
 from farmwatch.console.template_pages import TemplatePages
 from farmwatch.crawl.orders import pause_in_words
-from farmwatch.daemon.canary_lines import SAID, read_canary_lines
-from farmwatch.daemon.change_since import change_since, in_points
-from farmwatch.daemon.current_rate import CurrentRate, current_rate, reasons_without_page
-from farmwatch.daemon.rate_series import read_points
-from farmwatch.daemon.site_fields import site_fields
 from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
+from farmwatch.share.change_since import change_since, in_points
+from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
+from farmwatch.share.rate_series import read_points
+from farmwatch.share.site_fields import site_fields
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules

@@ -18,10 +18,10 @@ import structlog
 
 from crawler.frontier.report import frontier_left
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.rate_cache import LARGE, CachedRate, store_rate
-from farmwatch.daemon.rate_series import SeriesWriter
-from farmwatch.daemon.review_labels import read_review
-from farmwatch.daemon.template_groups import read_template_groups
+from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
+from farmwatch.share.rate_series import SeriesWriter
+from farmwatch.share.review_labels import read_review
+from farmwatch.share.template_groups import read_template_groups
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_columns import SiteColumns

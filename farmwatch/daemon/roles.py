@@ -97,7 +97,7 @@ def build_stage(
         is_behind, known = backlog(log, names), scores_of_backlog(log, names, live.run.detector)
         return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
     assert log is not None
-    from farmwatch.daemon.canaries import canary_sender
+    from farmwatch.canaries.file import canary_sender
     from replay.live.live_run import canaries_sent_before
     from scoring.tally_stage import TallyStage
 

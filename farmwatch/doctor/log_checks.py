@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
-from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
-from farmwatch.daemon.disk_forecast import held_for
-from farmwatch.daemon.emptied_topics import find_emptied_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.disk_forecast import held_for
+from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import differences

@@ -6,9 +6,9 @@ from contextlib import closing
 
 import msgspec
 
+from farmwatch.canaries.file import read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, open_configured
-from farmwatch.daemon.canaries import read_canaries
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from filters.errors import BadRuleset

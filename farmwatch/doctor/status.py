@@ -9,11 +9,11 @@ import msgspec
 
 from crawler.frontier.report import frontier_left
 from farmwatch.config.config import Config
-from farmwatch.daemon.disk_forecast import free_bytes
-from farmwatch.daemon.rate_cache import read_cached_rate
-from farmwatch.daemon.review_labels import read_review
 from farmwatch.doctor import clock_checks, crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckState, Results, Subject
+from farmwatch.share.rate_cache import read_cached_rate
+from farmwatch.share.review_labels import read_review
+from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import processed_by
 from replay.runs.site_table import read_rows

@@ -12,10 +12,10 @@ import pytest
 from prometheus_client import generate_latest
 
 from farmwatch.audit.audit import audit
+from farmwatch.canaries.file import canary_sender, page_of_text, read_canaries
 from farmwatch.config.config import Config, load
-from farmwatch.daemon.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.daemon.maintenance import Maintenance
-from farmwatch.daemon.rate_series import read_points
+from farmwatch.share.rate_series import read_points
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage

@@ -32,8 +32,8 @@ from crawler.web.hits_file import BadLine, read_hits
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, read_sitemap
 from crawler.web.urls import hit_url, host_of, is_skipped, normalise, port_of
+from farmwatch.canaries.file import BadCanaries, read_canaries
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canaries import BadCanaries, read_canaries
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.pipes.lines import FeaturesLine, PageLine
 from farmwatch.terminal.jsonl import JsonLines

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
-from farmwatch.daemon.emptied_topics import find_emptied_topics
-from farmwatch.daemon.group_repair import repair_groups
+from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.emptied_topics import find_emptied_topics
+from farmwatch.upkeep.group_repair import repair_groups
 from replay.runs.topology import READS
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, StateChange, Topic, TopicSize, wall_ms
 from stream.log.errors import StreamError

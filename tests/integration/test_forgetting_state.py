@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from farmwatch.daemon.forgetting import Forgetting, known_hosts
-from farmwatch.daemon.template_groups import read_template_groups
+from farmwatch.share.template_groups import read_template_groups
+from farmwatch.upkeep.forgetting import Forgetting, known_hosts
 from filters.structure.tag_paths import PLACES
 from stream.log.contract import Commit, StateChange, partition_of
 from stream.masked import masked

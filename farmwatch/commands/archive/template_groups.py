@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.template_groups import read_template_groups, read_verdicts
+from farmwatch.share.template_groups import read_template_groups, read_verdicts
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.runs.lookup import names_to_read
 from stream.schema.vocabulary import VERDICTS

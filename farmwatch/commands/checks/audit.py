@@ -13,7 +13,7 @@ from farmwatch.audit.audit import audit as audit_log
 from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine

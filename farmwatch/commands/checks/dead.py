@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.letter_fields import ID, existing_letter, letter_content, letter_fields, place_of
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
+from farmwatch.upkeep.letter_fields import ID, existing_letter, letter_content, letter_fields, place_of
 from replay.runs.dead_letters import LetterState, StoredLetter, letter_groups, read_letters
 from replay.runs.settle_letters import Settled, Wanted, settle
 from stream.processing.dead_letters import DeadLetter

@@ -11,10 +11,10 @@ from cyclopts import App, Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import setting_rows
 from farmwatch.config.opening import check_log_url, opened
-from farmwatch.daemon.group_repair import repair_groups
 from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.checks import examine
 from farmwatch.terminal.messages import message, put_json, put_table, put_wrapped
+from farmwatch.upkeep.group_repair import repair_groups
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 

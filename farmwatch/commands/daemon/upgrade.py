@@ -10,8 +10,8 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.upgrade_check import UpgradeCheck, check_upgrade
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from farmwatch.upkeep.upgrade_check import UpgradeCheck, check_upgrade
 from filters.measure.epoch import epoch_settings
 from replay.live.epoch_change import change_epoch, epoch_change
 from replay.runs.configured import as_flags

@@ -11,14 +11,14 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from crawler.warc.pages import ArchivedPage, pages_of
+from farmwatch.canaries.file import CanarySite
+from farmwatch.canaries.lines import SAID, CanaryLine, read_canary_lines
+from farmwatch.canaries.maker import LEAST_PAGES, CanaryMaker
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon import page_inspector
-from farmwatch.daemon.canaries import CanarySite
-from farmwatch.daemon.canary_lines import SAID, CanaryLine, read_canary_lines
-from farmwatch.daemon.canary_maker import LEAST_PAGES, CanaryMaker
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from stream.processing.topic_reader import records_of

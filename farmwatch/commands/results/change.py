@@ -7,7 +7,7 @@ import time
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.change_since import ChangeSince, change_since, day_time, in_points
+from farmwatch.share.change_since import ChangeSince, change_since, day_time, in_points
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line

@@ -16,7 +16,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.search_rounds import queries_of
 from farmwatch.crawl.sizing import LEAST_SITES, REQUEST_S, SiteFigures, Sizing, size_of
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_wrapped
 from replay.runs.lookup import names_of_live
 from replay.runs.site_table import read_rows

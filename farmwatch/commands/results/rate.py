@@ -14,8 +14,8 @@ from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.current_rate import current_rate
-from farmwatch.daemon.rate_series import read_points
+from farmwatch.share.current_rate import current_rate
+from farmwatch.share.rate_series import read_points
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.runs.lookup import find_run

@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.current_rate import reasons_without_page
-from farmwatch.daemon.review_labels import read_review
-from farmwatch.daemon.site_fields import site_fields
+from farmwatch.share.current_rate import reasons_without_page
+from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import legend, read_sites, ruleset_of
 from scoring.rates.canary import is_canary

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.daemon.disk_forecast import LEAST_DAYS, TopicGrowth, forecast_in_words, held_in_words, topic_growths
 from farmwatch.terminal.messages import message, put_columns, put_json
+from farmwatch.upkeep.disk_forecast import LEAST_DAYS, TopicGrowth, forecast_in_words, held_in_words, topic_growths
 from replay.runs.topology import TopicState, topic_states
 from stream.log.contract import wall_ms
 from stream.schema.control import Control

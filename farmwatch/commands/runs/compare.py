@@ -12,7 +12,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, program_version, put_json
 from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest

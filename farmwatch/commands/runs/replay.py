@@ -18,7 +18,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run

@@ -12,9 +12,9 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.daemon.disk_forecast import held_for
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
+from farmwatch.upkeep.disk_forecast import held_for
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
 from replay.live.epoch_change import seams

@@ -12,7 +12,7 @@ from crawler.fetch.jobs import Capture, RequestKind
 from crawler.warc.erasing import names_host
 from crawler.warc.exchange import exchange
 from farmwatch.crawl.orders import exclusions_of
-from farmwatch.daemon.forgetting import ForgetReport
+from farmwatch.upkeep.forgetting import ForgetReport
 from stream.opening import open_log
 from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.text.user_errors import Exit
@@ -22,7 +22,7 @@ from tests.support.front_door import SITE, Runner
 @pytest.fixture(autouse=True)
 def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """None must learn of the ledger, for which a removal waits."""
-    monkeypatch.setattr("farmwatch.daemon.forgetting._SETTLED_S", 0.0)
+    monkeypatch.setattr("farmwatch.upkeep.forgetting._SETTLED_S", 0.0)
 
 
 def left(url: str) -> int:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.daemon.rate_series import SeriesWriter, read_points
+from farmwatch.share.rate_series import SeriesWriter, read_points
 from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.daemon.review_labels import read_review
 from farmwatch.labels.judgements import LabelSample
+from farmwatch.share.review_labels import read_review
 from scoring.rates.settings import RateSettings
 from stream.opening import open_log
 from stream.text.user_errors import Exit, FarmwatchError

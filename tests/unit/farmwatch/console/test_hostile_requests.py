@@ -79,7 +79,7 @@ def requests(draw: st.DrawFn, console: RawConsole) -> Sent:
 
 def test_no_value_is_the_fault_of_the_console(finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any bytes in headers, query and form: the answer is below 500, and nothing is logged as an error."""
-    monkeypatch.setattr("farmwatch.daemon.forgetting._SETTLED_S", 0.0)
+    monkeypatch.setattr("farmwatch.upkeep.forgetting._SETTLED_S", 0.0)
     with asyncio.Runner() as loop:
         serving = raw_console(finished, tmp_path)
         console = loop.run(serving.__aenter__())

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.maintenance import Maintenance
-from farmwatch.daemon.rate_series import read_points
+from farmwatch.share.rate_series import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from farmwatch.canaries.file import canary_sender
 from farmwatch.config.config import load
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
-from farmwatch.daemon.canaries import canary_sender
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.live.live_run import canaries_sent_before, differences, ensure_live_run, find_rules

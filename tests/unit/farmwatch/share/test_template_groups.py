@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from farmwatch.daemon.template_groups import read_template_groups
+from farmwatch.share.template_groups import read_template_groups
 from stream.memory.log import MemoryLog
 from stream.schema.topics import TEMPLATES
 from tests.support.shared_templates import fill

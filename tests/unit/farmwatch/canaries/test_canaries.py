@@ -11,9 +11,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, BadCanaries, page_of_text, read_canaries
 from farmwatch.config.config import load
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, BadCanaries, page_of_text, read_canaries
 from farmwatch.doctor.checks import require_fit
 from scoring.rates.canary import truth_of
 from stream.schema.records import Page

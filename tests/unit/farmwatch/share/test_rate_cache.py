@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.daemon import rate_cache
 from farmwatch.daemon.maintenance import Maintenance
-from farmwatch.daemon.rate_cache import read_cached_rate, store_rate
+from farmwatch.share import rate_cache
+from farmwatch.share.rate_cache import read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import read_rows

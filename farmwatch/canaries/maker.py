@@ -18,8 +18,8 @@ import msgspec
 import xxhash
 import zstandard
 
+from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, CanaryLine, read_canaries
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, CanaryLine, read_canaries
 from filters.charsets import decode
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, is_label
 from stream.schema.records import Page

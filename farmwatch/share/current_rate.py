@@ -9,8 +9,8 @@ import msgspec
 
 from crawler.frontier.report import frontier_left, why_no_page
 from farmwatch.config.config import Config
-from farmwatch.daemon.rate_cache import read_cached_rate
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.rate_cache import read_cached_rate
+from farmwatch.share.review_labels import read_review
 from replay.live.epoch_change import seams_of
 from replay.runs.lookup import names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.daemon.rate_series import read_points
-from farmwatch.daemon.review_labels import read_review
+from farmwatch.share.rate_series import read_points
+from farmwatch.share.review_labels import read_review
 from replay.runs.site_table import read_sites
 from scoring.errors import BadParameters
 from scoring.rates.change_parts import ChangeParts, change_parts

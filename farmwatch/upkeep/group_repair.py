@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from farmwatch.daemon.deleted_groups import find_rereading_groups
+from farmwatch.upkeep.deleted_groups import find_rereading_groups
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import between
 from scoring.site_tally import JudgedPage

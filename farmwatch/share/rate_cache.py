@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
-from farmwatch.daemon.rate_series import read_points
+from farmwatch.share.rate_series import read_points
 from replay.runs.site_table import Counts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine

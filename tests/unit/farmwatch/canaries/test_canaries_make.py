@@ -10,8 +10,8 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from farmwatch.canaries.file import CanarySite, read_canaries
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canaries import CanarySite, read_canaries
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner, article_html
 from tests.support.web.search_engines import Asked, Engine, Reply

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from farmwatch.canaries.file import CanarySite, read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.daemon.canaries import CanarySite, read_canaries
 from replay.runs.site_table import read_sites
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.daemon.upgrade_check import differing, measured_again
+from farmwatch.upkeep.upgrade_check import differing, measured_again
 from filters.measure.page_measures import measure
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer

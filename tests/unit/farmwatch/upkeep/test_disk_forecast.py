@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farmwatch.daemon.disk_forecast import forecast, topic_growths
+from farmwatch.upkeep.disk_forecast import forecast, topic_growths
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.memory.log import MemoryLog
 from tests.support.worlds import NOON

@@ -20,8 +20,8 @@ import xxhash
 import zstandard
 
 from crawler.web.urls import fetch_id, page_id
+from farmwatch.canaries.rounds import CanaryRounds
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canary_rounds import CanaryRounds
 from farmwatch.terminal.jsonl import binary_input
 from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
 from stream.processing.stage import Context

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from farmwatch.daemon.canary_rounds import CanaryRounds, PagesOf
+from farmwatch.canaries.rounds import CanaryRounds, PagesOf
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import CanaryName
 from scoring.score_stage import score_key

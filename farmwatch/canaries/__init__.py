@@ -1,0 +1,1 @@
+"""Pages of known truth: their file, their rounds, and the verdicts on them."""

@@ -1,0 +1,1 @@
+"""The share as a user asks for it: now, as a series, and how it changed."""

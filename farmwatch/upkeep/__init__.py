@@ -1,0 +1,1 @@
+"""What keeps a log well: forgetting, repair, updates, disk."""
