@@ -11,12 +11,12 @@ from typing import Literal
 
 import msgspec
 
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.mixture import KnownSites
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
 from scoring.rates.direct_share import share_of_rows
-from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
-from scoring.rates.mixture import KnownSites
 from scoring.rates.site_rates import refuse_another, site_rate
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import UNCLASSIFIABLE

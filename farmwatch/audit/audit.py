@@ -44,7 +44,7 @@ from farmwatch.audit.scope import (
 )
 from farmwatch.config.config import Config
 from replay.runs.dead_letters import Settlements
-from scoring.rates.reviewed_share import Review
+from scoring.estimate.reviewed_share import Review
 from scoring.site_tally import JudgedPage, term_key
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control

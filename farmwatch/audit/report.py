@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from replay.runs.site_table import slim
-from scoring.rates.reviewed_share import Review
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState

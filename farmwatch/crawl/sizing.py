@@ -17,8 +17,8 @@ from statistics import NormalDist
 import msgspec
 
 from crawler.settings import CrawlSettings
+from scoring.estimate.sites_needed import sites_needed
 from scoring.rates.settings import RateSettings
-from scoring.rates.sites_needed import sites_needed
 
 LEAST_SITES = 100  # pages of a log needed to use its own figures
 REQUEST_S = 1.0  # of a request, from connection to last byte: assumed

@@ -27,9 +27,9 @@ from replay.runs.run_rules import RunRules
 from replay.runs.site_columns import SiteColumns
 from replay.runs.site_table import counts_of
 from replay.runs.topology import lag_of, reads_of_live
+from scoring.estimate.definitions import DEFINITIONS, SITES
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
-from scoring.rates.definitions import DEFINITIONS, SITES
-from scoring.rates.reviewed_share import Review
 from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict

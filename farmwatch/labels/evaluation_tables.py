@@ -9,7 +9,7 @@ from typing import Any
 from filters.rules.evaluation import KeptShare, Pages, RuleDrops, RulesetEvaluation
 from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
-from scoring.rates.rate import estimate
+from scoring.estimate.rate import estimate
 
 _WITHOUT_URL = " of the pages without a URL, if each had one,"
 

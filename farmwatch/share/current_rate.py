@@ -15,9 +15,9 @@ from replay.live.epoch_change import seams_of
 from replay.runs.lookup import names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import records_behind
+from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
-from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import WINDOWS, RateLine, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.records import SiteState

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 import msgspec
 import structlog
 
-from scoring.rates.reviewed_share import Review
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from farmwatch.terminal.jsonl import JsonLines
-from scoring.rates.reviewed_share import Review
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from stream.schema.vocabulary import HUMAN, LLM
 from stream.text.user_errors import FarmwatchError

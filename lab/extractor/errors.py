@@ -17,7 +17,7 @@ from filters.extraction.learned.model_name import digest_of
 from filters.settings import MeasureSettings
 from lab.articles.additive import fold_of
 from lab.extractor.training import MainTextPage, learn
-from scoring.rates.paired_bootstrap import FEWEST_SITES
+from scoring.estimate.paired_bootstrap import FEWEST_SITES
 from scoring.statistics.shares import quantile_of_sum
 
 

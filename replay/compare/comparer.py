@@ -15,14 +15,14 @@ from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.paired_bootstrap import RunErrors
+from scoring.estimate.reviewed_share import Review
+from scoring.estimate.share_change import NO_CELL, PairedCells
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
 from scoring.rates.direct_share import known_sites
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.paired_bootstrap import RunErrors
-from scoring.rates.reviewed_share import Review
 from scoring.rates.settings import RateSettings
-from scoring.rates.share_change import NO_CELL, PairedCells
 from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control

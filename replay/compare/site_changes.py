@@ -12,13 +12,13 @@ import xxhash
 from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
-from scoring.rates.clusters import WeightedSites, agreement
+from scoring.estimate.clusters import WeightedSites, agreement
+from scoring.estimate.intervals import Interval
+from scoring.estimate.mixture import Fit, KnownSites
+from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
+from scoring.estimate.reviewed_share import Review, moves_by_review
+from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
 from scoring.rates.direct_share import REVIEWED, DirectShare, by_review, share_of_rows
-from scoring.rates.intervals import Interval
-from scoring.rates.mixture import Fit, KnownSites
-from scoring.rates.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
-from scoring.rates.reviewed_share import Review, moves_by_review
-from scoring.rates.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
 from scoring.rates.site_rates import by_rank_band, group_order
 from scoring.rates.split_rates import UNKNOWN
 from stream.schema.records import SiteState

@@ -14,7 +14,7 @@ from replay.runs.scores import requests_wait, scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
-from scoring.rates.reviewed_share import Review
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control

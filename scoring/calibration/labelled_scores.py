@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import CalibrationRefused, PooledDetectors
+from scoring.estimate.intervals import Z95
 from scoring.interface import BUILT_IN, base_of
-from scoring.rates.intervals import Z95
 from scoring.statistics.logistic import logistic
 from scoring.statistics.shares import Codes, Numbers, cluster_sums, exact_interval
 

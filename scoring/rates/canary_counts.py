@@ -22,9 +22,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
+from scoring.estimate.intervals import Z95, Interval, wilson
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
-from scoring.rates.error_counts import CanaryCounts, ErrorCounts
-from scoring.rates.intervals import Z95, Interval, wilson
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import refuse_pooled
 from stream.schema.records import SiteState

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from scoring.rates.beta_binomial import Floats
+from scoring.estimate.beta_binomial import Floats
+from scoring.estimate.mixture import CellCounts, Fit
 from scoring.rates.direct_share import ShareChanged
-from scoring.rates.mixture import CellCounts, Fit
 
 FALSE_ALARMS = 0.05  # a year
 DAYS = 365  # of possible changes; earlier days are one block

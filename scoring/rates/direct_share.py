@@ -1,4 +1,4 @@
-"""The published share of LLM sites: the direct estimate of `scoring.rates.mixture`, or the reason for none."""
+"""The published share of LLM sites: the direct estimate of `scoring.estimate.mixture`, or the reason for none."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from scoring.interface import UNCALIBRATED
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
-from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.definitions import (
+from scoring.estimate.definitions import (
     ANY_ARTICLE,
     BY_LABELS,
     DOMAINS,
@@ -23,13 +20,16 @@ from scoring.rates.definitions import (
     RESULTS,
     SITES,
 )
+from scoring.interface import UNCALIBRATED
+from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
+from scoring.rates.canary_counts import CanarySummary
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from scoring.rates.clusters import Agreement, WeightedSites
-    from scoring.rates.mixture import CellCounts, Fit, KnownSites
-    from scoring.rates.reviewed_share import Review
+    from scoring.estimate.clusters import Agreement, WeightedSites
+    from scoring.estimate.mixture import CellCounts, Fit, KnownSites
+    from scoring.estimate.reviewed_share import Review
 
 FEWEST_SITES = 5  # with a scored article; with fewer no share is published
 FEW_SITES = 30  # with fewer, a change cannot be detected
@@ -86,7 +86,7 @@ def cells_of(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
 
 def known_sites(canaries: CanarySummary) -> KnownSites:
     """The canary sites as sites of known truth."""
-    from scoring.rates.mixture import KnownSites
+    from scoring.estimate.mixture import KnownSites
 
     return KnownSites(cells_of(canaries.rounds[HUMAN_TRUTH]), cells_of(canaries.rounds[LLM_TRUTH]))
 
@@ -99,7 +99,7 @@ def share_of_rows(
     definition: str = SITES,
 ) -> tuple[DirectShare, Fit | None]:
     """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary."""
-    from scoring.rates.clusters import WeightedSites, of_one_query
+    from scoring.estimate.clusters import WeightedSites, of_one_query
 
     rows = list(rows)
     sites = WeightedSites.of(rows, definition)
@@ -129,8 +129,8 @@ def direct_share(
     `whole` is the fit of more sites, which include these, and has used the `known` ones; without it there are only a
     wide prior and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
-    from scoring.rates.clusters import Agreement, agreement
-    from scoring.rates.mixture import WIDE, KnownSites, estimate_share
+    from scoring.estimate.clusters import Agreement, agreement
+    from scoring.estimate.mixture import WIDE, KnownSites, estimate_share
 
     nothing = KnownSites({}, {})
     prior, known = (whole.components, nothing) if whole else (WIDE, known or nothing)
@@ -168,7 +168,7 @@ def direct_share(
 
 def doubts(cells: CellCounts, fit: Fit) -> list[str]:
     """Remarks if the sites are unlike the known ones, or not of two kinds; `cells` are those of the fit."""
-    from scoring.rates.unlike import find_unlike
+    from scoring.estimate.unlike import find_unlike
 
     remarks = []
     if unlike := find_unlike(cells, fit):
@@ -259,8 +259,8 @@ def by_review(
     """
     import numpy as np
 
-    from scoring.rates.clusters import WeightedSites, agreement
-    from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
+    from scoring.estimate.clusters import WeightedSites, agreement
+    from scoring.estimate.reviewed_share import FEWEST_LABELS, reviewed_share
 
     sites, is_llm = WeightedSites.of(rows, definition), review.is_llm(definition)
     likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])

@@ -1,7 +1,7 @@
 """The change of a panel: the same sites in the term in which it was made and in their newest one, paired.
 
 Sites that are new to the web are no part of it, so the change is of sites and not of their mixture. The interval is
-that of `scoring.rates.paired_bootstrap`. The p value is McNemar's exact one (Psychometrika 12, 1947): of the sites that
+that of `estimate.paired_bootstrap`. The p value is McNemar's exact one (Psychometrika 12, 1947): of the sites that
 changed, either direction is as likely if nothing has.
 """
 
@@ -97,7 +97,7 @@ def panel_change(
 def _interval(pairs: Sequence[tuple[bool, bool]], confidence: float) -> tuple[float | None, float | None, float | None]:
     import numpy as np
 
-    from scoring.rates.paired_bootstrap import paired_change  # it loads numpy
+    from scoring.estimate.paired_bootstrap import paired_change  # it loads numpy
 
     if not pairs:
         return None, None, None

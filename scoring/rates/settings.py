@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.rate import HALF_WIDTH
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.rate import HALF_WIDTH
 from scoring.rates.site_rates import OTHER
 from stream.text.ranges import TEN_YEARS_S, PositiveCount
 

@@ -19,9 +19,9 @@ from functools import lru_cache
 import msgspec
 
 from scoring.errors import PooledDetectors
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
 from scoring.rates.canary import is_canary
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.rate import HALF_WIDTH, Rate, estimate
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 

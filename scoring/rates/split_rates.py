@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from scoring.estimate.definitions import BY_LABELS, SITES
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
-from scoring.rates.definitions import BY_LABELS, SITES
 from scoring.rates.direct_share import (
     REVIEWED,
     ShareChanged,
@@ -39,8 +39,8 @@ from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from scoring.rates.mixture import Fit
-    from scoring.rates.reviewed_share import Review
+    from scoring.estimate.mixture import Fit
+    from scoring.estimate.reviewed_share import Review
 
 UNKNOWN = "unknown"  # the group of sites without a source, query, rank or day in their hits
 WINDOWS = ("day", "week", "month")
@@ -112,7 +112,7 @@ def rate_lines(
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
-    line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
+    line, which says so, and is of `run`. `definition` is one of `estimate.definitions`; judged shares are of sites
     in any case. `no_page` has the reasons of sites without a page. A verdict that is too old at `now_ms` does not
     count. Windows take the verdicts that held in them, from rows of `earlier` terms too.
     """
@@ -175,7 +175,7 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
-    from scoring.rates.mixture import WIDE, estimate_share  # it loads numpy
+    from scoring.estimate.mixture import WIDE, estimate_share  # it loads numpy
 
     found = {}
     for _, of_versions in comparable(rows):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
-from scoring.rates.paired_bootstrap import RESAMPLES
+from scoring.estimate.paired_bootstrap import RESAMPLES
 from tests.bench.timing import argument
 from tests.support.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from scoring.estimate.intervals import Interval, Known, corrected_interval, wilson
 from scoring.rates.canary import CanaryName
-from scoring.rates.intervals import Interval, Known, corrected_interval, wilson
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState

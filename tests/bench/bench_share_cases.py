@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoring.estimate.mixture import WIDE, KnownSites, estimate_share
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, doubts, share_of_rows
-from scoring.rates.mixture import WIDE, KnownSites, estimate_share
-from scoring.rates.reviewed_share import Review
 from stream.schema.records import SiteState
 from tests.bench.bench_share import Web, _cells, _drawn, _flags_of, _shares
 

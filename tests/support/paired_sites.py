@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.rates.paired_bootstrap import paired_change
+from scoring.estimate.paired_bootstrap import paired_change
 
 Numbers = NDArray[np.float64]
 Draw = Callable[[int, np.random.Generator], Numbers]

@@ -21,7 +21,7 @@ from farmwatch.labels.session import SKIP, UNDO, Session
 from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, end_by, key_terminal
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
-from scoring.rates.rate import estimate
+from scoring.estimate.rate import estimate
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line

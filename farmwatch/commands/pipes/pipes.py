@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put_json
-from scoring.rates.error_counts import ErrorCounts
+from scoring.estimate.error_counts import ErrorCounts
 from stream.text.user_errors import Exit, UsageError
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]

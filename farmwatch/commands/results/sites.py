@@ -15,8 +15,8 @@ from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import legend, read_sites, ruleset_of
+from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
-from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.vocabulary import HUMAN, LLM

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from scoring.errors import PooledDetectors
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
-from scoring.rates.error_counts import ErrorCounts
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
 from tests.bench.bench_sites import ACCURACY, read_sites

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.settings import CrawlSettings
 from farmwatch.crawl.sizing import SiteFigures, size_of
-from scoring.rates.intervals import wilson
+from scoring.estimate.intervals import wilson
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log

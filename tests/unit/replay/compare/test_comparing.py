@@ -16,7 +16,7 @@ from filters.rules.ruleset import parse_ruleset
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Comparison, RuleChange, ShareChange
 from replay.runs.site_table import SiteTable
-from scoring.rates.error_counts import ErrorCounts
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Output, partition_of

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
+from scoring.estimate.error_counts import CanaryCounts
 from scoring.rates.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
 from scoring.rates.canary_counts import canary_summary
-from scoring.rates.error_counts import CanaryCounts
 from scoring.rates.site_rates import rate_of
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
 from stream.schema.records import SiteState

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scoring.estimate.intervals import Z95
+from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 from scoring.rates.change_alarm import find_change
 from scoring.rates.direct_share import TIGHTEST_AT, direct_share, every_look
-from scoring.rates.intervals import Z95
-from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState
 from tests.support.sizes import LONG

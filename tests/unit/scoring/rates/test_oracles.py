@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.rates.beta_binomial import log_beta_binomial
-from scoring.rates.mixture import Components, estimate_share
-from scoring.rates.reviewed_share import reviewed_share
+from scoring.estimate.beta_binomial import log_beta_binomial
+from scoring.estimate.mixture import Components, estimate_share
+from scoring.estimate.reviewed_share import reviewed_share
 
 pytestmark = pytest.mark.slow
 

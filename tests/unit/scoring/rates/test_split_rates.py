@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from farmwatch.commands.results.rate import RateSplit
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.cuts import Cut, read_days, read_ranks
-from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import rate_of

@@ -4,7 +4,7 @@ The share is where a likelihood is highest, so a small weight on a site moves it
 (`Fit.influence`). A site moves the difference by its influence under B less that under A: what the runs have in common
 cancels. Sums of squares of these give the variance (infinitesimal jackknife: Efron and Tibshirani, An Introduction to
 the Bootstrap, 1993, chapter 21). So do those of known sites. Two things keep the interval honest where few sites
-differ, as in `scoring.rates.paired_bootstrap`: two supposed sites of weight 1/2 that are LLM in one run only, and tails
+differ, as in `paired_bootstrap`: two supposed sites of weight 1/2 that are LLM in one run only, and tails
 by Student's t with as many degrees of freedom as the variance is known by.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scoring.rates.intervals import Interval
-from scoring.rates.mixture import Fit
-from scoring.rates.reviewed_share import Floats
+from scoring.estimate.intervals import Interval
+from scoring.estimate.mixture import Fit
+from scoring.estimate.reviewed_share import Floats
 from scoring.statistics.shares import quantile_of_sum
 
 Cell = tuple[int, int]  # scored and flagged articles of a site

@@ -29,8 +29,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from scoring.rates.beta_binomial import Floats, Ints, LogTerm, log_beta_binomial
-from scoring.rates.intervals import Z95
+from scoring.estimate.beta_binomial import Floats, Ints, LogTerm, log_beta_binomial
+from scoring.estimate.intervals import Z95
 from stream.schema.records import SiteState
 
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites

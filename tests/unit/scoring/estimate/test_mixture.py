@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.rates import mixture
-from scoring.rates.beta_binomial import log_beta_binomial
-from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.estimate import mixture
+from scoring.estimate.beta_binomial import log_beta_binomial
+from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 from tests.support.lazily import Lazily
 from tests.support.sizes import LONG
 

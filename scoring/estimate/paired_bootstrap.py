@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import BadParameters
-from scoring.rates.error_counts import ErrorCounts
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.statistics.shares import quantile_of_sum
 
 RESAMPLES = 2000
@@ -80,7 +80,7 @@ def paired_change(
 ) -> PairedChange | None:
     """Shares and difference from `sums` [sites, 4]: part and whole under A, part and whole under B, 0 <= part <= whole.
 
-    With `errors` both are corrected rates of 0-1 sums, as `scoring.rates.rate` estimates them, and the errors vary,
+    With `errors` both are corrected rates of 0-1 sums, as `scoring.estimate.rate` estimates them, and the errors vary,
     too. `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0.
     Raises BadParameters, also where runs that are said to be the same are not.
     """
@@ -166,7 +166,7 @@ def _corrected(
 
 
 def _error_shares(errors: ErrorCounts, number: int, rng: np.random.Generator | None) -> tuple[Numbers, Numbers]:
-    """Sensitivity and specificity, smoothed as in `scoring.rates.intervals`."""
+    """Sensitivity and specificity, smoothed as in `scoring.estimate.intervals`."""
 
     def smoothed(found: int, sites: int) -> Numbers:
         share = (found + 1) / (sites + 2)

@@ -1,7 +1,7 @@
 """The share of LLM sites with its interval, corrected for the errors of the site verdict, and in words.
 
 At a low share the correction is everything: with a specificity of .98 and no LLM site at all, 2% are called llm. The
-mathematics are in `scoring.rates.intervals` and `scoring.rates.sites_needed`. `n` counts sites, never pages: the pages
+mathematics are in `intervals` and `sites_needed`. `n` counts sites, never pages: the pages
 of a site agree (design effect 2.7-4.5 at 20 pages). Where Se and Sp were never measured there is nothing to correct
 with: the plain share with Wilson's interval, and it says "uncorrected".
 """
@@ -13,9 +13,9 @@ from statistics import NormalDist
 import msgspec
 
 from scoring.errors import BadParameters
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.intervals import Interval, Known, corrected_interval, fits, wilson
-from scoring.rates.sites_needed import SitesNeeded, sites_needed
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.intervals import Interval, Known, corrected_interval, fits, wilson
+from scoring.estimate.sites_needed import SitesNeeded, sites_needed
 
 CORRECTED, UNCORRECTED, NO_SITES = ErrorCounts.METHOD, "uncorrected", "no classifiable sites"
 FEWEST_SITES = 5  # with fewer sites a share is no estimate: the text says so first, and gives the interval only

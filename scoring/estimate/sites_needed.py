@@ -10,7 +10,7 @@ If that floor is above the wanted half width, no number of sites suffices: sites
 gives each source of error half of the variance. So the number of known sites to add, in the present proportion of both
 kinds, is the one that brings the floor to 1/sqrt(2) of the wanted half width.
 
-If counts and errors do not fit (`scoring.rates.intervals.fits`), more sites only make that clearer. The errors must
+If counts and errors do not fit (`scoring.estimate.intervals.fits`), more sites only make that clearer. The errors must
 then be measured on sites like the counted ones: on as many known sites as above, by the half width before it is
 clipped, and on FEW_KNOWN at least, because the present known sites may be many and of another kind.
 """
@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from scoring.rates.intervals import Interval, Known, clipped, fits, lang_reiczigel, wilson
+from scoring.estimate.intervals import Interval, Known, clipped, fits, lang_reiczigel, wilson
 
 FEW_KNOWN = 30  # sites of known truth to ask for if the present ones do not fit
 _WITHOUT_END = 1e12  # sites: practically infinitely many

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.rates.mixture import WIDE, Fit, KnownSites, estimate_share
-from scoring.rates.share_change import NO_CELL, Cell, share_change
+from scoring.estimate.mixture import WIDE, Fit, KnownSites, estimate_share
+from scoring.estimate.share_change import NO_CELL, Cell, share_change
 from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from scoring.rates.clusters import WeightedSites, agreement, domains_of
-from scoring.rates.definitions import BY_LABELS, DEFINITIONS
+from scoring.estimate.clusters import WeightedSites, agreement, domains_of
+from scoring.estimate.definitions import BY_LABELS, DEFINITIONS
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import direct_share, share_of_rows
-from scoring.rates.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from tests.support.sizes import LONG

@@ -9,7 +9,7 @@ that are drawn at random and labelled cannot. With f the probability of a site t
 
 (Angelopoulos, Duchi and Zrnic, PPI++: Efficient prediction-powered inference, arXiv 2311.01453, 2023). Good
 probabilities make it narrow, bad ones only as wide as the labels alone. Means are weighted by what a site counts for.
-As in `scoring.rates.share_change`, two supposed residuals of weight 1/2, one of each sign, and tails by Student's t
+As in `scoring.estimate.share_change`, two supposed residuals of weight 1/2, one of each sign, and tails by Student's t
 keep it honest where few labels contradict f.
 """
 
@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
-from scoring.rates.intervals import Interval
+from scoring.estimate.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
+from scoring.estimate.intervals import Interval
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 

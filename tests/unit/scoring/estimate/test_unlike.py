@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from scoring.estimate.mixture import CellCounts, KnownSites
+from scoring.estimate.unlike import Unlike, find_unlike
 from scoring.rates.direct_share import doubts
-from scoring.rates.mixture import CellCounts, KnownSites
-from scoring.rates.unlike import Unlike, find_unlike
 from tests.support.sizes import LONG
-from tests.unit.scoring.rates.test_mixture import HUMAN, NOTHING, canaries, cells, drawn, fitted, web
+from tests.unit.scoring.estimate.test_mixture import HUMAN, NOTHING, canaries, cells, drawn, fitted, web
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoring.rates.mixture import FEWEST_KNOWN, WIDE, CellCounts, Cells, Fit, KnownSites, Mixture, flagged_shares
+from scoring.estimate.mixture import FEWEST_KNOWN, WIDE, CellCounts, Cells, Fit, KnownSites, Mixture, flagged_shares
 
 _BEYOND = {1: 5.99, 2: 9.49}  # kinds that are known -> 95% quantile of chi-square, with two degrees of freedom a kind
 

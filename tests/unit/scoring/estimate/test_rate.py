@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
-from scoring.rates.error_counts import CanaryCounts, ErrorCounts
-from scoring.rates.intervals import Known, fits, lang_reiczigel, wilson
-from scoring.rates.rate import HALF_WIDTH, Rate, estimate
+from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
+from scoring.estimate.intervals import Known, fits, lang_reiczigel, wilson
+from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
 
 GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
 

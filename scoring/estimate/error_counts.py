@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 
 from scoring.errors import BadParameters
-from scoring.rates.intervals import Z95, wilson
+from scoring.estimate.intervals import Z95, wilson
 from stream.text.ranges import Count
 
 FEWEST_KNOWN = 5  # sites of each truth: with fewer, even a verdict without an error is uncertain

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.paired_bootstrap import Numbers, PairedChange, RunErrors, paired_change
-from scoring.rates.rate import estimate
+from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.paired_bootstrap import Numbers, PairedChange, RunErrors, paired_change
+from scoring.estimate.rate import estimate
 from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 from tests.support.sizes import LONG
 

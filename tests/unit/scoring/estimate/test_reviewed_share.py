@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scoring.rates.intervals import Interval
-from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
+from scoring.estimate.intervals import Interval
+from scoring.estimate.reviewed_share import FEWEST_LABELS, reviewed_share
 from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow

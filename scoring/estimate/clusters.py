@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from scoring.rates.definitions import DOMAINS, RANKED_RESULTS, RESULTS
-from scoring.rates.intervals import Z95
-from scoring.rates.mixture import CellCounts
+from scoring.estimate.definitions import DOMAINS, RANKED_RESULTS, RESULTS
+from scoring.estimate.intervals import Z95
+from scoring.estimate.mixture import CellCounts
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
@@ -42,7 +42,7 @@ class WeightedSites(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[SiteState], definition: str) -> Self:
-        """One of `scoring.rates.definitions`."""
+        """One of `scoring.estimate.definitions`."""
         scored = [row for row in rows if row.scored]
         units = len(scored)
         if definition == DOMAINS:

@@ -1,0 +1,1 @@
+"""The mathematics of shares: mixtures, intervals, clusters, reviews. It knows no rows."""
