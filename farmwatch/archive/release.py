@@ -22,8 +22,8 @@ from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
+from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
-from replay.runs.site_table import read_rows
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.split_rates import RateLine, comparable, rate_lines

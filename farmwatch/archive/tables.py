@@ -16,8 +16,8 @@ from farmwatch.share.rate_cache import ANSWER
 from farmwatch.share.rate_series import read_points
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
+from replay.rows.site_table import read_sites
 from replay.runs.lookup import find_run, names_to_read
-from replay.runs.site_table import read_sites
 from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of

@@ -43,7 +43,7 @@ from farmwatch.audit.scope import (
     find_scope,
 )
 from farmwatch.config.config import Config
-from replay.runs.dead_letters import Settlements
+from replay.rows.dead_letters import Settlements
 from scoring.estimate.reviewed_share import Review
 from scoring.site_tally import JudgedPage, term_key
 from stream.log.contract import Clock, Log, wall_ms

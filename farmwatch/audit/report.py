@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from replay.runs.site_table import slim
+from replay.rows.site_table import slim
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines

@@ -10,7 +10,7 @@ import msgspec
 from farmwatch.canaries.file import CanarySite, read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
 from scoring.rates.split_rates import Versions, comparable

@@ -23,12 +23,12 @@ from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
 from replay.live.cutover import CutoverRequest, cut_over
+from replay.rows.dead_letters import LetterState, StoredLetter
+from replay.rows.settle_letters import settle
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator
-from replay.runs.dead_letters import LetterState, StoredLetter
 from replay.runs.lookup import find_run
 from replay.runs.overview import state_of
-from replay.runs.settle_letters import settle
 from stream.schema.control import Control
 from stream.schema.runs import RunStatus, shown_run
 from stream.text.user_errors import LetterRefused, UsageError

@@ -10,7 +10,7 @@ from typing import Any
 
 from farmwatch.console.read_model import ReadModel
 from farmwatch.upkeep.letter_fields import existing_letter, letter_content
-from replay.runs.dead_letters import LetterState, settled_in_words
+from replay.rows.dead_letters import LetterState, settled_in_words
 from stream.log.contract import Log
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.forgotten import Forgotten

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from replay.runs.dead_letters import LetterState, group_of
+from replay.rows.dead_letters import LetterState, group_of
 from stream.log.contract import Log, Message
 from stream.processing.retries import settlement_of
 from stream.processing.topic_reader import dead_letters_of

@@ -41,9 +41,9 @@ from farmwatch.share.site_fields import site_fields
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
+from replay.rows.site_columns import SiteColumns
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
-from replay.runs.site_columns import SiteColumns
 from scoring.rates.split_rates import RateLine, llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.forgotten import Forgotten

@@ -22,10 +22,10 @@ from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.template_groups import read_template_groups
+from replay.rows.site_columns import SiteColumns
+from replay.rows.site_table import counts_of
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
-from replay.runs.site_columns import SiteColumns
-from replay.runs.site_table import counts_of
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.estimate.definitions import DEFINITIONS, SITES
 from scoring.estimate.reviewed_share import Review

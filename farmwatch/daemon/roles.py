@@ -69,7 +69,7 @@ def build_stage(
             clock=lambda: clock() / 1000,
         )
     if role is Role.SCORE:
-        from replay.runs.scores import announce_detectors
+        from replay.rows.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage

@@ -25,8 +25,8 @@ from farmwatch.demo.demo_web import build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.server import LoopbackWeb
 from farmwatch.terminal.messages import message
+from replay.rows.site_table import read_sites
 from replay.runs.configured import load_configured_ruleset
-from replay.runs.site_table import read_sites
 from stream.schema.records import SiteState
 from stream.schema.roles import STAGES
 from stream.text.user_errors import Exit, FarmwatchError, UsageError

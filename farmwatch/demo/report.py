@@ -14,7 +14,7 @@ import msgspec
 
 from farmwatch.audit.report import AuditReport
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
-from replay.runs.site_table import legend
+from replay.rows.site_table import legend
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState

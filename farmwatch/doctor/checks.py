@@ -26,7 +26,7 @@ from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
 from filters.rules.ruleset import Ruleset
 from replay.live.live_run import ensure_live_run
-from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
+from replay.rows.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.errors import ScoringError
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log

@@ -15,7 +15,7 @@ from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import differences
-from replay.runs.dead_letters import LetterState, StoredLetter, read_letters
+from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, resume_command, state_of
 from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name

@@ -14,9 +14,9 @@ from farmwatch.doctor.check_result import CheckState, Results, Subject
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
 from farmwatch.upkeep.disk_forecast import free_bytes
+from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import processed_by
-from replay.runs.site_table import read_rows
 from replay.runs.topology import inputs_of_live
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Clock, Log, wall_ms

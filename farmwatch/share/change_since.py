@@ -13,7 +13,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.review_labels import read_review
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from scoring.errors import BadParameters
 from scoring.rates.change_parts import ChangeParts, change_parts
 from scoring.rates.cuts import read_days

@@ -12,8 +12,8 @@ from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
 from replay.live.epoch_change import seams_of
+from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import names_to_read
-from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import records_behind
 from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import msgspec
 
 from farmwatch.share.rate_series import read_points
-from replay.runs.site_table import Counts
+from replay.rows.site_table import Counts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log, Output

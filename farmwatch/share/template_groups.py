@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from filters.structure.tag_paths import PLACES
 from filters.templates.groups import alike
-from replay.runs.site_columns import SiteColumns
+from replay.rows.site_columns import SiteColumns
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import Template

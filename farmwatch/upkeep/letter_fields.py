@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from replay.runs.dead_letters import StoredLetter, read_letter
+from replay.rows.dead_letters import StoredLetter, read_letter
 from stream.log.contract import Log
 from stream.log.errors import BadRecord
 from stream.processing.dead_letters import DeadLetter

@@ -12,7 +12,7 @@ import msgspec
 
 from replay.compare.run_pair import ComparedRun
 from replay.compare.site_rows import SiteRows, compared
-from replay.runs.site_table import read_rows
+from replay.rows.site_table import read_rows
 from stream.log.contract import Log
 
 

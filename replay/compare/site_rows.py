@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from replay.runs.site_table import slim
+from replay.rows.site_table import slim
 from scoring.rates.canary import is_canary
 from scoring.rates.site_rates import has_verdict
 from stream.log.contract import Log

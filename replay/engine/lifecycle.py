@@ -9,12 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from replay.engine.plan import Plan, with_later_end
+from replay.rows.gaps import gaps_of, merge_gaps
+from replay.rows.site_table import counts_of, read_rows
 from replay.runs.control_update import ControlUpdate, update_control, update_run
-from replay.runs.gaps import gaps_of, merge_gaps
 from replay.runs.lookup import ever_live, run_named
 from replay.runs.offsets import is_at_stops
 from replay.runs.phases import is_done, phases_of, progress_of, topics_of
-from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Gap, Run, RunStatus

@@ -23,10 +23,10 @@ from replay.engine.lifecycle import finish, record_error, record_features_end, r
 from replay.engine.plan import refuse_other_epoch
 from replay.engine.stages import RECORDS, loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
+from replay.rows.scores import count_unrequested, is_scored
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import Stops, is_at_stops
 from replay.runs.phases import MEASURE, REQUESTS, Phase, RunProgress, phases_of, progress_of, request_phase
-from replay.runs.scores import count_unrequested, is_scored
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from filters.rules.ruleset import Ruleset
+from replay.rows.scores import known_texts, unrequested_texts
 from replay.runs.configured import site_method_of
 from replay.runs.phases import JUDGE, MEASURE, REQUESTS, Phase
-from replay.runs.scores import known_texts, unrequested_texts
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings

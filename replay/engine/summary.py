@@ -7,11 +7,11 @@ from dataclasses import asdict
 
 import msgspec
 
-from replay.runs.gaps import gaps_of, missing_records, records_in
+from replay.rows.gaps import gaps_of, missing_records, records_in
+from replay.rows.scores import requests_wait, scored_detectors
+from replay.rows.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.overview import STOPPED, WAS_LIVE, resume_command, state_of
-from replay.runs.scores import requests_wait, scored_detectors
-from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
 from scoring.estimate.reviewed_share import Review

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from replay.rows.gaps import missing_records
+from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.control_update import ControlUpdate, update_control
-from replay.runs.gaps import missing_records
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.overview import resume_command
 from replay.runs.run_rules import rules_of
-from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import MAX_LAG, lag_by_group
 from stream.log.contract import Clock, Log, wall_ms
 from stream.log.errors import Fenced

@@ -13,11 +13,11 @@ import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
+from replay.rows.scores import configured_detectors
 from replay.runs.configured import as_flags, load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
-from replay.runs.scores import configured_detectors
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.stored_method import same_method

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
+from replay.rows.scores import score_keys
 from replay.runs.offsets import Stops, is_at_stops, unread_of
-from replay.runs.scores import score_keys
 from replay.runs.topology import MAX_LAG
 from stream.log.contract import Log
 from stream.schema.runs import RunNames

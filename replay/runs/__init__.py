@@ -1,1 +1,1 @@
-"""The catalogue of runs: rows, windows, phases, lag, retention."""
+"""The catalogue of runs: windows, phases, lag, retention."""

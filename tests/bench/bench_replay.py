@@ -31,7 +31,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from replay.engine.stages import loop_settings
-from replay.runs.scores import known_texts
+from replay.rows.scores import known_texts
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage

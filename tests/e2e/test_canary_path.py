@@ -20,8 +20,8 @@ from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from replay.rows.site_table import read_sites
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import read_sites
 from scoring.detectors.testing import FakeDetector
 from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary

@@ -17,7 +17,7 @@ from crawler.orders import CrawlOrders
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import as_read
 from farmwatch.upkeep.forgetting import ForgetReport, Forgetting, known_hosts
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop

@@ -27,7 +27,7 @@ import pytest
 
 from farmwatch.audit.report import AuditReport
 from farmwatch.demo.server import LoopbackWeb
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from scoring.estimate.rate import estimate
 from stream.log.contract import Log
 from stream.schema.control import Control

@@ -14,7 +14,7 @@ from farmwatch.archive.copy import copy_log
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import open_configured, refuse_unfinished
 from farmwatch.config.topic_limits import create_topics, limits_of
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from replay.runs.topology import READS, records_behind
 from stream.log.contract import At, CleanupPolicy, Commit, Log, StateChange, Topic
 from stream.log.errors import StreamError

@@ -16,7 +16,7 @@ from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from replay.runs.site_table import read_rows
+from replay.rows.site_table import read_rows
 from replay.runs.topology import READS, lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.score_stage import ScoreStage

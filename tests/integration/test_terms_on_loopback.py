@@ -14,7 +14,7 @@ from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
 from filters.settings import MeasureSettings
-from replay.runs.site_table import read_rows
+from replay.rows.site_table import read_rows
 from scoring.settings import TallySettings
 from stream.log.contract import Log
 from stream.schema.records import SiteState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crawler.web.urls import fetch_id, page_id
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from replay.runs.topology import READS
 from scoring.score_stage import score_key
 from scoring.sites.stored_method import method_of_text

@@ -14,8 +14,8 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.labels.review import drawn_sites, sample_lines
 from farmwatch.terminal.messages import message, put_json
+from replay.rows.site_table import read_sites
 from replay.runs.lookup import names_to_read
-from replay.runs.site_table import read_sites
 from scoring.estimate.reviewed_share import FEWEST_LABELS
 from scoring.rates.split_rates import llm_probabilities
 from stream.text.user_errors import Exit, FarmwatchError, UsageError

@@ -15,9 +15,9 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from replay.rows.site_table import read_rows
 from replay.runs.control_update import operator
 from replay.runs.lookup import names_to_read
-from replay.runs.site_table import read_rows
 from scoring.rates.canary import is_canary
 from scoring.rates.panel_change import PanelChange, panel_change
 from scoring.rates.split_rates import rate_lines

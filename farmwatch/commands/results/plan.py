@@ -18,8 +18,8 @@ from farmwatch.crawl.search_rounds import queries_of
 from farmwatch.crawl.sizing import LEAST_SITES, REQUEST_S, SiteFigures, Sizing, size_of
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_wrapped
+from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
-from replay.runs.site_table import read_rows
 from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import rate_lines
 from stream.schema.control import Control

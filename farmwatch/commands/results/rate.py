@@ -18,8 +18,8 @@ from farmwatch.share.current_rate import current_rate
 from farmwatch.share.rate_series import read_points
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
+from replay.rows.site_table import Counts
 from replay.runs.lookup import find_run
-from replay.runs.site_table import Counts
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order

@@ -14,7 +14,7 @@ from farmwatch.share.current_rate import reasons_without_page
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
-from replay.runs.site_table import legend, read_sites, ruleset_of
+from replay.rows.site_table import legend, read_sites, ruleset_of
 from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import llm_probabilities

@@ -27,11 +27,11 @@ from replay.engine.progress_line import ProgressLine
 from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
-from replay.runs.gaps import count_dead_letters
+from replay.rows.gaps import count_dead_letters
+from replay.rows.scores import configured_detectors, is_scored, scored_detectors
+from replay.rows.site_table import short_ruleset
 from replay.runs.overview import resume_command
 from replay.runs.run_rules import method_name
-from replay.runs.scores import configured_detectors, is_scored, scored_detectors
-from replay.runs.site_table import short_ruleset
 from replay.runs.window import early_begin_note, run_window
 from scoring.sites.stored_method import same_method
 from stream.log.contract import Log, wall_ms

@@ -18,12 +18,12 @@ from farmwatch.upkeep.disk_forecast import held_for
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
 from replay.live.epoch_change import seams
-from replay.runs.gaps import count_dead_letters
+from replay.rows.gaps import count_dead_letters
+from replay.rows.site_table import short_ruleset
 from replay.runs.lookup import find_run, resolve_name, run_named
 from replay.runs.overview import RunState, run_state, run_states
 from replay.runs.removal import RunNeeded, removal_obstacle, remove, topic_sizes
 from replay.runs.run_rules import method_name
-from replay.runs.site_table import short_ruleset
 from stream.log.contract import wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Run

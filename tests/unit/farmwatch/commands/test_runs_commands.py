@@ -14,10 +14,10 @@ import pytest
 
 from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
+from replay.rows.site_table import SiteTable
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
 from replay.runs.removal import RunNeeded, remove
-from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
@@ -260,7 +260,7 @@ def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, mo
             read.append(self._topic)
             super().refresh()
 
-    monkeypatch.setattr("replay.runs.site_table.SiteTable", Watched)
+    monkeypatch.setattr("replay.rows.site_table.SiteTable", Watched)
     assert "57" in farmwatch("runs", "--log", world.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", world.url).code == 0
@@ -410,7 +410,7 @@ def test_a_detector_that_score_does_not_run_causes_a_warning(
 ) -> None:
     """Its missing scores would never come; the warning at the begin says what to do."""
     write_scorers(world.log, Scorers(detectors=[runs], at=1))
-    monkeypatch.setattr("replay.runs.scores.detector_identities", lambda _: configured)
+    monkeypatch.setattr("replay.rows.scores.detector_identities", lambda _: configured)
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err
     assert f"stay unscored. {said}: `farmwatch" in ran.err

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from farmwatch.crawl.append_hits import append_hits
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.cuts import Cut

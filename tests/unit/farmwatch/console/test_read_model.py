@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farmwatch.console.read_model import SORTS, ReadModel
-from replay.runs.dead_letters import LetterState, letter_groups, read_letters
+from replay.rows.dead_letters import LetterState, letter_groups, read_letters
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter

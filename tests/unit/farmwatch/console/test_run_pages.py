@@ -13,7 +13,7 @@ import pytest
 from crawler.frontier.rows import SiteRow
 from farmwatch.console.replays import Replays
 from filters.rules.ruleset import load_ruleset
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from stream.schema.control import Control
 from tests.support.front_door import PARTITIONS, SITE, Runner
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world

@@ -17,8 +17,8 @@ from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.share import rate_cache
 from farmwatch.share.rate_cache import read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
+from replay.rows.site_table import read_rows
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import read_rows
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Output

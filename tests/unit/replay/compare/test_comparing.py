@@ -15,7 +15,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Comparison, RuleChange, ShareChange
-from replay.runs.site_table import SiteTable
+from replay.rows.site_table import SiteTable
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines

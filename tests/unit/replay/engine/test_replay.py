@@ -23,8 +23,8 @@ from replay.engine.lifecycle import cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
+from replay.rows.site_table import counts_of, read_rows
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
-from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Log, Member, Message
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

@@ -17,9 +17,9 @@ from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
+from replay.rows.scores import announce_detectors, count_unrequested, is_scored, requests_wait
+from replay.rows.site_table import counts_of, read_rows
 from replay.runs.phases import request_phase
-from replay.runs.scores import announce_detectors, count_unrequested, is_scored, requests_wait
-from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.gaps import missing_records
+from replay.rows.gaps import missing_records
 from replay.runs.window import OutsideRetention, Window, WindowOffsets, early_begin_note, offsets_of, read_window
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog

@@ -17,8 +17,8 @@ import pytest
 from farmwatch.commands.runs.replay import _report_ending
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
-from replay.runs.gaps import count_dead_letters
-from replay.runs.site_table import read_rows
+from replay.rows.gaps import count_dead_letters
+from replay.rows.site_table import read_rows
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
 from stream.memory.log import MemoryLog

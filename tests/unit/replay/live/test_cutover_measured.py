@@ -12,7 +12,7 @@ from replay.engine.runner import Ending
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.live.epoch_change import change_epoch, epoch_change, seams_of
 from replay.live.handover import LiveRunUnfit
-from replay.runs.site_table import read_sites
+from replay.rows.site_table import read_sites
 from stream.log.contract import Output
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics

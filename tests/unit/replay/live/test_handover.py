@@ -13,9 +13,9 @@ from filters.rules.ruleset import load_ruleset
 from replay.engine.runner import Ending
 from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
+from replay.rows.site_table import read_sites
 from replay.runs.configured import configured_site_method
 from replay.runs.run_rules import RunRules, live_now
-from replay.runs.site_table import read_sites
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams

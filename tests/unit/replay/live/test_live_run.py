@@ -16,10 +16,10 @@ from farmwatch.config.topic_limits import create_topics
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.live.live_run import canaries_sent_before, differences, ensure_live_run, find_rules
+from replay.rows.site_table import read_sites
 from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
 from replay.runs.lookup import names_to_read
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import read_sites
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from replay.runs.site_table import SiteTable
+from replay.rows.site_table import SiteTable
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.forgotten import Forgotten, ForgottenHost

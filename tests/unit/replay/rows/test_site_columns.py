@@ -13,8 +13,8 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.runs.site_columns import SiteColumns
-from replay.runs.site_table import SiteTable
+from replay.rows.site_columns import SiteColumns
+from replay.rows.site_table import SiteTable
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.schema.records import SiteState, encode

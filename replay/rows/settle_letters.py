@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from replay.runs.dead_letters import LetterState, StoredLetter, has_reader, read_letters
+from replay.rows.dead_letters import LetterState, StoredLetter, has_reader, read_letters
 from stream.log.contract import Log, Message, Output
 from stream.processing.retries import drop_of, retry_of
 from stream.processing.topic_reader import OnBad

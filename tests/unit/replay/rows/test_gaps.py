@@ -12,7 +12,7 @@ from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.gaps import merge_gaps, missing_records, records_in
+from replay.rows.gaps import merge_gaps, missing_records, records_in
 from replay.runs.phases import topics_of
 from stream.schema.control import Control
 from stream.schema.runs import Gap

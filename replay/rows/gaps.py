@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from replay.runs.dead_letters import LetterState, Settlements
+from replay.rows.dead_letters import LetterState, Settlements
 from replay.runs.phases import Phase, phases_of
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import dead_letters_of

@@ -1,0 +1,1 @@
+"""Rows as they are now: the newest of each site, dead letters, scores; and what expired."""
