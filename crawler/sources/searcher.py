@@ -12,7 +12,6 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
-from crawler.hit_records import HitBatch, KnownHits
 from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.ledger import Round
@@ -26,6 +25,7 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
+from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
 

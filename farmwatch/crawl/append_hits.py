@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crawler.hit_records import HitBatch, KnownHits
+from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import BadLine, read_hits
 from crawler.web.record_lines import LINE_CAP
 from farmwatch.config.config import Config

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.hit_records import BATCH_BYTES, HitBatch, KnownHits
+from crawler.stages.hit_records import BATCH_BYTES, HitBatch, KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder

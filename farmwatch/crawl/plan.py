@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from crawler.dry_run import DryRun, SitePlan
 from crawler.reasons import in_words, meaning_of_reason, what_ends_stop
+from crawler.stages.dry_run import DryRun, SitePlan
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened

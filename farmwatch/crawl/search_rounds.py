@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from crawler.hit_records import KnownHits
 from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
 from crawler.sources.ledger import Ledger, Round, next_round
@@ -24,6 +23,7 @@ from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
 from crawler.sources.usage import PARK_CAP_S
+from crawler.stages.hit_records import KnownHits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
+from crawler.stages.crawl import CrawlStage
 from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
 from stream.processing.stage import Stage
 from stream.schema.projection import projection_of

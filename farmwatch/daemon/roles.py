@@ -55,8 +55,8 @@ def build_stage(
     from `log`, SCORE announces its detectors there; TALLY needs it.
     """
     if role is Role.CRAWL:
-        from crawler.crawl_stage import CrawlStage
         from crawler.orders import CrawlOrders
+        from crawler.stages.crawl import CrawlStage
         from farmwatch.daemon import page_inspector
 
         orders = None if log is None else CrawlOrders(log, disks_of(config), config.crawl.pause_below_bytes)
@@ -72,7 +72,7 @@ def build_stage(
         from replay.rows.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
-        from scoring.score_stage import ScoreStage
+        from scoring.stages.score import ScoreStage
 
         score = config.score
         detectors = detector_identities(score)
@@ -84,12 +84,12 @@ def build_stage(
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
-        from filters.measure_stage import MeasureStage
+        from filters.stages.measure import MeasureStage
         from replay.runs.lookup import measuring_run
 
         return MeasureStage(config.measure, run=measuring_run(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
-        from filters.judge_stage import JudgeStage
+        from filters.stages.judge import JudgeStage
         from replay.live.score_backlog import backlog, scores_of_backlog
 
         if log is None or not live.run.detector:
@@ -99,7 +99,7 @@ def build_stage(
     assert log is not None
     from farmwatch.canaries.file import canary_sender
     from replay.live.live_run import canaries_sent_before
-    from scoring.tally_stage import TallyStage
+    from scoring.stages.tally import TallyStage
 
     identity = live.run.detector or tally_identity(config)
     method = site_method_of(config, live.run)

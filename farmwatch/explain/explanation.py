@@ -16,7 +16,6 @@ from farmwatch.config.config import Config
 from farmwatch.explain.page_records import PageRecords, ScannedRecords
 from farmwatch.terminal.jsonl import binary_input
 from filters.duplicates.repeats import Repeats
-from filters.judge_stage import request_of
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
 from filters.quality.names import TEXTS
@@ -25,8 +24,9 @@ from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from filters.stages.judge import request_of
 from scoring.interface import Detector
-from scoring.score_stage import score_of
+from scoring.stages.score import score_of
 from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of

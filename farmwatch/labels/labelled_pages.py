@@ -27,8 +27,8 @@ from crawler.errors import UnusableUrl
 from crawler.web.urls import normalise, site_of
 from farmwatch.terminal.jsonl import JsonLines, batches
 from farmwatch.terminal.messages import message
-from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
+from filters.stages.measure import MeasureStage
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

@@ -26,7 +26,7 @@ from crawler.web.exclusions import is_domain
 from farmwatch.config.config import Config
 from farmwatch.config.opening import as_read, opened
 from farmwatch.config.topic_limits import create_missing
-from filters.judge_stage import requested_store
+from filters.stages.judge import requested_store
 from replay.runs.control_update import operator
 from stream.log.contract import Log, Message, Output, partition_of, wall_ms
 from stream.log.errors import LogUnavailable

@@ -36,12 +36,12 @@ def stage_of(
     """
     names = run.names()
     if phase.name == MEASURE:
-        from filters.measure_stage import MeasureStage
+        from filters.stages.measure import MeasureStage
 
         return MeasureStage(config.measure, run=run.name, names=names, replays=True, metrics=metrics)
     stage: Stage
     if phase.name == JUDGE:
-        from filters.judge_stage import JudgeStage
+        from filters.stages.judge import JudgeStage
 
         stage = JudgeStage(
             ruleset,
@@ -53,13 +53,13 @@ def stage_of(
             may_request=may_request,
         )
     elif phase.name == REQUESTS:
-        from filters.judge_stage import ScoreRequestStage
+        from filters.stages.judge import ScoreRequestStage
 
         stage = ScoreRequestStage(
             ruleset, unrequested_texts(log, run), run=run.name, names=names, detector=run.detector
         )
     else:
-        from scoring.tally_stage import TallyStage
+        from scoring.stages.tally import TallyStage
 
         method = site_method_of(config, run)
         stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from filters.judge_stage import requested_store
+from filters.stages.judge import requested_store
 from replay.runs.offsets import between, is_at_stops, processed_by
 from replay.runs.topology import reads_of_run
 from stream.log.contract import CleanupPolicy, Log, Topic

@@ -36,7 +36,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
-from scoring.score_stage import score_key
+from scoring.stages.score import score_key
 from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter

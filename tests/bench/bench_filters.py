@@ -34,8 +34,8 @@ from filters.extraction.learned.model import load_model
 from filters.measure import page_measures
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
-from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
+from filters.stages.measure import MeasureStage
 from filters.structure import measures as structure
 from filters.structure import page_lines, tag_paths
 from lab.extractor.errors import Text, errors_by, texts_out_of_fold

@@ -10,11 +10,11 @@ import tempfile
 import threading
 from pathlib import Path
 
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop

@@ -24,17 +24,17 @@ import msgspec
 import xxhash
 
 from farmwatch.config.config import Config
-from filters.judge_stage import JudgeStage, requested_store
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from filters.stages.judge import JudgeStage, requested_store
 from replay.engine.stages import loop_settings
 from replay.rows.scores import known_texts
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.processing.batch import decoded

@@ -23,7 +23,7 @@ from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.normalisation import normalise
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

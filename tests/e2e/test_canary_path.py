@@ -16,10 +16,10 @@ from farmwatch.canaries.file import canary_sender, page_of_text, read_canaries
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.share.rate_series import read_points
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
-from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_sites
 from replay.runs.run_rules import RunRules
 from scoring.detectors.testing import FakeDetector
@@ -27,8 +27,8 @@ from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
 from scoring.rates.split_rates import RateLine, rate_lines
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage

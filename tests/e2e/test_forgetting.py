@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.report import frontier_left
 from crawler.orders import CrawlOrders
+from crawler.stages.crawl import CrawlStage
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import as_read
 from farmwatch.upkeep.forgetting import ForgetReport, Forgetting, known_hosts

@@ -9,8 +9,8 @@ import time
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from farmwatch.audit.audit import audit
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings

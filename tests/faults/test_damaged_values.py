@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from filters.measure.epoch import feature_epoch
-from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
-from scoring.tally_stage import TallyStage
+from filters.stages.measure import MeasureStage
+from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
 from stream.processing.loop import LoopSettings, StageLoop

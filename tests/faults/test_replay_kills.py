@@ -18,11 +18,11 @@ import pytest
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import RUN_STEPS
 from farmwatch.config.config import Config
-from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
 from replay.engine.runner import Ending
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
 from stream.schema.control import Control

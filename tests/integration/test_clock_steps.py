@@ -10,12 +10,12 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from crawler.crawl_stage import CrawlStage
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from scoring.settings import TallySettings
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import CleanupPolicy, Output
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics

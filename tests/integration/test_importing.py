@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
+from crawler.stages.hit_records import KnownHits
 from crawler.warc.pages import pages_of
 from farmwatch.crawl.archive_import import ImportSummary, import_pages
 from stream.log.contract import Log

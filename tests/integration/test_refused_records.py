@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.crawl_stage import CrawlStage
+from crawler.stages.crawl import CrawlStage
 from stream.kafka.log import KafkaLog
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.log.errors import LogUnavailable, RecordTooLarge

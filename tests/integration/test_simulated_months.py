@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.report import frontier_left
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
+from crawler.stages.crawl import CrawlStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_rows
 from replay.runs.topology import READS, lag_of
 from scoring.detectors.testing import FakeDetector
-from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Output
 from stream.schema.records import encode
 from stream.schema.runs import memory_store

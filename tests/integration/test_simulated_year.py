@@ -16,9 +16,9 @@ import pytest
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import TALLIED
 from farmwatch.config.config import Config
-from scoring.score_stage import score_key
 from scoring.settings import TallySettings
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import score_key
+from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.processing.loop import LoopSettings, StageLoop

@@ -33,14 +33,14 @@ class ExtractionHere:
         """Does nothing."""
 
 
-def extract_here(monkeypatch: pytest.MonkeyPatch, user: str = "filters.measure_stage") -> None:
+def extract_here(monkeypatch: pytest.MonkeyPatch, user: str = "filters.stages.measure") -> None:
     """Let every MEASURE stage of this test, or another user of worker processes, extract in this process."""
     monkeypatch.setattr(f"{user}.ExtractionPool", ExtractionHere)
 
 
 def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Extract in worker processes and cache the results."""
-    monkeypatch.setattr("filters.measure_stage.ExtractionPool", _RememberingPool)
+    monkeypatch.setattr("filters.stages.measure.ExtractionPool", _RememberingPool)
 
 
 class _RememberingPool(ExtractionPool):

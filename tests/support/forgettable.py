@@ -11,9 +11,9 @@ from pathlib import Path
 
 import zstandard
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from farmwatch.config.config import Config
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings

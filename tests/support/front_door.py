@@ -16,7 +16,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from scoring.interface import TextScore
-from scoring.score_stage import score_key
+from scoring.stages.score import score_key
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, SiteState, encode

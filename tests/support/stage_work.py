@@ -6,14 +6,14 @@ import threading
 from contextlib import closing
 from typing import TypeVar
 
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from replay.runs.topology import lag_of
 from scoring.interface import Detector
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Clock, Output, partition_of, wall_ms
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop

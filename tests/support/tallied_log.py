@@ -7,9 +7,9 @@ import msgspec
 from crawler.web.urls import fetch_id, page_id
 from replay.rows.site_table import read_sites
 from replay.runs.topology import READS
-from scoring.score_stage import score_key
 from scoring.sites.stored_method import method_of_text
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import score_key
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode
 from stream.schema.runs import Run

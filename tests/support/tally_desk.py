@@ -9,7 +9,7 @@ import msgspec
 
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

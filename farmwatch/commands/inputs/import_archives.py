@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO, cast
 
 from cyclopts import Parameter
 
-from crawler.hit_records import KnownHits
+from crawler.stages.hit_records import KnownHits
 from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import opened

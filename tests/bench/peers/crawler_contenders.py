@@ -20,13 +20,13 @@ from typing import Any
 import aiohttp
 import yarl
 
-from crawler.crawl_stage import CrawlStage
 from crawler.fetch.address_guard import FixedResolver
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
 from crawler.frontier.report import frontier_left
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from crawler.web.hits_file import make_hit
 from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.embedded.log import EmbeddedLog

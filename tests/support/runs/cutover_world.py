@@ -20,17 +20,17 @@ from crawler.web.urls import page_id
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from filters.stages.judge import JudgeStage
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay, Tempo
 from replay.live.live_run import ensure_live_run
 from replay.runs.phases import topics_of
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics

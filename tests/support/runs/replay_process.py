@@ -23,13 +23,13 @@ from farmwatch.commands.runs import cutover as cutover_command
 from farmwatch.commands.runs import replay as replay_command
 from farmwatch.config.config import Config
 from filters import judge_stage, known_scores, measure_stage
-from filters.measure_stage import MeasureStage
+from filters.stages.measure import MeasureStage
 from replay.engine import progress_line as telling
 from replay.engine import runner as engine
 from replay.engine import summary
 from replay.engine.bounded_member import BoundedMember
 from replay.live import cutover
-from scoring import tally_stage
+from scoring.stages import tally as tally_stage
 from stream.embedded import log as embedded_log
 from stream.kafka import log as kafka_log
 from stream.kafka.client import TransactionalProducer

@@ -17,14 +17,14 @@ import pytest
 import xxhash
 
 from farmwatch.config.config import Config, load
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
+from filters.stages.judge import JudgeStage
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay, ReplayStatus, Tempo
-from scoring.score_stage import score_key
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import score_key
+from scoring.stages.tally import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY, is_heartbeat

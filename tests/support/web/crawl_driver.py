@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from crawler.web.hits_file import make_hit
 from stream.log.contract import StateChange, partition_of
 from stream.processing.metrics import Meter, Metrics

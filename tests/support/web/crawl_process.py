@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.report import frontier_left
 from crawler.frontier.rows import Totals
 from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
 from farmwatch.daemon import page_inspector
 from stream.log.contract import Log, Output, partition_of
 from stream.opening import open_log

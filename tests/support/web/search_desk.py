@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from crawler.hit_records import KnownHits
 from crawler.sources.ledger import Exclusion, Ledger, Round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Query, Source, SourceAnswer, SourceRequest
+from crawler.stages.hit_records import KnownHits
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, decode

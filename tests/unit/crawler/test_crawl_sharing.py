@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.fetch.thread import ClaimResult
 from crawler.frontier.rows import TOTALS_KEY
+from crawler.stages.crawl import CrawlStage
 from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context

@@ -7,9 +7,9 @@ import random
 import msgspec
 import pytest
 
-from crawler.dry_run import DryRun, SitePlan
 from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
+from crawler.stages.dry_run import DryRun, SitePlan
 from stream.log.sql_state import MemoryState
 from stream.schema.records import Decision, Hit
 from tests.support.web.crawl_driver import hits_of

@@ -10,9 +10,9 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import SiteRow, site_key, unpack
 from crawler.orders import DISK, LOOK_S, OPERATOR, CrawlOrders
+from crawler.stages.crawl import CrawlStage
 from stream.log.contract import CleanupPolicy, Topic, partition_of
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from filters.judge_stage import JudgeStage, requested_store
 from filters.known_scores import KnownScores
 from filters.measure.workers import ExtractionPool
-from filters.measure_stage import MeasureStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage, requested_store
+from filters.stages.measure import MeasureStage
 from stream.log.contract import Message, Topic
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

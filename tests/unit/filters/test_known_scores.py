@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.known_scores import KnownScores
-from scoring.score_stage import score_key
+from scoring.stages.score import score_key
 from stream.schema.records import Score
 
 DETECTOR = "binoculars/a+b@0a1b2c3d/bfloat16/512/accuracy"

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from filters.judge_stage import ScoreRequestStage
 from filters.known_scores import ArticleText, KnownScores, UnrequestedTexts
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
+from filters.stages.judge import ScoreRequestStage
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

@@ -10,12 +10,12 @@ import zstandard
 
 from filters.duplicates.lines import marked_lines
 from filters.measure.workers import ExtractionPool
-from filters.measure_stage import MeasureStage
 from filters.quality.measures import measure_main
 from filters.quality.names import TEXTS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
+from filters.stages.measure import MeasureStage
 from filters.structure.tag_paths import PLACES
 from stream.log.contract import Output
 from stream.processing.metrics import Meter, Metrics

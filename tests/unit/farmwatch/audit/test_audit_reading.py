@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
-from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
 from stream.log.contract import Message, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat

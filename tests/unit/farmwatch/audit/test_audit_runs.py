@@ -10,12 +10,12 @@ import pytest
 
 from farmwatch.audit.audit import audit
 from farmwatch.daemon.roles import build_stage
-from filters.judge_stage import JudgeStage
 from filters.known_scores import KnownScores
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.run_rules import RunRules
-from scoring.score_stage import score_key
+from scoring.stages.score import score_key
 from stream.log.contract import Output, partition_of
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Metrics

@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 from farmwatch.canaries.rounds import CanaryRounds, PagesOf
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import CanaryName
-from scoring.score_stage import score_key
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import score_key
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

@@ -19,7 +19,7 @@ from scoring.detectors.testing import FakeDetector
 from scoring.rates.cuts import Cut
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log

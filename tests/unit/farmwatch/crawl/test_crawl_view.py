@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.stages.crawl import CrawlStage
 from farmwatch.crawl.view import CrawlView, render, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Commit, Member, Output, StateChange, Topic

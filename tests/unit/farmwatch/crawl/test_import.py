@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
+from crawler.stages.hit_records import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from farmwatch.crawl.archive_import import import_pages
 from filters.measure.epoch import feature_epoch

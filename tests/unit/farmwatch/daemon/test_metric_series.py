@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 import pytest
 
-from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
+from crawler.stages.crawl import CrawlStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from scoring.detectors.testing import FakeDetector
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.processing.metrics import SPECS
 from stream.processing.stage import Series, Stage
 

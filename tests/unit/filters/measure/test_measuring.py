@@ -208,7 +208,7 @@ def test_the_golden_pages_show_a_change() -> None:
 def test_importing_the_package_loads_no_extractor() -> None:
     """Judging, the epoch and the pool import neither Trafilatura, lxml nor the language model."""
     code = (
-        "import sys, filters.judge_stage, filters.measure.workers\n"
+        "import sys, filters.stages.judge, filters.measure.workers\n"
         "from filters.measure.epoch import feature_epoch\n"
         "from filters.settings import MeasureSettings\n"
         "feature_epoch(MeasureSettings())\n"

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.duplicates.lines import pack_marks
-from filters.judge_stage import JudgeStage
 from filters.quality.c4 import clean
 from filters.quality.names import TEXTS
 from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.ruleset import Ruleset, parse_ruleset
+from filters.stages.judge import JudgeStage
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.score_stage import ScoreStage
+from scoring.stages.score import ScoreStage
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.schema.records import Features, Score, ScoreRequest, Verdict, decode

@@ -16,9 +16,9 @@ import zstandard
 from prometheus_client import generate_latest
 
 from crawler.web.urls import page_id
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from replay.engine.lifecycle import cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, ReplayStatus, Tempo

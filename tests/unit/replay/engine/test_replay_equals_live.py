@@ -15,8 +15,8 @@ import zstandard
 
 from crawler.web.urls import host_of, page_id
 from farmwatch.labels.labelled_pages import LabelledPage
-from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.measure import MeasureStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.runner import Ending
 from stream.embedded.log import EmbeddedLog

@@ -11,7 +11,7 @@ import pytest
 
 from farmwatch.commands.runs.replay import _unscored_warning
 from farmwatch.daemon.roles import build_stage
-from filters.judge_stage import JudgeStage
+from filters.stages.judge import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from farmwatch.config.opening import open_configured
-from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
 from replay.engine.lifecycle import record_error, record_gap
 from replay.live.cutover import CutoverRefused, CutoverRequest, OtherCutover, cut_over
 from replay.runs import control_update as rows

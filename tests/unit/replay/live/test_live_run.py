@@ -21,7 +21,7 @@ from replay.runs.configured import configured_site_method, site_method_of, site_
 from replay.runs.lookup import names_to_read
 from replay.runs.run_rules import RunRules
 from scoring.errors import BadThresholds, NoSiteTest
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of

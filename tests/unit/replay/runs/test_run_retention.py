@@ -11,8 +11,8 @@ import pytest
 
 from farmwatch.config.topic_limits import limits_of
 from farmwatch.daemon.maintenance import Maintenance
-from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
 from replay.runs.run_rules import RunRules

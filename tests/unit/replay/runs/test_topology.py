@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from crawler.crawl_stage import CrawlStage
-from filters.judge_stage import JudgeStage
-from filters.measure_stage import MeasureStage
+from crawler.stages.crawl import CrawlStage
 from filters.rules.ruleset import load_ruleset
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.topology import MAX_LAG, READS, lag_by_group, lag_of, reads_of_live, records_behind, topic_states
-from scoring.score_stage import ScoreStage, score_key
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage, score_key
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY

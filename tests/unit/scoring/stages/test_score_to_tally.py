@@ -10,10 +10,10 @@ import pytest
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import DeviceGone, DeviceLost
 from scoring.interface import TextScore
-from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
-from scoring.tally_stage import TallyStage
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.metrics import Metrics

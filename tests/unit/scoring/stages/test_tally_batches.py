@@ -17,7 +17,7 @@ from scoring.interface import PageScore, SiteMethod, SiteVerdict
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.log.contract import Commit, Log, Output, StateChange, Topic
 from stream.log.sql_state import MemoryState
 from stream.memory.log import MemoryLog

@@ -13,7 +13,7 @@ from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
-from scoring.tally_stage import TallyStage
+from scoring.stages.tally import TallyStage
 from stream.processing.metrics import Metrics
 from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, score
 

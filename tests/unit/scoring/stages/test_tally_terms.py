@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.tally_stage import MARK_MS
+from scoring.stages.tally import MARK_MS
 from stream.log.contract import StateChange
 from stream.schema.records import Decision, Record, SiteState
 from tests.support.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score

@@ -14,7 +14,7 @@ from scoring.errors import CannotScore, DeviceLost, PoisonText
 from scoring.interface import MEASURES, Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
-from scoring.score_stage import ScoreStage
+from scoring.stages.score import ScoreStage
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context

@@ -5,7 +5,7 @@ detector, and is the same for all sites with the text, but each score goes to on
 site: otherwise another site's score of the same text could replace it before TALLY has read it.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
-once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read again, because they
+once, in whichever batches it appears (`score_memory`); only canary pages are always read again, because they
 measure the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted:
 where SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request
 counts as `unanswered`. A replay that resumes finds its text without a score, and asks again.
@@ -30,7 +30,7 @@ from scoring.detectors.detector_set import DetectorSet
 from scoring.errors import CannotScore
 from scoring.interface import Detector, DetectorCounts, TextScore, refuse_uncalibrated
 from scoring.rates.canary import is_canary
-from scoring.score_memory import ScoreMemory, Scores
+from scoring.stages.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics

@@ -1,0 +1,1 @@
+"""CRAWL, what it would do, and the records of hits."""

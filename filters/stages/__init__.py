@@ -1,0 +1,1 @@
+"""MEASURE and JUDGE."""

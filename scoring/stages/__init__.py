@@ -1,0 +1,1 @@
+"""SCORE and TALLY."""
