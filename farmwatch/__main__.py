@@ -11,6 +11,7 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 
 from farmwatch.terminal.messages import OUT_OF_PROCESSES, message
+from farmwatch.terminal.remedies import in_full
 from stream.text.user_errors import Exit, FarmwatchError
 
 
@@ -43,7 +44,7 @@ def _run(arguments: Sequence[str]) -> int:
     except CycloptsError:
         return Exit.USAGE  # cyclopts has printed the message
     except FarmwatchError as error:
-        message(f"farmwatch: {error}")
+        message(f"farmwatch: {in_full(error)}")
         return error.exit
     except (RuntimeError, OSError) as error:
         if _is_out_of_processes(error):

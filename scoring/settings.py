@@ -13,6 +13,7 @@ from scoring.sites.deciles import PAGES
 from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
 from stream.text.ranges import Count, PositiveCount, Seconds
+from stream.text.times import DAY_MS
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +81,7 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def term_ms(self) -> int:
-        return max(1, round(self.term_days * 86_400_000))
+        return max(1, round(self.term_days * DAY_MS))
 
     @property
     def enough_if_mixed(self) -> int:

@@ -34,6 +34,7 @@ from scoring.interface import PageScore, SiteVerdict
 from stream.schema.projection import projection_of
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict
 from stream.schema.vocabulary import DECIDED, UNCLASSIFIABLE
+from stream.text.times import DAY_MS
 
 ARTICLE = "article"
 
@@ -42,7 +43,6 @@ MAX_DAYS = 400  # days with a hit of a site's row: the newest
 SPARE_TEXTS = 256  # scores of a detector for texts without a page: more than arrive before their verdicts
 MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those with the newest scores
 
-_DAY_MS = 86_400_000
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -155,7 +155,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.queries = sorted(heapq.nsmallest(MAX_QUERIES, [*self.queries, *new], key=_digest))
         ranks = [rank for rank in (self.best_rank, *(hit.rank for hit in hits)) if rank > 0]
         self.best_rank = min(ranks, default=0)
-        days = {hit.fetched_at // _DAY_MS for hit in hits if hit.fetched_at > 0}
+        days = {hit.fetched_at // DAY_MS for hit in hits if hit.fetched_at > 0}
         if days:
             self.days = sorted({*self.days, *days})[-MAX_DAYS:]
 

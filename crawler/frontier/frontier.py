@@ -43,9 +43,10 @@ from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
+from stream.text.times import DAY_MS
 
 _HITS_CAP = 100  # hit ids kept per URL
-_REOPEN_MS = 86_400_000  # after that, a new hit tries an unreachable site again
+_REOPEN_MS = DAY_MS  # after that, a new hit tries an unreachable site again
 
 
 class Frontier:

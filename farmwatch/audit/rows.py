@@ -36,6 +36,7 @@ from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES
 from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
@@ -50,7 +51,6 @@ _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
 _SHOWN = 60  # characters of a value
-_DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
@@ -210,7 +210,7 @@ def _is_younger(row: SiteState, found: SiteState, evidence: Evidence, since_ms: 
     """Whether the log has all hits of the site, and none was found or appended before `since_ms`."""
     return (
         row.hits == found.hits > 0
-        and min(row.days, default=0) >= since_ms // _DAY_MS
+        and min(row.days, default=0) >= since_ms // DAY_MS
         and all(min(kept.timestamp_ms, kept.record.fetched_at) >= since_ms for kept in evidence.hits)
     )
 

@@ -28,6 +28,7 @@ from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES
 from stream.text.packed_files import bounded_lines
+from stream.text.times import DAY_MS
 from stream.text.user_errors import Exit, FarmwatchError
 
 FOUND_BY = "canary"
@@ -35,8 +36,7 @@ SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
 HUMAN_BEFORE = date(2022, 11, 1)  # the month in which models that write whole articles became public
 
-_DAY_MS = 86_400_000
-_KEPT_ON_MS = 7 * _DAY_MS  # time between the end of counting a canary site and the removal of its row
+_KEPT_ON_MS = 7 * DAY_MS  # time between the end of counting a canary site and the removal of its row
 
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 
@@ -154,7 +154,7 @@ def canary_sender(
         for site in read_canaries(settings):
             yield from site.records(number, now_ms)
 
-    keep_ms = int(canary_days * _DAY_MS) + _KEPT_ON_MS
+    keep_ms = int(canary_days * DAY_MS) + _KEPT_ON_MS
     sent = pages_of if settings.file else None
     return CanaryRounds(sent, settings.every_s, keep_ms, partitions, rows, sent_before).tick
 

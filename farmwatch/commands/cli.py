@@ -36,8 +36,8 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Hits, pages, rules and labels": {
         "search": ("inputs.search:search", "Append search results: from files, or by asking sources."),
         "import": ("inputs.import_archives:import_archives", "Append the pages of WARC files, as if crawled."),
-        "plan": ("results.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
-        "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
+        "plan": ("inputs.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
+        "rulesets": ("inputs.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "train-articles": (
             "lab.commands.train_articles:train_articles",
             "Learn to tell articles from other pages, for a ruleset.",

@@ -26,13 +26,13 @@ from farmwatch.config.layers import (
     settings_of,
 )
 from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings, UpSettings
-from filters.rules.toml import BadToml, read_toml
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.rates.settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings
 from stream.kafka.settings import KafkaSettings
 from stream.processing.loop import LoopSettings
 from stream.schema.retention import RetentionSettings
+from stream.text.toml import BadToml, read_toml
 from stream.text.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 import msgspec
 
-from filters.rules.toml import BadToml, as_toml, read_toml
+from stream.text.toml import BadToml, as_toml, read_toml
 from stream.text.user_errors import ConfigError
 
 MOST_BYTES = 1024 * 1024

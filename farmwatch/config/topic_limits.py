@@ -11,9 +11,9 @@ from filters.measure.epoch import feature_epoch
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE, Limits
 from stream.schema.topics import FEATURES, SETTING_OF, VERDICTS, all_topics
+from stream.text.times import DAY_MS
 from stream.text.wording import size
 
-_DAY_MS = 86_400_000
 _OF_RUNS = (f"{VERDICTS}.", f"{FEATURES}.")  # topics of replays, kept like those of the first run
 
 
@@ -62,7 +62,7 @@ def setting_of(topic: str) -> str:
 
 def limits_of(topic: Topic) -> Limits:
     """The limits of a defined topic."""
-    return Limits((topic.retention_ms or 0) / _DAY_MS, (topic.retention_bytes or 0) * topic.partitions)
+    return Limits((topic.retention_ms or 0) / DAY_MS, (topic.retention_bytes or 0) * topic.partitions)
 
 
 def kept(topic: Topic) -> str:
@@ -76,7 +76,7 @@ def kept(topic: Topic) -> str:
 
 def _limited(topic: Topic, limits: Limits) -> Topic:
     cap = -(-limits.size_bytes // topic.partitions) if limits.size_bytes else None
-    return replace(topic, retention_ms=round(limits.days * _DAY_MS) or None, retention_bytes=cap)
+    return replace(topic, retention_ms=round(limits.days * DAY_MS) or None, retention_bytes=cap)
 
 
 def _is_broker(config: Config) -> bool:

@@ -27,6 +27,7 @@ from farmwatch.console.live import events
 from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
+from farmwatch.terminal.remedies import in_full
 from replay.compare.comparison import points
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
@@ -132,7 +133,7 @@ async def _guarded(
             return web.Response(status=answer.status, headers={"Location": answer.headers["Location"]})
         return _refused(templates, request, answer.status, f"{answer.reason}: {request.path[:80]}")
     except FarmwatchError as error:
-        return web.Response(status=503, text=f"{error}\n")
+        return web.Response(status=503, text=f"{in_full(error)}\n")
     except Exception:  # noqa: BLE001 - one page that fails must not end the others
         _log.exception("console_failed", path=request.path)
         return web.Response(status=500, text="the console failed: its log says why\n")

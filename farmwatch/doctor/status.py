@@ -13,6 +13,7 @@ from farmwatch.doctor import clock_checks, crawl_checks, log_checks, machine_che
 from farmwatch.doctor.check_result import CheckState, Results, Subject
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
+from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
@@ -196,7 +197,7 @@ class StatusReader:
                     if found.state is not CheckState.OK:
                         yield Trouble(found.state.value, name, one_line(found.found), one_line(found.mend))
             except FarmwatchError as error:
-                yield Trouble(CheckState.FAIL.value, name, one_line(str(error)), "")
+                yield Trouble(CheckState.FAIL.value, name, one_line(in_full(error)), "")
 
 
 def _old_verdicts(share: RateLine | None) -> list[Trouble]:

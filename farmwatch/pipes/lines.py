@@ -25,13 +25,13 @@ from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
-from filters.rules.toml import as_toml
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
 from stream.schema.records import Features, Verdict
+from stream.text.toml import as_toml
 from stream.text.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)

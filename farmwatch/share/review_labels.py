@@ -11,9 +11,8 @@ from farmwatch.terminal.jsonl import JsonLines
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from stream.schema.vocabulary import HUMAN, LLM
+from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
-
-_DAY_MS = 86_400_000
 
 
 class ReviewLabel(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +46,7 @@ def read_labels(settings: RateSettings) -> list[ReviewLabel]:
 
 def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int) -> Review:
     """The review of these labels. A label is as old as the draw of its sample."""
-    kept_ms = int(settings.review_days * _DAY_MS)
+    kept_ms = int(settings.review_days * DAY_MS)
     newest_of_page: dict[str, ReviewLabel] = {}
     samples: dict[int, tuple[int, set[str]]] = {}  # time of the draw -> sites, and those of them with lines
     for label in labels:

@@ -20,10 +20,11 @@ from replay.runs.overview import STOPPED, resume_command, state_of
 from replay.runs.retention import topics_held
 from stream.log.contract import At, CleanupPolicy, Log, Topic
 from stream.schema.control import Control
+from stream.text.times import DAY_MS
 from stream.text.wording import lasting, one_line, size
 
 LEAST_DAYS = 1.0  # a younger log has no forecast
-_DAY_S, _DAY_MS = 86_400, 86_400_000
+_DAY_S = 86_400
 _FAR_DAYS = 3650
 _PROBED = 8  # records from the first retained offset on; on Kafka the first ones may be transaction markers
 
@@ -63,12 +64,12 @@ def topic_growths(log: Log, now_ms: int) -> tuple[list[TopicGrowth], float]:
     topics = log.definitions()
     sizes = log.sizes(list(topics))
     oldest = _oldest_ms(log, topics)
-    age_days = (now_ms - min(oldest.values(), default=now_ms)) / _DAY_MS
+    age_days = (now_ms - min(oldest.values(), default=now_ms)) / DAY_MS
     growths = []
     for name in sorted(topics):
         topic, size_bytes = topics[name], sizes[name].bytes if name in sizes else 0
         deletes = topic.cleanup is CleanupPolicy.DELETE
-        span_days = max(LEAST_DAYS, (now_ms - oldest[name]) / _DAY_MS if deletes and name in oldest else age_days)
+        span_days = max(LEAST_DAYS, (now_ms - oldest[name]) / DAY_MS if deletes and name in oldest else age_days)
         pace = size_bytes / span_days if age_days >= LEAST_DAYS else 0.0
         growths.append(TopicGrowth(name, size_bytes, pace, _most_bytes(topic, pace), kept(topic)))
     return growths, age_days

@@ -12,9 +12,9 @@ from typing import Any
 from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES, TextName
-from filters.rules.toml import as_toml
 from filters.rules.url_patterns import UrlPattern
 from stream.schema.records import Features
+from stream.text.toml import as_toml
 
 Value = float | str | None
 ModelLogits = Mapping[str, Logits | None]  # by the digest of the model

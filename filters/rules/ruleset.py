@@ -23,8 +23,8 @@ from filters.extraction.blocks import Definition
 from filters.quality.names import TextName
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
-from filters.rules.toml import as_toml, printable, quoted, read_toml
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
+from stream.text.toml import as_toml, printable, quoted, read_toml
 
 MOST_BYTES = 1024 * 1024  # of a ruleset's file, with its article models
 _MODELS = "\n[models]  # stored with the ruleset\n"

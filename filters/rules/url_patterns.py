@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from filters.rules.toml import printable
+from stream.text.toml import printable
 
 MOST_BYTES = 1 << 20  # memory of one pattern; also bounds a search to some 10 ms per 500 characters
 OTHER = "other"  # the kind of a URL that no pattern matches

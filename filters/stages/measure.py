@@ -17,10 +17,11 @@ from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Page, Record, Template
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
+from stream.text.times import DAY_MS
 
 _FETCHED = "fetched"
 _CANARY = "canary"  # found_by of a canary page
-_CANARY_KEPT_MS = 7 * 86_400_000
+_CANARY_KEPT_MS = 7 * DAY_MS
 
 
 class MeasureStage(Stage):

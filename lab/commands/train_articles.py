@@ -11,8 +11,8 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from farmwatch.commands.inputs.labelled import Labels, labelled
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
-from farmwatch.commands.rulesets.labelled import Labels, labelled
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
 from filters.articles.inputs import LEARNED_INPUTS, MEANINGS
@@ -23,8 +23,8 @@ from lab.articles.training import TrainingPages, encode_model, model_of
 from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.statistics.shares import Share
-from scoring.thresholds.published import write_whole
 from stream.text.user_errors import UsageError
+from stream.text.whole_files import write_whole
 
 _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _INPUTS_SHOWN = 15

@@ -14,8 +14,8 @@ from farmwatch.labels.label_lines import LabelFile
 from farmwatch.terminal.messages import message, put, put_json
 from scoring.errors import PooledDetectors, TrainingRefused
 from scoring.sites.deciles import HeldOutErrors
-from scoring.thresholds.published import write_whole
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.whole_files import write_whole
 
 if TYPE_CHECKING:
     from lab.sites.training import TrainingResult

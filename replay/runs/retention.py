@@ -17,9 +17,9 @@ from stream.log.offsets import renew_offsets
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Run, RunStatus
 from stream.schema.topics import RETRIES, SCORES
+from stream.text.times import DAY_MS
 
 BACK_DAYS = 30
-_DAY_MS = 86_400_000
 
 Committed = Callable[[str, str], Sequence[int | None]]  # (group, topic) -> offsets
 
@@ -48,7 +48,7 @@ def topics_held(log: Log, control: Control, run: Run, now_ms: int) -> list[str]:
 
 def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> bool:
     """Whether an existing record from these offsets on is older than a day."""
-    first_new = log.offset_at(topic, now_ms - _DAY_MS)
+    first_new = log.offset_at(topic, now_ms - DAY_MS)
     return any(
         max(offset, kept) < new for offset, kept, new in zip(offsets, log.beginning(topic), first_new, strict=True)
     )
@@ -62,7 +62,7 @@ def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[st
         if name == alias.run:
             yield run
         elif name == alias.before:
-            if now_ms < alias.at + BACK_DAYS * _DAY_MS:
+            if now_ms < alias.at + BACK_DAYS * DAY_MS:
                 yield run
         elif name not in were_live and run.state == RunStatus.RUNNING:
             yield run

@@ -9,12 +9,11 @@ from typing import NamedTuple
 from replay.runs.offsets import first_record, last_record
 from stream.log.contract import Log
 from stream.schema.runs import Gap, Run, RunStatus
-from stream.text.times import is_day, read_time
+from stream.text.times import DAY_MS, is_day, read_time
 from stream.text.user_errors import FarmwatchError, UsageError
 from stream.text.wording import moment, one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
-_DAY_MS = 86_400_000
 
 
 class OutsideRetention(FarmwatchError):
@@ -183,7 +182,7 @@ def _end(text: str, now_ms: int) -> int:
     at = _time(text, "--to", now_ms, also=f", {NOW}, or {FOLLOW}")
     if at > now_ms:
         raise UsageError(f"--to {one_line(text)} is in the future; take --to {NOW}, or --to {FOLLOW}")
-    return at + _DAY_MS if is_day(text) else at
+    return at + DAY_MS if is_day(text) else at
 
 
 def _time(text: str, option: str, now_ms: int, also: str) -> int:

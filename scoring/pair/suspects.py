@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from scoring.thresholds.published import write_whole
+from stream.text.whole_files import write_whole
 
 LOSSES_ALONE = 2
 """Limit of losses of the device with a text alone on it; such a text is not read again."""

@@ -29,8 +29,7 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import refuse_pooled
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import LLM, UNCLASSIFIABLE, UNDECIDED
-
-_DAY_MS = 86_400_000
+from stream.text.times import DAY_MS
 
 
 class Measured(Protocol):
@@ -158,7 +157,7 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 
     A canary is as old as its row's `updated_at`, which is the time of its round.
     """
-    return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
+    return canary_summary(rows, now_ms - int(settings.canary_days * DAY_MS))
 
 
 def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:

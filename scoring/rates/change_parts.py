@@ -23,8 +23,8 @@ from scoring.errors import BadParameters
 from scoring.rates.split_rates import RateLine
 from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.records import RatePoint, SiteState
+from stream.text.times import DAY_MS
 
-_DAY_MS = 86_400_000
 _PLACES = 9
 
 
@@ -79,7 +79,7 @@ def change_parts(
     left: list[SiteState] = []
     for row in rows:
         if row.site in likely:
-            is_new = bool(row.days) and row.days[0] >= since // _DAY_MS
+            is_new = bool(row.days) and row.days[0] >= since // DAY_MS
             if not is_too_old(counted_at(row, now_ms)):
                 (new if is_new else known).append(row)
             elif not is_new and not is_too_old(counted_at(row, since)):

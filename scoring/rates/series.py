@@ -16,12 +16,11 @@ import xxhash
 
 from scoring.rates.split_rates import RateLine
 from stream.schema.records import RatePoint
+from stream.text.times import DAY_MS
 
 SERIES = ("", "source", "rank", "query-group")  # the splits with series; "" = all sites
 GROUPS_CAP = 200  # series of one split
 THIN_AFTER_DAYS = 90
-
-_DAY_MS = 86_400_000
 
 
 def interval_start(now_s: float, interval_s: int) -> int:
@@ -54,7 +53,7 @@ def thinned(points: Iterable[RatePoint]) -> Iterator[RatePoint]:
     """The points to remove, so that each series keeps one point a day (UTC), the first."""
     kept: set[tuple[object, ...]] = set()
     for point in sorted(points, key=lambda point: point.at):
-        day = (*series_of(point), point.at // _DAY_MS)
+        day = (*series_of(point), point.at // DAY_MS)
         if day in kept:
             yield point
         kept.add(day)

@@ -14,11 +14,11 @@ from scoring.rates.canary import is_canary
 from scoring.rates.site_rates import WindowDays, method_of
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.text.times import DAY_MS
 
 GRACE = 0.25  # of a term: the crawl visits a site that is due within days, and 22 days cover one that is down
 TOO_OLD = "verdict too old"
 
-_DAY_MS = 86_400_000
 _NO_TERM = -1  # of a row whose verdict is too old
 _NOTHING = SiteState(id="", site="", term=_NO_TERM)
 _OF_VERDICT = frozenset(
@@ -83,7 +83,7 @@ def in_windows(
 
 def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteState:
     """The row of the term that held at the end of a day; before the first term the row of that."""
-    at_ms = (day + 1) * _DAY_MS - 1
+    at_ms = (day + 1) * DAY_MS - 1
     terms = [term for term in earlier if same_versions(term, row)] + [row]
     *before, held = [term for term in terms if term.term_start <= at_ms] or terms[:1]
     former = before[-1] if before and held.verdict == UNCLASSIFIABLE else None

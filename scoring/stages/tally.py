@@ -32,12 +32,13 @@ from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
+from stream.text.times import DAY_MS
 
 log = structlog.get_logger(__name__)
 
 Canaries = Callable[[Mapping[int, Context]], None]
 
-MARK_MS = 100 * 86_400_000  # how long a counted hit is remembered: longer than the log keeps hits
+MARK_MS = 100 * DAY_MS  # how long a counted hit is remembered: longer than the log keeps hits
 _MOST_TRIED_MS = 600_000  # a clock that is wrong at the start of a machine is mostly corrected by then
 _DUE_AT_ONCE = 200  # keys of a partition in one tick
 _DATED_KEY = b"\0dated"  # progress of dating the keys of an older farmwatch, which were never due

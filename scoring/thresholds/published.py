@@ -7,7 +7,6 @@ performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.sites.family import not_as_measured
 from scoring.thresholds.threshold_set import ThresholdSet
+from stream.text.whole_files import write_whole
 
 _SLASHES = 3  # of a base: binoculars / pair / dtype / max_tokens
 _PUBLISHED = {"accuracy": 0.9015310749276843, "low-fpr": 0.8536432310785527}
@@ -74,15 +74,3 @@ def write_thresholds(path: Path, thresholds: ThresholdSet, *, force: bool = Fals
     """Write a set as readable JSON, in one step. Raises FileExistsError without `force`, and OSError."""
     body = msgspec.json.format(msgspec.json.encode(thresholds, order="sorted"), indent=2) + b"\n"
     write_whole(path, body, force=force)
-
-
-def write_whole(path: Path, body: bytes, *, force: bool) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(body)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -24,10 +24,11 @@ from stream.embedded.vacuum import give_back
 from stream.embedded.writer import Writer
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import LogUnavailable, TooMuchExpired
+from stream.text.times import DAY_MS
 
 log = structlog.get_logger(__name__)
-TOMBSTONE_MS = 86_400_000  # readers have this long to see a tombstone, like Kafka's delete.retention.ms
-_UNNAMED_MS = 86_400_000  # age at which a segment with uncommitted bytes is removed
+TOMBSTONE_MS = DAY_MS  # readers have this long to see a tombstone, like Kafka's delete.retention.ms
+_UNNAMED_MS = DAY_MS  # age at which a segment with uncommitted bytes is removed
 _ROWS = 2000  # per transaction
 _DIRTY_SHARE = 0.1  # share of new records from which a partition is compacted
 _SMALL_ROWS = 10_000  # smaller partitions are always compacted

@@ -59,7 +59,7 @@ class Topics:
         for stored in self._select(database, "t.name = ?", self._prefix + name):
             self._known[name] = stored
             return stored
-        raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`")
+        raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}")
 
     def all(self, database: sqlite3.Connection) -> dict[str, StoredTopic]:
         found = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)

@@ -24,8 +24,9 @@ from kafka.structs import MemberState
 from stream.kafka.assignor import MirroringAssignor
 from stream.kafka.damage import CheckedBatches
 from stream.kafka.errors import translated_errors
+from stream.text.times import DAY_MS
 
-_OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
+_OFFSETS_KEPT_MS = 100 * 365 * DAY_MS
 _ABORT_S = 2.0  # after this, the next producer of the same transactional id aborts
 
 

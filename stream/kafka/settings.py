@@ -10,12 +10,13 @@ import msgspec
 
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Topic
 from stream.log.errors import StreamError
+from stream.text.times import DAY_MS
 
 # Room for keys, headers and framing of a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
 UNAVAILABLE_AFTER_S = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
-TOMBSTONES_KEPT_MS = 7 * 86_400_000  # delete.retention.ms of compacted topics
-LOCAL_STATE_MAX_AGE_MS = 3 * 86_400_000  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
+TOMBSTONES_KEPT_MS = 7 * DAY_MS  # delete.retention.ms of compacted topics
+LOCAL_STATE_MAX_AGE_MS = 3 * DAY_MS  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
 
 _SEGMENT_BYTES, _LEAST_SEGMENT_BYTES = 1024**3, 16 * 1024**2  # the broker's default; a few records at the cap
 # Kafka's times are milliseconds of 32 bits
@@ -128,7 +129,7 @@ def configs_of(topic: Topic) -> dict[str, str]:
             **common,
             "cleanup.policy": "compact",
             "delete.retention.ms": str(TOMBSTONES_KEPT_MS),
-            "segment.ms": str(86_400_000),  # the newest segment is never compacted: roll it daily instead of weekly
+            "segment.ms": str(DAY_MS),  # the newest segment is never compacted: roll it daily instead of weekly
             "segment.bytes": str(128 * 1024 * 1024),
             "min.cleanable.dirty.ratio": "0.2",  # bounds the excess that a restore reads
         }

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from stream.log.contract import CleanupPolicy, Topic
 from stream.schema.retention import ON_KAFKA, Limits, RetentionSettings
+from stream.text.times import DAY_MS
 
 DEFAULT_PARTITIONS = 24  # chosen once, never changed
-_DAY_MS = 86_400_000
 
 HITS, PAGES, FEATURES, VERDICTS = "hits", "pages", "features", "verdicts"
 SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", "decisions"
@@ -48,7 +48,7 @@ def all_topics(
     def kept(name: str, setting: str) -> Topic:
         days, size_bytes = retention.limits(setting, defaults[setting])
         cap = -(-size_bytes // partitions) if size_bytes else None
-        return Topic(name, partitions, CleanupPolicy.DELETE, round(days * _DAY_MS), cap)
+        return Topic(name, partitions, CleanupPolicy.DELETE, round(days * DAY_MS), cap)
 
     def compacted(name: str) -> Topic:
         return Topic(name, partitions, CleanupPolicy.COMPACT)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
+DAY_MS = 86_400_000
 EARLIEST_MS = 788_918_400_000  # 1995-01-01: no search engine returned anything before
-AHEAD_MS = 86_400_000  # clocks may differ this much, and days begin earlier in the east
+AHEAD_MS = DAY_MS  # clocks may differ this much, and days begin earlier in the east
 FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or seconds (10 digits) or milliseconds (13 digits) since 1970"
 
 _DAY = r"(?:\d{4}-\d\d-\d\d|\d{8})"

@@ -16,10 +16,17 @@ class Exit(enum.IntEnum):
 
 
 class FarmwatchError(Exception):
-    """A failure with a message for the operator: what, where, how to fix it. `exit` is the command's exit code."""
+    """A failure with a message for the operator: what, and where. `exit` is the command's exit code.
+
+    The remedy for its class, which may name commands, is in `farmwatch.terminal.remedies`; `facts` fill it.
+    """
 
     retriable = False
     exit = Exit.UNAVAILABLE
+
+    def __init__(self, *message: object, **facts: object) -> None:
+        super().__init__(*message)
+        self.facts = facts
 
 
 class ConfigError(FarmwatchError):

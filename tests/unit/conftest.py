@@ -44,3 +44,10 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "farmwatch.config.detector_config.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
     )
+
+
+@pytest.fixture(scope="session")
+def needs_torch() -> None:
+    """Skip the test where the models' libraries are not installed."""
+    for library in ("torch", "transformers"):
+        pytest.importorskip(library)

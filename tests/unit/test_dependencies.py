@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PRODUCT = ("crawler", "farmwatch", "filters", "replay", "scoring", "stream")
+PRODUCT = ("crawler", "farmwatch", "filters", "lab", "replay", "scoring", "stream")
 _LIKE_AN_IMPORT = re.compile(r"^ *(?:import|from) +(\w+)", re.MULTILINE)  # or a line of a text
 OPTIONAL = {"triton"}  # comes with torch where there is a build of it; farmwatch asks before it imports it
 

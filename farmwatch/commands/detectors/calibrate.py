@@ -22,9 +22,10 @@ from scoring.detectors.registry import detector_identities, load_detectors
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
 from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
 from scoring.settings import ScoreSettings
-from scoring.thresholds.published import write_thresholds, write_whole
+from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import valid_name
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.whole_files import write_whole
 
 _TEXTS_AT_ONCE = 64
 

@@ -22,7 +22,9 @@ from farmwatch.__main__ import run
 from farmwatch.commands.runs import cutover as cutover_command
 from farmwatch.commands.runs import replay as replay_command
 from farmwatch.config.config import Config
-from filters import judge_stage, known_scores, measure_stage
+from filters import known_scores
+from filters.stages import judge as judge_stage
+from filters.stages import measure as measure_stage
 from filters.stages.measure import MeasureStage
 from replay.engine import progress_line as telling
 from replay.engine import runner as engine

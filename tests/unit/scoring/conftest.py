@@ -11,13 +11,6 @@ import pytest
 from tests.support.pairs import ARCHITECTURES, Pair, build_pair
 
 
-@pytest.fixture(scope="session")
-def needs_torch() -> None:
-    """Skip the test where the models' libraries are not installed."""
-    for library in ("torch", "transformers"):
-        pytest.importorskip(library)
-
-
 @pytest.fixture
 def inference(needs_torch: None) -> Iterator[None]:
     """Without gradients."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from farmwatch.commands.inputs.labelled import Labels, labelled
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
-from farmwatch.commands.rulesets.labelled import Labels, labelled
 from farmwatch.labels.evaluation_tables import remarks, report, tables_of
 from farmwatch.labels.url_forms import RulesetVerdicts
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table

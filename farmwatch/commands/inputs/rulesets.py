@@ -18,7 +18,7 @@ from stream.text.wording import counted
 Named = Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")]
 rulesets = App(name="rulesets")
 rulesets.command(
-    "farmwatch.commands.rulesets.evaluate:evaluate_rulesets",
+    "farmwatch.commands.inputs.evaluate:evaluate_rulesets",
     name="evaluate",
     help="Evaluate rulesets on labelled pages: precision and recall for articles, pass rates, and each rule's drops.",
 )
