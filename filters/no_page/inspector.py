@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import re2
 
+from filters.no_page.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
-from filters.no_page.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
 
 REASONS: tuple[str, ...] = (
