@@ -18,7 +18,7 @@ from scoring.interface import PageScore
 from scoring.sites.deciles import PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import SiteClass
 
 C = 1.0  # of the support vector machine: the limit of one training site's effect on a weight
 MIN_SITES = 5  # of each label
@@ -70,7 +70,7 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
             wrong.append(site)
         test = GaussianTest(_fit_gaussian(others))
         found = [test.decide([PageScore(None, score) for score in draw]).verdict for draw in draws]
-        gaussian_wrong[site.llm] += found.count(HUMAN if site.llm else LLM) * 2 > DRAWS
+        gaussian_wrong[site.llm] += found.count(SiteClass.HUMAN if site.llm else SiteClass.LLM) * 2 > DRAWS
     llm_wrong = sum(site.llm for site in wrong)
     gaussian = _fit_gaussian(used)
     rounded = {name: round(getattr(gaussian, name), 4) for name in ("mu0", "sd0", "mu1", "sd1", "low", "high")}

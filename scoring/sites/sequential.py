@@ -36,7 +36,7 @@ from scoring.errors import BadParameters
 from scoring.interface import PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import DECIDED, SiteClass
 from stream.text.ranges import MOST
 
 PLACES = 9  # after the point, of the sum and its bounds, nats
@@ -87,7 +87,7 @@ class SequentialMethod(NumberedMethod, frozen=True):
         total, llr, flagged, used, closes_at, closed = 0.0, 0.0, 0, 0, math.inf, False
         lower, upper = self.bounds
         needed = max(self.params.min_pages, self.params.min_articles)
-        found = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
+        found = SiteVerdict(verdict=SiteClass.UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page, step in steps:
             closed = page.fetched_at > closes_at
             if closed:
@@ -98,10 +98,10 @@ class SequentialMethod(NumberedMethod, frozen=True):
             llr = round(total, PLACES)
             if lower < llr < upper or used < needed:
                 continue
-            verdict = LLM if llr >= upper else HUMAN
+            verdict = SiteClass.LLM if llr >= upper else SiteClass.HUMAN
             if verdict == found.verdict:
                 continue
-            first = found.verdict == UNDECIDED
+            first = found.verdict == SiteClass.UNDECIDED
             if first and self.close_after_ms is not None and page.fetched_at > 0:
                 closes_at = page.fetched_at + self.close_after_ms
             found = SiteVerdict(
@@ -115,19 +115,20 @@ class SequentialMethod(NumberedMethod, frozen=True):
                 before="" if first else found.verdict,
                 before_pages=0 if first else found.pages_used,
             )
-        if found.verdict == UNDECIDED:
-            verdict = UNCLASSIFIABLE if used < self.params.min_articles else UNDECIDED
+        if found.verdict == SiteClass.UNDECIDED:
+            verdict = SiteClass.UNCLASSIFIABLE if used < self.params.min_articles else SiteClass.UNDECIDED
             found = msgspec.structs.replace(found, verdict=verdict, pages_used=used, flagged=flagged, llr=llr)
         mixed = is_mixed([page for page, _ in steps[:used]])
         return msgspec.structs.replace(found, pages=used, closed=closed, mixed=mixed)
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        if verdict.verdict == UNCLASSIFIABLE:
+        if verdict.verdict == SiteClass.UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, self.params.min_articles)
         lower, upper = self.bounds
-        where = {LLM: f"at or above {upper:.2f}", HUMAN: f"at or below {lower:.2f}"}.get(
-            verdict.verdict, f"between {lower:.2f} and {upper:.2f}: not decided"
-        )
+        where = f"between {lower:.2f} and {upper:.2f}: not decided"
+        if verdict.verdict in DECIDED:
+            is_llm = verdict.verdict == SiteClass.LLM
+            where = f"at or above {upper:.2f}" if is_llm else f"at or below {lower:.2f}"
         return (
             f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged;"
             f" log-likelihood ratio {verdict.llr:+.2f}, {where}{describe_corrections(verdict)}"
