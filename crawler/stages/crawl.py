@@ -30,9 +30,9 @@ from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
-from crawler.orders import PAUSE_REASONS, CrawlOrders
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
+from crawler.stages.orders import PAUSE_REASONS, CrawlOrders
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
