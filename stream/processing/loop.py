@@ -39,17 +39,28 @@ _OBJECTS = 10_000  # new objects between two garbage collections: more than a ba
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a loop batches, retries and gives up."""
 
-    max_records: PositiveCount = 1000  # of a batch; a stage may want fewer
-    max_bytes: PositiveBytes = 16 * 1024 * 1024  # of a batch
-    linger_s: Seconds = 0.02  # how long a batch waits to fill once it has a record
-    backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
-    backoff_cap_s: PositiveSeconds = 30.0  # longest wait
-    drain_s: Seconds = 20.0  # after SIGTERM, batches in flight may take this long to be committed
-    watchdog_s: PositiveSeconds = 120.0  # time with input but without progress until unhealthy
-    breaker_window: PositiveCount = 200  # records looked back on
-    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
-    breaker_least: PositiveCount = 20  # dead letters below which it stays closed
-    lag_every_s: PositiveSeconds = 5.0  # how often the lag is measured
+    max_records: PositiveCount = 1000
+    """Records of a batch, at most; a stage may want fewer."""
+    max_bytes: PositiveBytes = 16 * 1024 * 1024
+    """Bytes of a batch, at most."""
+    linger_s: Seconds = 0.02
+    """Seconds that a batch waits to fill once it has a record."""
+    backoff_s: PositiveSeconds = 0.1
+    """Seconds of the first wait after a transient error; doubles."""
+    backoff_cap_s: PositiveSeconds = 30.0
+    """Seconds of the longest wait after a transient error."""
+    drain_s: Seconds = 20.0
+    """Seconds that batches in flight may take to be committed after SIGTERM."""
+    watchdog_s: PositiveSeconds = 120.0
+    """Seconds with input but without progress until unhealthy."""
+    breaker_window: PositiveCount = 200
+    """Records that the breaker looks back on."""
+    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    """Share of them in the dead letters that opens the breaker."""
+    breaker_least: PositiveCount = 20
+    """Dead letters below which the breaker stays closed."""
+    lag_every_s: PositiveSeconds = 5.0
+    """Seconds between two measurements of the lag."""
 
 
 class StageLoop:
