@@ -1,8 +1,8 @@
 """Recomputes the row of a site from its hits, verdicts and scores in the log.
 
 The fold is TALLY's own (`scoring.stages.site_tally`). Its result does not depend on how the three topics were
-interleaved, so the topics are folded one after the other. There is one exception: for a site with more than SPARE_TEXTS scored texts
-TALLY may have dropped scores that arrived long before their verdicts.
+interleaved, so the topics are folded one after the other. There is one exception: for a site with more than
+SPARE_TEXTS scored texts TALLY may have dropped scores that arrived long before their verdicts.
 
 A row may differ, and is then unprovable, in fields that depend on records missing from the log:
 
