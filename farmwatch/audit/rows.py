@@ -1,8 +1,8 @@
 """Recomputes the row of a site from its hits, verdicts and scores in the log.
 
-The fold is TALLY's own (`scoring.site_tally`). Its result does not depend on how the three topics were interleaved, so
-the topics are folded one after the other. There is one exception: for a site with more than SPARE_TEXTS scored texts
-TALLY may have dropped scores that arrived long before their verdicts.
+The fold is TALLY's own (`scoring.stages.site_tally`). Its result does not depend on how the three topics were
+interleaved, so the topics are folded one after the other. There is one exception: for a site with more than
+SPARE_TEXTS scored texts TALLY may have dropped scores that arrived long before their verdicts.
 
 A row may differ, and is then unprovable, in fields that depend on records missing from the log:
 
@@ -31,7 +31,7 @@ from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
-from scoring.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
+from scoring.stages.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES

@@ -171,7 +171,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     hits: int = 0
     updated_at: int = 0
     run: str = "live"
-    method: str = "sprt"  # method of the verdict: sprt | gaussian | deciles
+    method: str = "sprt"  # method of the verdict: sprt | deciles
     mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
@@ -210,7 +210,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     digest: str = ""  # of the ruleset
     detector: str = ""  # identity
     run: str = "live"
-    site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
+    site_method: str = ""  # of the site verdicts: sprt | deciles
     site_method_digest: str = ""  # of the site method's parameters
     share: float | None = None  # the direct estimate; older points have none
     share_low: float | None = None  # valid at every look; the other pair is below

@@ -32,7 +32,7 @@ from filters.site_memory.measurer import Measurer
 from filters.stages.judge import JudgeStage, requested_store
 from replay.engine.stages import loop_settings
 from replay.rows.scores import known_texts
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog

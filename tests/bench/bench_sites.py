@@ -25,7 +25,6 @@ from scoring.interface import PageScore, SiteMethod
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.deciles import PAGES, DecileTest, load_deciles
-from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
 from stream.schema.vocabulary import SiteClass
 from tests.bench.timing import argument, json_lines
@@ -120,7 +119,6 @@ def on_real_sites(sites: Sequence[Site], title: str) -> None:
         ("sprt", ACCURACY, BUDGET, of_method(SiteTest(SprtParams()))),
         ("sprt, p0 = .10 of the study", ACCURACY, BUDGET, of_method(SiteTest(SprtParams(p0=0.10, min_articles=4)))),
         ("sprt, low-FPR threshold", LOW_FPR, BUDGET, of_method(SiteTest(LOW_FPR_PARAMS))),
-        ("gaussian", ACCURACY, BUDGET, of_method(GaussianTest(GaussianParams()))),
         (f"deciles, {PAGES} pages (in sample)", ACCURACY, PAGES, of_method(DecileTest(load_deciles(DETECTOR)))),
         ("majority of 20, accuracy threshold", ACCURACY, BUDGET, Vote().verdict),
         ("majority of 20, low-FPR threshold", LOW_FPR, BUDGET, Vote().verdict),
@@ -155,34 +153,18 @@ def print_row(name: str, human: Found, llm: Found) -> None:
 
 
 def left_out(sites: Sequence[Site]) -> None:
-    """Trained methods on sites that were left out of the training."""
+    """Trained numbers on sites that were left out of the training."""
     print("\nleave one site out: sites judged by numbers learned without them")
     trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
-    for name, errors in (
-        ("deciles, 15 pages", trained.deciles.left_out),
-        ("gaussian, 15 pages", trained.gaussian_left_out),
-    ):
-        print(
-            f"  {name}: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of {errors.llm_sites}"
-            " LLM sites wrong (by most of 20 draws)"
-        )
+    errors = trained.deciles.left_out
+    print(
+        f"  deciles, 15 pages: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of"
+        f" {errors.llm_sites} LLM sites wrong (by most of 20 draws)"
+    )
     print(
         f"  deciles, of the draws: {trained.human_draws_wrong:.2%} of human and {trained.llm_draws_wrong:.2%} of LLM"
         " sites wrong"
     )
-    human, llm = Found(Counter(), []), Found(Counter(), [])
-    rng = random.Random(2)
-    for site in sites:
-        others = [
-            [other.scores for other in sites if other is not site and other.llm == kind] for kind in (False, True)
-        ]
-        judge = of_method(GaussianTest(fit_gaussian(*others)))
-        for _ in range(SHUFFLES):
-            verdict, used = judge(pages_of(rng.sample(site.scores, min(BUDGET, len(site.scores)))))
-            found = llm if site.llm else human
-            found.verdicts[verdict] += 1
-            found.pages.append(used)
-    print_row("gaussian, up to 20 pages", human, llm)
 
 
 def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
@@ -245,7 +227,6 @@ def simulated(sites: Sequence[Site], runs: int) -> None:
             for p0 in (0.10, 0.15, 0.20)
         ),
         ("sprt low-FPR", sprt_maker(LOW_FPR_PARAMS), LOW_FPR),
-        ("gaussian", lambda close: GaussianTest(GaussianParams(), close), ACCURACY),
     ]
     for budget in (20, 40):
         for replace in (True, False):

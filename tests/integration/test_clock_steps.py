@@ -14,7 +14,7 @@ from crawler.fetch.jobs import FetchResult, Job
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
 from crawler.stages.crawl import CrawlStage
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.stages.tally import TallyStage
 from stream.log.contract import CleanupPolicy, Output
 from stream.processing.loop import StageLoop

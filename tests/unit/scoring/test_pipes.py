@@ -12,9 +12,9 @@ import pytest
 
 from scoring.errors import PooledDetectors
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
-from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.sprt import SiteTest, SprtParams
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
 from stream.schema.vocabulary import SiteClass
 from tests.bench.bench_sites import ACCURACY, read_sites
 from tests.support.sizes import LONG
@@ -33,18 +33,18 @@ def test_tally_gives_a_line_per_site_with_evidence() -> None:
 
 
 def test_tally_gives_each_method_what_it_reads() -> None:
-    """A flag without a score counts for sprt only, a score without a flag for gaussian only.
+    """A flag without a score counts for sprt only, a score without a flag for deciles only.
 
     Both report mixed sites.
     """
-    scores = [0.85, 0.99, 0.86, 1.0] * 2
+    scores = [0.85, 0.99, 0.86, 1.0] * 4
     lines = [FlagLine(site="a", flag=score < 0.9, score=score) for score in scores]
-    lines += [FlagLine(site="b", flag=True)] * 8 + [FlagLine(site="c", flag=None, score=0.8)] * 8
+    lines += [FlagLine(site="b", flag=True)] * 16 + [FlagLine(site="c", flag=None, score=0.8)] * 16
     by_flags = tally_scores(lines, SiteTest(SprtParams()))
-    by_scores = tally_scores(lines, GaussianTest(GaussianParams()))
+    by_scores = tally_scores(lines, DecileTest(load_deciles("binoculars")))
     assert [line.mixed for line in by_flags] == [line.mixed for line in by_scores] == [True, False, False]
     assert [line.verdict for line in by_flags] == ["undecided", "llm", "unclassifiable"]
-    assert [line.verdict for line in by_scores] == ["undecided", "unclassifiable", "llm"]
+    assert [line.verdict for line in by_scores] == ["human", "unclassifiable", "llm"]
 
 
 def test_estimate_counts_every_kind_of_site() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scoring.pipes import SiteVerdictLine, estimate_sites
 from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
+from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 

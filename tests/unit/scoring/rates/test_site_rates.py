@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
-from scoring.pipes import SiteVerdictLine, estimate_sites
 from scoring.rates.site_rates import by_rank_band, day_of, grouped, last_days, query_groups, rate_of
+from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 
