@@ -28,7 +28,7 @@ from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 # Waits during slow work: for its end before the partitions are paused, and after that; and for its end and for records
 # while the loop reads ahead, which is how long a finished batch may wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
@@ -116,7 +116,7 @@ class StageLoop:
             try:
                 self._member.close()
             except StreamError as error:
-                log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
+                _log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
         """Run one round; True if a batch was committed. After a transient error, roll back and wait.
@@ -218,7 +218,7 @@ class StageLoop:
             if self._drain_until is None:
                 self._drain_until = self._monotonic() + self._settings.drain_s
             if self._monotonic() > self._drain_until:
-                log.warning("drain_deadline_passed", stage=self._stage.name)
+                _log.warning("drain_deadline_passed", stage=self._stage.name)
                 return False
         if held:
             self._member.resume()
@@ -247,7 +247,7 @@ class StageLoop:
             self._memory.forget(lost)
             self._owned = owned
             self._metrics.count("log_rebalances")
-            log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
+            _log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
         self._watchdog.ready = bool(owned) and self._stage.ready()
 
     def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
@@ -266,10 +266,10 @@ class StageLoop:
         for lost in batch.expired:
             place = {"topic": lost.topic, "partition": lost.partition}
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
-            log.error("records_expired_unread", stage=name, **place, said=lost.damage)
+            _log.error("records_expired_unread", stage=name, **place, said=lost.damage)
         if batch.last_error is not None:
             letters = {"run": self._stage.run or None, "count": batch.dead_letters}
-            log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
+            _log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
 
     def _learns(self, error: Exception) -> bool:
         """Whether the log refused a record that is smaller than those it had refused before."""
@@ -288,7 +288,7 @@ class StageLoop:
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._attempt += 1
-        write = log.info if isinstance(error, Fenced) else log.warning
+        write = _log.info if isinstance(error, Fenced) else _log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
         try:
             self._member.resume()
@@ -296,7 +296,7 @@ class StageLoop:
         except StreamError as second:
             if not second.retriable:
                 raise
-            log.warning("rewind_failed", stage=self._stage.name, error=_line(second))
+            _log.warning("rewind_failed", stage=self._stage.name, error=_line(second))
 
     def _back_off(self, stop: threading.Event, error: Exception) -> None:
         s = self._settings
