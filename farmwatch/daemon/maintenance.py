@@ -17,6 +17,7 @@ from typing import NamedTuple
 import structlog
 
 from crawler.frontier.report import frontier_left
+from farmwatch import metrics as gauges
 from farmwatch.config.settings import UpSettings
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
@@ -201,7 +202,7 @@ class Maintenance:
         for topic, size in self.log.sizes(list(self.log.topics())).items():
             sizes[topic.partition(".")[0]] += size.bytes
         for topic, size_bytes in sizes.items():
-            self.metrics.set("log_bytes", size_bytes, topic=topic)
+            self.metrics.set(gauges.LOG_BYTES, size_bytes, topic=topic)
 
     def log_status(self) -> None:
         """Log one line: the crawl (embedded log only: on a broker it needs the whole changelog), lag and share."""
@@ -232,7 +233,14 @@ class Maintenance:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in ("sites", "sites_expired", "share", "share_sites", "share_changed", "farm_rate"):
+        for name in (
+            gauges.SITES,
+            gauges.SITES_EXPIRED,
+            gauges.SHARE,
+            gauges.SHARE_SITES,
+            gauges.SHARE_CHANGED,
+            gauges.FARM_RATE,
+        ):
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
@@ -271,36 +279,36 @@ class Maintenance:
         for line in lines:
             self._share = line.short(at_every_look=True)
             changed = float(line.change is not None)
-            self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
-            self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
+            self.metrics.set(gauges.SITES_EXPIRED, line.expired, run=line.run, ruleset=ruleset)
+            self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in SiteClass:
-                self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
+                self.metrics.set(gauges.SITES, getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 
     def _update_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
         labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
         shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
         judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
         of = {"detector": line.detector, "definition": definition, "method": line.method}
-        self.metrics.set("share_sites", line.scored_sites, **labels, **of)
+        self.metrics.set(gauges.SHARE_SITES, line.scored_sites, **labels, **of)
         for bound, share in shares.items():
             if share is not None:
-                self.metrics.set("share", share, **labels, **of, bound=bound)
+                self.metrics.set(gauges.SHARE, share, **labels, **of, bound=bound)
         for bound, share in judged.items() if definition == SITES else ():
             if share is not None:
-                self.metrics.set("farm_rate", share, **labels, bound=bound)
+                self.metrics.set(gauges.FARM_RATE, share, **labels, bound=bound)
 
     def _update_canary_gauges(self, rows: Sequence[SiteState], now_ms: int) -> None:
-        self.metrics.clear("canary_sites")
-        self.metrics.clear("canary_share")
+        self.metrics.clear(gauges.CANARY_SITES)
+        self.metrics.clear(gauges.CANARY_SHARE)
         found = recent_canaries(self.rate, rows, now_ms)
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
             for verdict in SiteClass:
-                self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+                self.metrics.set(gauges.CANARY_SITES, verdicts.get(verdict, 0), truth=truth, verdict=verdict)
         for kind, share in found.shares().items():
-            self.metrics.set("canary_share", share.point, kind=kind)
-        self.metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+            self.metrics.set(gauges.CANARY_SHARE, share.point, kind=kind)
+        self.metrics.set(gauges.CANARY_TIMESTAMP_SECONDS, found.last_at / 1000)
 
     def update_template_gauges(self) -> None:
         """Set the gauges of the templates that most sites share, if there are new ones."""
@@ -311,8 +319,8 @@ class Maintenance:
         found = read_template_groups(self.log, topic)
         sizes = [len(group.sites) for group in found.groups] + [0] * _RANKS
         for rank, sites in enumerate(sizes[:_RANKS], 1):
-            self.metrics.set("template_sites", sites, rank=str(rank))
-        self.metrics.set("template_sites", found.sites, rank="all")
+            self.metrics.set(gauges.TEMPLATE_SITES, sites, rank=str(rank))
+        self.metrics.set(gauges.TEMPLATE_SITES, found.sites, rank="all")
         self._template_ends = ends
 
     def _review(self) -> Review | None:
