@@ -28,7 +28,7 @@ _GIB = 1024**3
 
 def extractor(at: Subject) -> Results:
     """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
-    from filters.extraction.extractor import extract
+    from filters.measure.extractors import extract
 
     name = at.config.measure.extractor
     if error := extract(PLAIN_PAGE, "", at.config.measure).error:

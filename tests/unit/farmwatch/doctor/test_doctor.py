@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import StatusReader
 from farmwatch.terminal.remedies import REMEDIES
-from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
+from filters.measure.extractors import EXTRACTORS, Member
 from scoring.errors import NoDevice
 from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
@@ -305,10 +306,10 @@ def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: py
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
 
-    def broken(_html: str, _settings: object) -> None:
+    def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")
 
-    monkeypatch.setitem(EXTRACTORS, "trafilatura", broken)
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: broken, ()))
     found = _found(configure(), "extractor")
     assert (found.state, "reinstall trafilatura" in found.mend) == (FAIL, True)
 
