@@ -27,7 +27,7 @@ from stream.log.contract import Log
 from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
@@ -139,7 +139,7 @@ class LiveShare:
             changed = float(line.change is not None)
             self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
-            for verdict in VERDICTS:
+            for verdict in SiteClass:
                 self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 
     def _set_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
@@ -162,7 +162,7 @@ class LiveShare:
         if not canaries.last_at:
             return
         for truth, verdicts in canaries.sites.items():
-            for verdict in VERDICTS:
+            for verdict in SiteClass:
                 self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
         for kind, share in canaries.shares().items():
             self.metrics.set("canary_share", share.point, kind=kind)

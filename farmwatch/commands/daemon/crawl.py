@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from crawler.orders import in_words
+from crawler.stages.orders import in_words
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
