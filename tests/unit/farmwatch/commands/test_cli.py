@@ -113,7 +113,7 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
         ("measure.workers=1000000000", "measure.workers: expected int <= 512 (from flag, the value is '1000000000')"),
         ("up.drain_s=1e308", "up.drain_s: expected float <= 315360000.0 (from flag, the value is '1e308')"),
         ("crawl.nameservers=" + "[" * 20_000, "crawl.nameservers: neither JSON nor TOML: "),
-        ("crawl.robots_ttl_s=60", "crawl.robots_ttl_s is 60.0: it must be above crawl.park_cap_s"),
+        ("crawl.robots_ttl_s=60", "crawl.robots_ttl_s is 60.0: it must be above an hour"),
         ("crawl.contact=me", "crawl.contact is 'me': write an http(s) URL"),
         ("up.drain_s=1", "up.drain_s (1.0) is shorter than loop.drain_s"),
     ],
