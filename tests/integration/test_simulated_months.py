@@ -31,7 +31,7 @@ from stream.processing.stage import Stage
 from stream.schema.records import encode
 from stream.schema.runs import memory_store, names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
-from tests.support.tally_desk import SPRT
+from tests.support.logs.tally_desk import SPRT
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web

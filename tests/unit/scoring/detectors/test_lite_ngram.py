@@ -16,8 +16,8 @@ from scoring.detectors.registry import detector_names, load_detectors
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, prepare
+from tests.support.pages.prose import PROSE
 from tests.support.paths import ROOT
-from tests.support.prose import PROSE
 
 _PAGE_WORDS = 300
 _MIN_DOCSTRING_WORDS = 150

@@ -29,8 +29,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
-from tests.support.extraction_here import extract_here
-from tests.support.roles_here import roles_at_work
+from tests.support.pages.extraction_here import extract_here
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
