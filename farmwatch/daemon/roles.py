@@ -234,13 +234,12 @@ class _RoleProcess:
 
     @contextmanager
     def _maintenance(self, log: Log, live: RunRules) -> Iterator[None]:
-        from farmwatch.daemon.maintenance import Maintenance
+        from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
 
         ended = threading.Event()
         method = site_method_of(self.config, live.run)
-        in_force = method.name, method.digest
-        maintenance = Maintenance(log, self.config.up, self.config.rate, self.metrics, live, in_force)
-        thread = threading.Thread(target=maintenance.run, args=(ended,), name="maintenance", daemon=True)
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
+        thread = threading.Thread(target=Maintenance(jobs).run, args=(ended,), name="maintenance", daemon=True)
         thread.start()
         try:
             yield
