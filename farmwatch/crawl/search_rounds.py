@@ -61,7 +61,7 @@ def run_search(
     """
     if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, os.environ, config.crawl, page_inspector) for name in names]
+    sources = [open_source(config.search, name, os.environ) for name in names]
     for source in sources:
         if pages is not None and pages > source.pages_cap:
             raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")
@@ -204,7 +204,7 @@ class SearchRunner:
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(paced, self.config.log.partitions, self._imports)
+        return Searcher(paced, self.config.log.partitions, self._imports, self.config.crawl, page_inspector)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
