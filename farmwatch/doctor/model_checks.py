@@ -11,6 +11,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, open_configured
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
+from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
 from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
@@ -49,7 +50,7 @@ def ruleset(at: Subject) -> Results:
         continues = _continued_rules(at.config)
         if not continues:
             raise
-        yield warn(one_line(f"judge.ruleset: {error}; {continues}"))
+        yield warn(one_line(f"judge.ruleset: {in_full(error)}; {continues}"))
     else:
         yield ok(f"{configured.name} {configured.digest}")
 

@@ -48,7 +48,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
 from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
-from tests.support.extraction_peer import bare, bare_text
+from tests.support.pages.extraction_peer import bare, bare_text
 
 ROUNDS = 3
 PAGES = 300

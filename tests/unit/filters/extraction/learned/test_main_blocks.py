@@ -28,7 +28,7 @@ from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import f1, gold_pages
+from tests.support.pages.extraction_peer import f1, gold_pages
 from tests.support.sizes import LONG
 
 SETTINGS = MeasureSettings(extractor="blocks")
