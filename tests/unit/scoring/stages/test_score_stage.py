@@ -11,9 +11,10 @@ import pytest
 
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
-from scoring.interface import MEASURES, Detector, DetectorCounts, TextScore
+from scoring.interface import Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
+from scoring.pair.settings import MEASURES
 from scoring.stages.score import ScoreStage
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
