@@ -35,7 +35,7 @@ from scoring.stages.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES
-from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
@@ -48,7 +48,7 @@ _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
 _VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
-_NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
+_NO_EVIDENCE = SiteVerdict(verdict=SiteClass.UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
 _SHOWN = 60  # characters of a value
 

@@ -25,7 +25,7 @@ from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured, same_family
 from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15
@@ -123,7 +123,8 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
             closes_at = decided_at + self.close_after_ms
             usable = [*given[:PAGES], *(page for page in given[PAGES:] if page.fetched_at <= closes_at)]
         scores = [page.score for page in usable if page.score is not None]
-        verdict, margin, before = UNCLASSIFIABLE, 0.0, ""
+        verdict: str = SiteClass.UNCLASSIFIABLE
+        margin, before = 0.0, ""
         if len(scores) >= PAGES:
             margin = self.numbers.margin(scores)
             verdict, first = _verdict_of(margin), _verdict_of(self.numbers.margin(scores[:PAGES]))
@@ -143,9 +144,9 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        if verdict.verdict == UNCLASSIFIABLE:
+        if verdict.verdict == SiteClass.UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, PAGES) + describe_corrections(verdict)
-        side = "above" if verdict.verdict == LLM else "not above"
+        side = "above" if verdict.verdict == SiteClass.LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
         return said + describe_corrections(verdict)
 
@@ -156,4 +157,4 @@ def _standard(decile: float, centre: float, scale: float) -> float:
 
 
 def _verdict_of(margin: float) -> str:
-    return LLM if margin > 0 else HUMAN
+    return SiteClass.LLM if margin > 0 else SiteClass.HUMAN

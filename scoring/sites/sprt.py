@@ -50,7 +50,7 @@ from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured
 from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import DECIDED, SiteClass
 from stream.text.ranges import MOST
 
 PLACES = 9  # after the point, of the sum and its bounds, nats
@@ -196,7 +196,7 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
         total, llr, flagged, used, closes_at, closed = 0.0, 0.0, 0, 0, math.inf, False
         lower, upper = self.bounds
         needed = max(self.params.min_pages, self.params.min_articles)
-        decided = SiteVerdict(verdict=UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
+        decided = SiteVerdict(verdict=SiteClass.UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page in usable:
             closed = page.fetched_at > closes_at
             if closed:
@@ -207,10 +207,10 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
             llr = round(total, PLACES)
             if lower < llr < upper or used < needed:
                 continue
-            verdict = LLM if llr >= upper else HUMAN
+            verdict = SiteClass.LLM if llr >= upper else SiteClass.HUMAN
             if verdict == decided.verdict:
                 continue
-            first = decided.verdict == UNDECIDED
+            first = decided.verdict == SiteClass.UNDECIDED
             if first and self.close_after_ms is not None and page.fetched_at > 0:
                 closes_at = page.fetched_at + self.close_after_ms
             decided = SiteVerdict(
@@ -224,18 +224,19 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
                 before="" if first else decided.verdict,
                 before_pages=0 if first else decided.pages_used,
             )
-        if decided.verdict == UNDECIDED:
-            verdict = UNCLASSIFIABLE if used < self.params.min_articles else UNDECIDED
+        if decided.verdict == SiteClass.UNDECIDED:
+            verdict = SiteClass.UNCLASSIFIABLE if used < self.params.min_articles else SiteClass.UNDECIDED
             decided = msgspec.structs.replace(decided, verdict=verdict, pages_used=used, flagged=flagged, llr=llr)
         return msgspec.structs.replace(decided, pages=used, closed=closed, mixed=is_mixed(usable[:used]))
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        if verdict.verdict == UNCLASSIFIABLE:
+        if verdict.verdict == SiteClass.UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, self.params.min_articles)
         lower, upper = self.bounds
-        where = {LLM: f"at or above {upper:.2f}", HUMAN: f"at or below {lower:.2f}"}.get(
-            verdict.verdict, f"between {lower:.2f} and {upper:.2f}: not decided"
-        )
+        where = f"between {lower:.2f} and {upper:.2f}: not decided"
+        if verdict.verdict in DECIDED:
+            is_llm = verdict.verdict == SiteClass.LLM
+            where = f"at or above {upper:.2f}" if is_llm else f"at or below {lower:.2f}"
         return (
             f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged;"
             f" log-likelihood ratio {verdict.llr:+.2f}, {where}{describe_corrections(verdict)}"

@@ -9,7 +9,7 @@ import pytest
 
 from lab.sites.training import LabelledSite, train_sites
 from scoring.sites.sprt import LOW_FPR_PARAMS, SiteTest, SprtParams, of_flags
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import SiteClass
 from tests.bench.bench_sites import (
     ACCURACY,
     ARTICLE_WORDS,
@@ -38,9 +38,11 @@ def sites(shared: Path) -> list[Site]:
 def test_no_real_site_is_judged_wrongly_in_file_order(sites: list[Site]) -> None:
     """Of 69 real sites with their first 20 articles, none is wrong and few are undecided, from a third of the pages."""
     found = [(site, SiteTest(SprtParams()).decide(pages_of(site.scores[:20]))) for site in sites]
-    wrong = [site.name for site, verdict in found if verdict.verdict == (HUMAN if site.llm else LLM)]
+    wrong = [
+        site.name for site, verdict in found if verdict.verdict == (SiteClass.HUMAN if site.llm else SiteClass.LLM)
+    ]
     assert wrong == []
-    assert sum(verdict.verdict == (LLM if site.llm else HUMAN) for site, verdict in found) >= 65
+    assert sum(verdict.verdict == (SiteClass.LLM if site.llm else SiteClass.HUMAN) for site, verdict in found) >= 65
     assert sum(verdict.before_pages or verdict.pages_used for _, verdict in found) / len(found) <= 8.0
 
 
@@ -53,8 +55,8 @@ def test_error_rates_are_within_alpha_and_beta(sites: list[Site]) -> None:
         test = SiteTest(SprtParams(), close)
         human = run_sites(test, resampled(sites, False, 20, ACCURACY, True), SITES)
         llm = run_sites(test, resampled(sites, True, 20, ACCURACY, True), SITES)
-        assert human.verdicts[LLM] <= 0.001 * SITES
-        assert llm.share(HUMAN) <= 0.02
+        assert human.verdicts[SiteClass.LLM] <= 0.001 * SITES
+        assert llm.share(SiteClass.HUMAN) <= 0.02
 
 
 def test_only_the_default_p0_keeps_to_alpha(sites: list[Site]) -> None:
@@ -86,7 +88,7 @@ def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site])
     for p0 in (0.10, 0.20):
         params = SprtParams(p0=p0)
         test = SiteTest(params)
-        one_by_one = [test.decide(of_flags(row)).verdict == LLM for row in flags.tolist()]
+        one_by_one = [test.decide(of_flags(row)).verdict == SiteClass.LLM for row in flags.tolist()]
         assert false_alarms(flags, params).tolist() == one_by_one
         assert 0 < sum(one_by_one) < len(one_by_one)
 
@@ -97,17 +99,17 @@ def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
     frozen, corrected = (
         run_sites(SiteTest(early, close), resampled(sites, True, 40, ACCURACY, True), SITES) for close in (0, None)
     )
-    assert frozen.verdicts[HUMAN] > 0
-    assert corrected.verdicts[HUMAN] < frozen.verdicts[HUMAN] / 2
+    assert frozen.verdicts[SiteClass.HUMAN] > 0
+    assert corrected.verdicts[SiteClass.HUMAN] < frozen.verdicts[SiteClass.HUMAN] / 2
 
 
 def test_the_low_fpr_threshold_is_not_for_votes(sites: list[Site]) -> None:
     """A majority vote at the low-FPR threshold misses most LLM sites; its own test misses few and decides half."""
     llm = [site for site in sites if site.llm]
     votes = [Vote().verdict(pages_of(site.scores, LOW_FPR))[0] for site in llm]
-    assert votes.count(HUMAN) > len(llm) / 2
+    assert votes.count(SiteClass.HUMAN) > len(llm) / 2
     found = run_sites(SiteTest(LOW_FPR_PARAMS), resampled(sites, True, 20, LOW_FPR, True), 1000)
-    assert found.share(HUMAN) < 0.02
+    assert found.share(SiteClass.HUMAN) < 0.02
     assert 0.3 < found.share("undecided") < 0.6
 
 
