@@ -149,6 +149,10 @@ class BadSiteNumbers(ScoringError):
     """
 
 
+class UnreadableMethod(BadSiteNumbers):
+    """The site method of a run is of another version. The operator uses that version, or replays again."""
+
+
 class FoldFailed(ScoringError):
     """A record, or a site of a batch, cannot be tallied. The batch is retried record by record; no action is needed."""
 

@@ -10,6 +10,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import message
+from farmwatch.terminal.remedies import in_full
 from replay.runs.configured import tallied_name
 from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors
 from scoring.errors import MissingExtra, MissingModel, ScoringError, UnsupportedModel
@@ -66,7 +67,7 @@ def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
     try:
         ((identity, warning),) = detector_warnings(alone).items()
     except ScoringError as error:
-        return KnownDetector(name, configured, judges_sites, "", False, "", str(error))
+        return KnownDetector(name, configured, judges_sites, "", False, "", in_full(error))
     return KnownDetector(name, configured, judges_sites, identity, calibrated(identity), warning, "")
 
 

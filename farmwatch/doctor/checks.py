@@ -23,6 +23,7 @@ from farmwatch.daemon.endpoints import require_free_ports
 from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
+from farmwatch.terminal.remedies import remedy_of
 from filters.errors import BadRuleset
 from filters.rules.ruleset import Ruleset
 from replay.live.live_run import ensure_live_run
@@ -117,7 +118,8 @@ def _failure(error: Exception) -> CheckResult:
     said = one_line(" ".join(str(error).split()))
     if not isinstance(error, FarmwatchError):  # the message has the remedy
         return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
-    return fail(said, next((mend for kind, mend in _REMEDIES.items() if isinstance(error, kind)), ""))
+    mends = (mend for kind, mend in _REMEDIES.items() if isinstance(error, kind))
+    return fail(said, remedy_of(error) or next(mends, ""))
 
 
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:

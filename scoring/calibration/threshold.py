@@ -210,7 +210,10 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
     said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
     said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
     if p1 - p0 < 0.1:
-        return None, f"none of its own: {said}, too near for a test at this threshold; take a higher false-positive rate"
+        return (
+            None,
+            f"none of its own: {said}, too near for a test; take a higher false-positive rate",
+        )
     built_in = name_of(scores.detector) == BUILT_IN
     start = params_for(BUILT_IN) if built_in else SprtParams()
     fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))

@@ -91,9 +91,7 @@ def weight_files(folder: Path) -> list[Path]:
             raise MissingModel(f"{index} cannot be read ({error}): copy the whole model") from error
     for name in sorted(names):
         if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith(".safetensors"):
-            raise UnsupportedModel(
-                f"{folder} has weights in {name!r}: only *.safetensors in the folder are read"
-            )
+            raise UnsupportedModel(f"{folder} has weights in {name!r}: only *.safetensors in the folder are read")
     for name in (CONFIG, *sorted(names)):
         if not (folder / name).is_file():
             raise MissingModel(f"the model folder {folder} is incomplete: {name} is missing; copy the whole model")

@@ -388,7 +388,7 @@ def _broken() -> list[Detector]:
     ("load", "said"),
     [
         (_broken, "the model folder is empty"),
-        (lambda: [FakeDetector(identity="binoculars/a+b@12345678/float32/512/uncalibrated")], "farmwatch calibrate"),
+        (lambda: [FakeDetector(identity="binoculars/a+b@12345678/float32/512/uncalibrated")], "no thresholds"),
         (lambda: [FakeDetector(), FakeDetector()], "fake/1"),
         (lambda: [], "no detector"),
     ],
