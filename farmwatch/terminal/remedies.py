@@ -7,6 +7,7 @@ from stream.text.user_errors import FarmwatchError
 # class -> its remedy, with the names of facts; a class without one has that of the nearest class above it
 REMEDIES: dict[str, str] = {
     "BadIdentity": "`farmwatch detectors` and `farmwatch score` print identities",
+    "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
     "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
     "BadThresholds": "correct score.thresholds, or run `farmwatch calibrate` with this detector",
     "BadWeights": "install farmwatch again, or run `farmwatch train-detector`",

@@ -28,10 +28,11 @@ from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
-from filters.extraction.extractor import extractor, refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.model import load_model
+from filters.extraction.page_guards import refused
 from filters.measure import page_measures
+from filters.measure.extractors import extractor
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
@@ -47,7 +48,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
 from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
-from tests.support.extraction_peer import bare, bare_text
+from tests.support.pages.extraction_peer import bare, bare_text
 
 ROUNDS = 3
 PAGES = 300

@@ -117,7 +117,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
                 raise
             raise UsageError(
                 f"--detector {detector!r}: scores need the detector's whole identity, as `farmwatch score` prints it;"
-                f" the name alone does not give it on this machine: {error}"
+                f" the name alone does not give it on this machine: {in_full(error)}"
             ) from error
     rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:

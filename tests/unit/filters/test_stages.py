@@ -23,7 +23,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, Template, decode
 from stream.schema.runs import features_of, names_of
-from tests.support.loops import count
+from tests.support.logs.loops import count
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"

@@ -33,9 +33,9 @@ from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
-from tests.support.page_records import text_score
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.page_records import text_score
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
