@@ -365,7 +365,7 @@ def test_a_test_that_can_never_say_llm_is_not_written() -> None:
     assert params is None
     assert "at most 80.0% of their pages" in told and "at least 98.0%" in told
     assert "needs 34 pages to say llm and 2 to say human, and 20 of a site are read (tally.enough_articles)" in told
-    assert "take a lower --fpr" in told
+    assert "take a lower false-positive rate" in told
 
 
 # real pages
