@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from filters.settings import MeasureSettings
+from filters.settings import MeasureSettings, SiteCaps
 from filters.site_memory.measurer import Measurer
 from filters.structure.names import MEASURES as STRUCTURE
 from stream.log.contract import Output, partition_of
@@ -399,15 +399,16 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
     assert found["scored_text"] == {"name": "c4", "chars": 34, "bytes": 34, "digest": ""}
 
 
-@pytest.mark.parametrize(("mode", "pages"), [("text", 500), ("block", 500), ("text", 2), ("text", 3)])
-def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "block"], pages: int) -> None:
+@pytest.mark.parametrize("pages", [500, 2, 3])
+def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
     """With pages refetched with other texts, the passages equal the recorded share at every visit.
 
     This also holds if MEASURE remembers only a few pages of a site.
     """
     chance = random.Random(7)
-    settings = MeasureSettings(chunk_mode=mode, pages_per_site=pages)
-    measurer = Measurer(settings)
+    settings, caps = MeasureSettings(), SiteCaps(pages_per_site=pages)
+    monkeypatch.setattr("farmwatch.explain.page_records.SITE_CAPS", caps)
+    measurer = Measurer(settings, caps=caps)
     log = MemoryLog()
     log.create(all_topics(1, measurer.epoch))
     ruleset, shares = load_ruleset("default"), set()
@@ -542,10 +543,10 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
 @pytest.mark.usefixtures("here")
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
     """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
-    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    arguments = ("explain", "page.html", "--set", "measure.max_text_bytes=100")
-    assert "(too_large); here measure.max_text_bytes is 100" in farmwatch(*arguments).out
-    assert json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"] == {"measure.max_text_bytes": 100}
+    (tmp_path / "page.html").write_text(article_html() + "<!-- no other test has measured it -->", encoding="utf-8")
+    arguments = ("explain", "page.html", "--set", "measure.max_elements=1")
+    assert "(too_many_elements); here measure.max_elements is 1" in farmwatch(*arguments).out
+    assert json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"] == {"measure.max_elements": 1}
     cut = farmwatch("explain", "page.html", "--set", "measure.max_html_bytes=1000").out
     assert "more bytes than measure.max_html_bytes (1000)" in cut
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
