@@ -61,7 +61,6 @@ class Discovery:
         return page
 
     def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
-        """Queue links of a page, up to the budget."""
         settings, rules = self.store.settings, answer.job.rules
         if not settings.use_links or found.depth >= settings.link_depth or rules is None:
             return
@@ -103,7 +102,6 @@ class Discovery:
         self.store.schedule(row, page, end, answer.started_ms)
 
     def wake_sitemaps(self, row: SiteRow) -> None:
-        """Read the sitemaps again when they are due."""
         if row.sitemaps_done and 0 < row.sitemaps_at <= self.store.now_ms and self.store.has_room(row):
             row.sitemaps_done, row.sitemaps_at = False, 0
             row.failures = 0  # those of the sitemaps hours ago

@@ -153,7 +153,6 @@ class SiteRow(FrontierRow):
         self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = self.empty = 0
 
     def count(self, status: Status, change: int) -> None:
-        """Change the number of URLs with a status."""
         if not self.urls:
             self.urls = [0] * len(Status)
         self.urls[status] += change
@@ -186,7 +185,6 @@ class UrlRow(FrontierRow):
 
     @property
     def is_queued(self) -> bool:
-        """Whether the URL waits in the queue."""
         return self.place is not None
 
 

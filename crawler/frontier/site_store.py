@@ -53,12 +53,10 @@ class SiteStore:
     # Sites
 
     def site(self, site: str) -> SiteRow | None:
-        """A site, or None if it is unknown."""
         value = self.state.get(site_key(site))
         return self.read(value) if value is not None else None
 
     def read(self, value: bytes) -> SiteRow:
-        """A site from its stored row."""
         row = self._unpack(value, limit=self.clock.is_doubtful)
         self._stored[row.site] = self._sums(row)
         return row
@@ -74,7 +72,6 @@ class SiteStore:
         return row
 
     def new_site(self, site: str) -> SiteRow:
-        """A new site."""
         return SiteRow(site, next_start=self.now_ms, delay_s=self.settings.delay_s)
 
     def save(self, row: SiteRow) -> None:
@@ -115,7 +112,6 @@ class SiteStore:
             self.state.delete(key(row.site))
 
     def may_reopen(self, row: SiteRow) -> bool:
-        """Whether the stop of a site may be lifted."""
         return row.stopped in MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
@@ -140,7 +136,6 @@ class SiteStore:
     # URLs
 
     def url(self, site: str, page: bytes) -> UrlRow | None:
-        """A URL, or None if it is unknown."""
         key = url_key(site, page)
         value = self.state.get(key)
         found = unpack(UrlRow, value) if value is not None else None
@@ -177,13 +172,11 @@ class SiteStore:
     # The queue
 
     def head(self, row: SiteRow) -> tuple[Priority, bytes] | None:
-        """Priority and page at the head of a site's queue."""
         if row.queued and not row.heads:
             row.heads = self.places(row.site, _HEADS)
         return (Priority(row.heads[0][0]), row.heads[0][2]) if row.heads else None
 
     def places(self, site: str, limit: int) -> list[Place]:
-        """The first places of a site's queue."""
         return [
             (key[-9], int.from_bytes(key[-8:], "big"), page) for key, page in self.state.scan(queue_prefix(site), limit)
         ]
@@ -227,13 +220,11 @@ class SiteStore:
         self.put_url(row, page, found)
 
     def revisits(self, row: SiteRow, limit: int) -> list[bytes]:
-        """Pages of a site whose revisits are due, the oldest first."""
         rows = self.state.scan(revisit_prefix(row.site), limit)
         found = (revisit_of_key(row.site, key) for key, _ in rows)
         return [page for due, page in found if due <= self.now_ms]
 
     def forget_revisits(self, row: SiteRow, limit: int) -> None:
-        """Drop up to `limit` revisits."""
         found = self.state.scan(revisit_prefix(row.site), limit)
         for key, _ in found:
             self.state.delete(key)
