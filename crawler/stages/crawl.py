@@ -24,9 +24,9 @@ from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch, was_not_answered
 from crawler.fetch.request_labels import count_requests, expected
 from crawler.fetch.thread import ClaimResult, FetchThread
+from crawler.frontier.answers import asked_until
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.page_log import page_headers
-from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
