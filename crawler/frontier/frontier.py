@@ -36,6 +36,7 @@ from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
 from crawler.frontier.time_check import check_times
+from crawler.metrics import ROBOTS_LOOKUPS
 from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
@@ -245,7 +246,7 @@ class Frontier:
     def _page_job(self, row: SiteRow, url_row: UrlRow, rules: RobotsRules) -> Job | None:
         """The request for a queued page; None if it is refused, which is recorded."""
         allowed = rules.allows(url_row.url)
-        self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
+        self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
         signals = self._rules.signals(row, url_row.url) if self._settings.obey_opt_out else []
         if allowed and not signals:
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
