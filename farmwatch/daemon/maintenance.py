@@ -22,8 +22,7 @@ from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.template_groups import read_template_groups
-from replay.rows.site_columns import SiteColumns
-from replay.rows.site_table import counts_of
+from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.topology import lag_of, reads_of_live
@@ -109,7 +108,7 @@ class Maintenance:
     def __post_init__(self) -> None:
         self._clock_watch = ClockWatch(self.clock, self.monotonic)
         self._is_retention_waiting = False
-        self._table = SiteColumns(self.log, self.live.names.sites)
+        self._table = SiteTable(self.log, self.live.names.sites)
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
         self._template_ends: list[int] = []

@@ -14,13 +14,13 @@ import pytest
 
 from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
-from replay.rows.site_table import SiteTable
+from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
 from replay.runs.removal import RunNeeded, remove
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Output, Topic
+from stream.log.contract import Log, Output, Topic
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import SiteState, encode
@@ -255,12 +255,11 @@ def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, mo
     world.replay(ruleset=world.rules, name="mine")
     read: list[str] = []
 
-    class Watched(SiteTable):
-        def refresh(self) -> None:
-            read.append(self._topic)
-            super().refresh()
+    def watched(log: Log, topic: str) -> list[SiteState]:
+        read.append(topic)
+        return read_rows(log, topic)
 
-    monkeypatch.setattr("replay.rows.site_table.SiteTable", Watched)
+    monkeypatch.setattr("replay.engine.summary.read_rows", watched)
     assert "57" in farmwatch("runs", "--log", world.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", world.url).code == 0

@@ -15,7 +15,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import SITE_KINDS, SITES_NAMED, Comparison, RuleChange, ShareChange
-from replay.rows.site_table import SiteTable
+from replay.rows.site_table import read_rows
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
@@ -216,9 +216,7 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     sites = {f"s{n}.example": "llm" if n < 4 else "undecided" if n < 6 else "human" for n in range(20)}
     two_runs(log, sites=sites | {"t.example": "unclassifiable"})
     found = compared(log)
-    table = SiteTable(log, f"sites.{B}")
-    table.refresh()
-    (line,) = rate_lines(table.rows())
+    (line,) = rate_lines(read_rows(log, f"sites.{B}"))
     judged = found.b.judged
     assert (judged.share, judged.low, judged.high) == (line.judged_share, line.judged_low, line.judged_high)
     assert judged.text == line.judged_text
