@@ -57,7 +57,7 @@ STOPS: Mapping[str, Meaning] = {
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
     "internal_error": Meaning("this program failed on it; its log has the trace", "a new version, and a fresh log"),
-    "excluded": Meaning("`farmwatch exclude` covers the site", "a new hit, after `farmwatch exclude --remove`"),
+    "excluded": Meaning("an exclusion of the operator covers the site", "a new hit, after the exclusion has ended"),
     **{reason: meaning for reason, meaning in NO_PAGES.items() if reason in TURNED_AWAY | EMPTY},
 }
 

@@ -22,7 +22,7 @@ from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 Tap = Callable[[Capture], None]
 OnConnect = Callable[[], Awaitable[None]]
@@ -183,8 +183,8 @@ class Exchange:
         assert self._tap is not None
         try:
             self._tap(capture)
-        except Exception:  # a failed archive must not lose the page
-            log.exception("capture_lost", kind=capture.kind.value)
+        except Exception:  # noqa: BLE001 - a failed archive must not lose the page
+            _log.exception("capture_lost", kind=capture.kind.value)
 
 
 class _Tape:

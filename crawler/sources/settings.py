@@ -56,15 +56,24 @@ def refuse_url(url: str, setting: str = "url") -> None:
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of every source of hits."""
 
-    url: str = ""  # address of the API
-    key_env: str = ""  # name of the environment variable that holds the key; never the key itself
-    key_file: str = ""  # file that holds only the key; it takes precedence over key_env
-    pages: Hundred = 1  # result pages per query; each is a request
-    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
-    quota_day: ranges.Count = 0  # requests per day (UTC), at most; 0: no such limit
-    quota_month: ranges.Count = 0  # requests per calendar month (UTC), at most; 0: no such limit
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds until a request times out
-    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
+    url: str = ""
+    """Address of the API."""
+    key_env: str = ""
+    """Name of the environment variable that holds the key; never the key itself."""
+    key_file: str = ""
+    """File that holds only the key; it takes precedence over key_env."""
+    pages: Hundred = 1
+    """Result pages per query; each is a request."""
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0
+    """Requests per second, at most."""
+    quota_day: ranges.Count = 0
+    """Requests per day (UTC), at most; 0: no such limit."""
+    quota_month: ranges.Count = 0
+    """Requests per calendar month (UTC), at most; 0: no such limit."""
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
+    """Seconds until a request times out."""
+    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
+    """Attempts at a result page until its query is given up."""
 
     def __post_init__(self) -> None:
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
@@ -78,47 +87,66 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A SearXNG instance: `url` is its address, such as http://127.0.0.1:8080."""
 
-    engines: list[str] = []  # engines to query; empty: those of the instance
-    categories: list[str] = []  # categories to query; empty: those of the instance
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # queries in flight at the same time
+    engines: list[str] = []
+    """Engines to query; empty: those of the instance."""
+    categories: list[str] = []
+    """Categories to query; empty: those of the instance."""
+    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2
+    """Queries in flight at the same time."""
 
 
 class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Brave Web Search API."""
 
-    pages: Ten = 1  # result pages per query; each is a request
+    pages: Ten = 1
+    """Result pages per query; each is a request."""
 
-    url: str = "https://api.search.brave.com/res/v1/web/search"  # address of the API
-    key_env: str = "BRAVE_API_KEY"  # name of the environment variable that holds the key
-    count: Twenty = 20  # results per page
+    url: str = "https://api.search.brave.com/res/v1/web/search"
+    """Address of the API."""
+    key_env: str = "BRAVE_API_KEY"
+    """Name of the environment variable that holds the key."""
+    count: Twenty = 20
+    """Results per page."""
 
 
 class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Mojeek Search API."""
 
-    url: str = "https://api.mojeek.com/search"  # address of the API
-    key_env: str = "MOJEEK_API_KEY"  # name of the environment variable that holds the key
-    count: Hundred = 10  # results per page
+    url: str = "https://api.mojeek.com/search"
+    """Address of the API."""
+    key_env: str = "MOJEEK_API_KEY"
+    """Name of the environment variable that holds the key."""
+    count: Hundred = 10
+    """Results per page."""
 
 
 class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
 
-    pages: Ten = 1  # result pages per query; each is a request
+    pages: Ten = 1
+    """Result pages per query; each is a request."""
 
-    url: str = "https://api2.marginalia-search.com/search"  # address of the API
-    key_env: str = "MARGINALIA_API_KEY"  # name of the environment variable that holds the key
-    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2  # requests per second, at most
-    count: Hundred = 20  # results per page
+    url: str = "https://api2.marginalia-search.com/search"
+    """Address of the API."""
+    key_env: str = "MARGINALIA_API_KEY"
+    """Name of the environment variable that holds the key."""
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2
+    """Requests per second, at most."""
+    count: Hundred = 20
+    """Results per page."""
 
 
 class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Common Crawl: lists the pages of a site in one crawl and imports them; a query is a host name."""
 
-    url: str = "https://index.commoncrawl.org"  # address of the index
-    data_url: str = "https://data.commoncrawl.org"  # address of the records
-    crawl: str = ""  # the crawl, such as CC-MAIN-2026-43
-    count: Count = 40  # pages imported per page of the index
+    url: str = "https://index.commoncrawl.org"
+    """Address of the index."""
+    data_url: str = "https://data.commoncrawl.org"
+    """Address of the records."""
+    crawl: str = ""
+    """The crawl, such as CC-MAIN-2026-43."""
+    count: Count = 40
+    """Pages imported per page of the index."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,17 +160,28 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
 class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Any search that answers a GET with JSON: [search.json_http.NAME]. Paths are dotted names or positions."""
 
-    items: str = "results"  # path to the list of results
-    item_url: str = "url"  # path to the address, from a result
+    items: str = "results"
+    """Path to the list of results."""
+    item_url: str = "url"
+    """Path to the address, from a result."""
     title: str = "title"
+    """Path to the title, from a result."""
     snippet: str = "snippet"
-    rank: str = ""  # path to the rank on the page; empty: the position in the list
-    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1  # value of {page} for the first result page
-    count: Count = 10  # value of {count}
-    key_header: str = ""  # header that carries the key, such as X-Api-Key
-    key_prefix: str = ""  # put before the key in that header, such as "Bearer "
-    key_param: str = ""  # parameter of the URL that carries the key, if no header does
-    headers: dict[str, str] = {}  # further headers; no secrets
+    """Path to the snippet, from a result."""
+    rank: str = ""
+    """Path to the rank on the page; empty: the position in the list."""
+    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1
+    """Value of {page} for the first result page."""
+    count: Count = 10
+    """Value of {count}."""
+    key_header: str = ""
+    """Header that carries the key, such as X-Api-Key."""
+    key_prefix: str = ""
+    """Put before the key in that header, such as `Bearer `."""
+    key_param: str = ""
+    """Parameter of the URL that carries the key, if no header does."""
+    headers: dict[str, str] = {}
+    """Further headers; no secrets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,7 +216,8 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     mojeek: MojeekSettings = MojeekSettings()
     marginalia: MarginaliaSettings = MarginaliaSettings()
     commoncrawl: CommonCrawlSettings = CommonCrawlSettings()
-    json_http: dict[str, JsonHttpSettings] = {}  # name of your own -> a table [search.json_http.NAME]
+    json_http: dict[str, JsonHttpSettings] = {}
+    """Name of your own -> a table [search.json_http.NAME]."""
 
     def __post_init__(self) -> None:
         for name in self.json_http:

@@ -7,7 +7,6 @@ child is a pipe from the supervisor: when the supervisor dies, the pipe ends and
 
 from __future__ import annotations
 
-import operator
 import os
 import signal
 import subprocess
@@ -169,34 +168,6 @@ def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0)
         os._exit(Exit.PROBLEM)
 
     threading.Thread(target=watch, name="follow-parent", daemon=True).start()
-
-
-def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
-    """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread.
-
-    A thread sets them, and the handler is a built-in function: one of Python code would be interrupted by the next
-    signal, which calls it again (in a storm of signals until RecursionError), and where it sets an event that the
-    interrupted code sets or waits for, it waits for itself for ever.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # a full pipe holds enough signals
-
-    def follow() -> None:
-        while came := os.read(reading, 1):
-            if came[0] not in (signal.SIGTERM, signal.SIGINT):  # every signal with a handler comes here
-                continue
-            was_set = stop.is_set()
-            stop.set()
-            if hurry is not None and was_set:
-                hurry.set()
-            elif hurry is not None and came[0] == signal.SIGINT:
-                with suppress(OSError):  # nobody reads it any more
-                    os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be at work elsewhere
-
-    threading.Thread(target=follow, name="signals", daemon=True).start()
-    signal.signal(signal.SIGTERM, operator.is_)  # does nothing: the bytes in the pipe tell
-    signal.signal(signal.SIGINT, operator.is_)
 
 
 def this_program() -> list[str]:

@@ -6,13 +6,13 @@ import os
 import time
 
 from crawler.errors import BadCrawlSettings, NoContact
-from crawler.orders import free_bytes, in_words
-from crawler.preflight import check_crawl
 from crawler.sources.catalogue import configured, open_source, settings_for
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
 from crawler.sources.usage import Usage, left, used
+from crawler.stages.orders import free_bytes, in_words
+from crawler.stages.preflight import check_crawl
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn

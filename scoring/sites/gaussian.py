@@ -42,17 +42,28 @@ class GaussianParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Raises BadParameters if they make no test.
     """
 
-    mu0: float = 0.985  # mean score of human sites' pages
-    sd0: float = 0.075  # their standard deviation
-    mu1: float = 0.860  # of LLM sites' pages
-    sd1: float = 0.075  # their standard deviation
-    low: float = 0.75  # scores are cut to [low, high]
-    high: float = 1.10  # see low
-    alpha: float = 0.001  # a human site is called llm: at most about this often
-    beta: float = 0.02  # an LLM site is called human: at most about this often
-    clip: float = 1.5  # largest step of one page, nats
-    min_pages: int = 1  # no verdict on fewer usable scores
-    min_articles: int = 5  # fewer usable scores: unclassifiable. 5 are the fewest that can decide at the defaults
+    mu0: float = 0.985
+    """Mean score of human sites' pages."""
+    sd0: float = 0.075
+    """Their standard deviation."""
+    mu1: float = 0.860
+    """Mean score of LLM sites' pages."""
+    sd1: float = 0.075
+    """Their standard deviation."""
+    low: float = 0.75
+    """Scores are cut to [low, high]."""
+    high: float = 1.10
+    """Scores are cut to [low, high]."""
+    alpha: float = 0.001
+    """A human site is called llm: at most about this often."""
+    beta: float = 0.02
+    """An LLM site is called human: at most about this often."""
+    clip: float = 1.5
+    """Largest step of one page, nats."""
+    min_pages: int = 1
+    """No verdict on fewer usable scores."""
+    min_articles: int = 5
+    """Fewer usable scores: unclassifiable. 5 are the fewest that can decide at the defaults."""
 
     def __post_init__(self) -> None:
         for name in ("mu0", "sd0", "mu1", "sd1", "low", "high", "clip"):

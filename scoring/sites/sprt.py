@@ -41,13 +41,20 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Raises BadParameters if they make no test.
     """
 
-    p0: float = 0.20  # share of a human site's pages that are flagged: of a bad one; the mean is .03
-    p1: float = 0.65  # share of an LLM site's pages that are flagged
-    alpha: float = 0.001  # a human site is called llm: at most about this often
-    beta: float = 0.02  # an LLM site is called human: at most about this often
-    clip: float = 3.0  # largest step of one page, nats
-    min_pages: int = 1  # no verdict on fewer usable scores
-    min_articles: int = 5  # fewer usable scores: unclassifiable. 5 flags are the fewest that can decide at the defaults
+    p0: float = 0.20
+    """Share of a human site's pages that are flagged: of a bad one; the mean is .03."""
+    p1: float = 0.65
+    """Share of an LLM site's pages that are flagged."""
+    alpha: float = 0.001
+    """A human site is called llm: at most about this often."""
+    beta: float = 0.02
+    """An LLM site is called human: at most about this often."""
+    clip: float = 3.0
+    """Largest step of one page, nats."""
+    min_pages: int = 1
+    """No verdict on fewer usable scores."""
+    min_articles: int = 5
+    """Fewer usable scores: unclassifiable. 5 flags are the fewest that can decide at the defaults."""
 
     def __post_init__(self) -> None:
         if not 0 < self.p0 < self.p1 < 1:

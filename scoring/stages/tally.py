@@ -34,7 +34,7 @@ from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
 from stream.text.times import DAY_MS
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 Canaries = Callable[[Mapping[int, Context]], None]
 
@@ -197,7 +197,7 @@ class TallyStage(Stage):
         except Exception as error:
             if not concerns_one_record(error):
                 raise
-            log.exception("site_not_reopened", site=key.decode(errors="replace"))
+            _log.exception("site_not_reopened", site=key.decode(errors="replace"))
             ctx.state.put(key, value)  # the next record of the site is dead-lettered
 
     def _date_older_keys(self, ctx: Context) -> None:

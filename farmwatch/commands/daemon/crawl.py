@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from crawler.orders import in_words
+from crawler.stages.orders import in_words
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
@@ -20,7 +20,7 @@ from farmwatch.crawl.plan import show_plan
 from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 from farmwatch.doctor.checks import prepare
 from farmwatch.terminal.messages import error_console, message, start_logging
 from stream.schema.roles import Role
@@ -117,7 +117,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
         if console.is_terminal and not console.is_dumb_terminal:
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
-        stop_on_signals(stop, hurry)
+        held.enter_context(stopping_on_signals(stop, hurry))
         held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
     return Exit.PROBLEM if skipped else Exit.OK

@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from contextlib import ExitStack, redirect_stderr, suppress
+from functools import partial
 from typing import Annotated, Any, TextIO, cast
 
 import msgspec
@@ -18,6 +19,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
+from farmwatch.daemon.signals import note, signals_to
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from replay.engine.lifecycle import RunAlreadyBegun
@@ -101,7 +103,8 @@ def replay(
             message(one_line(text))
         message(f"metrics: {process.url}")
         process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
-        with _stopping_on_signals(stop) as signals:
+        signals: list[int] = []
+        with signals_to(partial(_end, stop, signals)):
             line = ProgressLine(run.name)
             resources.callback(line.clear)
 
@@ -245,22 +248,10 @@ def _report_ending(
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 
 
-@contextmanager
-def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
-    """SIGTERM and SIGINT set `stop`; a second one ends the process at once. Yields the list of received signals."""
-    received: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        received.append(number)
-        if len(received) > 1:
-            os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
-        with suppress(OSError):  # not print: the signal may have interrupted print
-            os.write(2, b"\ndraining; a second signal ends it at once\n")
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _end(stop: threading.Event, received: list[int], number: int) -> None:
+    """Set `stop` at a signal; a second one ends the process at once."""
+    received.append(number)
+    if len(received) > 1:
+        os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
+    note("\ndraining; a second signal ends it at once\n")
+    stop.set()

@@ -16,7 +16,8 @@ import pytest
 import structlog
 
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.supervisor import Supervisor, stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
+from farmwatch.daemon.supervisor import Supervisor
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
@@ -188,15 +189,12 @@ def test_the_first_ctrl_c_explains_the_second(capfd: pytest.CaptureFixture[str])
     """The first SIGINT stops with a message; the second hurries without one."""
     stop, hurry = threading.Event(), threading.Event()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    try:
-        stop_on_signals(stop, hurry)
+    with stopping_on_signals(stop, hurry):
         signal.raise_signal(signal.SIGINT)
         assert stop.wait(_PATIENCE_S) and not hurry.is_set()
         signal.raise_signal(signal.SIGINT)
         assert hurry.wait(_PATIENCE_S)
-    finally:
-        signal.signal(signal.SIGINT, before[0])
-        signal.signal(signal.SIGTERM, before[1])
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert capfd.readouterr().err == "draining; Ctrl-C again ends it at once\n"
 
 
@@ -240,10 +238,11 @@ def _alive(pid: int) -> bool:
 
 _UNREAD = """
 import os, signal, threading
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
-stop_on_signals(stop, hurry)
+stopping = stopping_on_signals(stop, hurry)
+stopping.__enter__()
 reading, writing = os.pipe()
 os.dup2(writing, 2)
 os.close(reading)
@@ -261,10 +260,11 @@ def test_signals_stop_a_role_whose_messages_nobody_reads() -> None:
 
 _STORM = """
 import os, signal, subprocess, sys, threading
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
-stop_on_signals(stop, hurry)
+stopping = stopping_on_signals(stop, hurry)
+stopping.__enter__()
 send = "import os,signal,sys\\nfor n in range(60000): os.kill(int(sys.argv[1]), (signal.SIGTERM, signal.SIGINT)[n % 2])"
 storm = subprocess.Popen([sys.executable, "-c", send, str(os.getpid())])
 while storm.poll() is None:
