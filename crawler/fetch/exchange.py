@@ -14,13 +14,14 @@ import yarl
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
-from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, RequestKind
+from crawler.fetch.jobs import Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
+from stream.schema.vocabulary import FetchOutcome
 
 _log = structlog.get_logger()
 

@@ -27,7 +27,7 @@ from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
-from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.page_checks import check_page, is_passing
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import opt_outs
@@ -37,6 +37,7 @@ from crawler.web import content_type as content
 from crawler.web.inspection import Inspector
 from crawler.web.sitemaps import read_sitemap
 from crawler.web.urls import host_of, normalise, origin_of, port_of, twin_of
+from stream.schema.vocabulary import FetchOutcome
 
 _log = structlog.get_logger()
 

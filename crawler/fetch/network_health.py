@@ -16,9 +16,10 @@ from collections import Counter
 
 import structlog
 
-from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchResult, RequestKind
 from crawler.reasons import UNANSWERED
 from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
 
 _log = structlog.get_logger()
 

@@ -20,7 +20,7 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch, was_not_answered
 from crawler.fetch.request_labels import count_requests, expected
 from crawler.fetch.thread import ClaimResult, FetchThread
@@ -42,6 +42,7 @@ from stream.processing.stage import Context, Series, Stage
 from stream.processing.steady_clock import uptime_s
 from stream.schema.records import Decision, Hit, Page, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
+from stream.schema.vocabulary import FetchOutcome
 
 _log = structlog.get_logger()
 T = TypeVar("T")

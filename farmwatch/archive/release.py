@@ -28,7 +28,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.split_rates import RateLine, comparable, rate_lines
 from scoring.rates.terms import counted_at
-from scoring.site_tally import SiteTally
+from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten

@@ -24,11 +24,12 @@ from farmwatch.console.actions import ACTIONS, Action, Desk
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
-from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
+from farmwatch.console.views import SPLITS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
 from farmwatch.terminal.remedies import in_full
 from replay.compare.comparison import points
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
@@ -281,7 +282,7 @@ def _environment(access: Access) -> Environment:
     }
     environment.globals |= {
         "splits": SPLITS,
-        "verdicts": VERDICTS,
+        "verdicts": tuple(SiteClass),
         "form_token": access.form_token,
     }
     return environment

@@ -51,6 +51,7 @@ from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
+from stream.schema.vocabulary import SiteClass
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
@@ -58,7 +59,6 @@ _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
 SPLITS = ("source", "rank", "query-group", "week")
-VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
@@ -162,7 +162,7 @@ class Console:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
         chosen = {
             "search": query.get("search", "").strip()[:253],
-            "verdict": _one_of(query, "verdict", ("", *VERDICTS)),
+            "verdict": _one_of(query, "verdict", ("", *SiteClass)),
             "source": (source := query.get("source", "")[:100]),
             "sort": _one_of(query, "sort", tuple(SORTS)),
             "after": query.get("after", "")[:253],

@@ -16,6 +16,7 @@ from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
+from stream.schema.vocabulary import FetchOutcome
 
 PARTITIONS_TO_COME = "the log to give this process its partitions"
 _READ_S = 0.5  # between two readings of the frontier
@@ -93,7 +94,7 @@ class CrawlWatch:
             if output.topic == PAGES and output.value:
                 page = decode(_PageHead, output.value)
                 found[page.reason or page.outcome] += 1
-                self._fetched += page.outcome == "fetched"
+                self._fetched += page.outcome == FetchOutcome.FETCHED
         if found:
             second = int(self._monotonic())
             with self._lock:
@@ -140,7 +141,7 @@ class CrawlWatch:
             resting=sums["sites"] - sums["active"] - sums["stopped"],
             **sums,
             fetched_now=self._fetched,
-            recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
+            recent_per_s=outcomes[FetchOutcome.FETCHED] / min(max(running_s, 1.0), _WINDOW_S),
             in_flight=self._stage.in_flight if self._stage else 0,
             received_bytes=self._stage.received_bytes if self._stage else 0,
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,

@@ -40,7 +40,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.topics import HITS
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
@@ -272,7 +272,7 @@ class Maintenance:
             changed = float(line.change is not None)
             self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
-            for verdict in VERDICTS:
+            for verdict in SiteClass:
                 self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 
     def _update_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
@@ -295,7 +295,7 @@ class Maintenance:
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
-            for verdict in VERDICTS:
+            for verdict in SiteClass:
                 self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
         for kind, share in found.shares().items():
             self.metrics.set("canary_share", share.point, kind=kind)

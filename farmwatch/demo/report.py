@@ -19,7 +19,7 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import DECIDED, SiteClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def print_result(result: DemoResult) -> None:
         "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
     }
     title = f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s"
-    rows = sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
+    rows = sorted(result.rows, key=lambda row: (list(SiteClass).index(SiteClass(row.verdict)), row.site))
     shown = put_columns(rows, columns, title, less=("most dropped by", "used", "flagged"))
     put_wrapped("; ".join(filter(None, ("truth: who wrote the site", legend(shown)))))
     put("")
@@ -75,7 +75,7 @@ def print_result(result: DemoResult) -> None:
         not_judged = f"{line.sites - line.scored_sites} of {line.sites} not judged"
         put(f"      in truth {true.count('llm')} of {len(true)}; {not_judged}")
         put_wrapped(f"By site verdicts alone: {line.judged_short}", " " * 6)
-    judged = [row for row in result.rows if row.verdict in ("llm", "human")]
+    judged = [row for row in result.rows if row.verdict in DECIDED]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"
     put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all} as expected")

@@ -19,6 +19,7 @@ from scoring.interface import SiteMethod, name_of, refuse_uncalibrated
 from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
 from stream.log.errors import StreamError
 from stream.schema.control import Control
+from stream.schema.vocabulary import Truth
 from stream.text.wording import counted, one_line
 
 _GIB = 1024**3
@@ -136,5 +137,5 @@ def canaries(at: Subject) -> Results:
         yield ok("none are sent: canary.file is not set")
         return
     found = read_canaries(at.config.canary)
-    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in ("human", "llm")]
+    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in Truth]
     yield ok(f"{at.config.canary.file}: {' and '.join(of)} a round")

@@ -15,12 +15,13 @@ from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
 from scoring.detectors.detector_set import DetectorSet
 from scoring.detectors.registry import load_detectors
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import DeviceLost
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import is_pair, name_of
-from scoring.method_choice import site_method
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
-from scoring.settings import ScoreSettings, TallySettings
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 

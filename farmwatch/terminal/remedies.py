@@ -6,6 +6,14 @@ from stream.text.user_errors import FarmwatchError
 
 # class -> its remedy, with the names of facts; a class without one has that of the nearest class above it
 REMEDIES: dict[str, str] = {
+    "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
+    "NoDeciles": (
+        "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file,"
+        ' or set tally.method = "sprt"'
+    ),
+    "NoSiteTest": (
+        "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
+    ),
     "UnknownTopic": "run `farmwatch topics --create`",
 }
 

@@ -20,7 +20,7 @@ from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.runs import LIVE, Gap, Run, RunStatus
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.wording import counted, one_line
 
 _NAMED = 8  # partitions named in a message
@@ -75,7 +75,7 @@ def summary_of(
         score_runs=bool(log.members(Role.SCORE.value)),
         lost=records_in(gaps),
         lost_said=lost_text(gaps),
-        verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
+        verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in SiteClass},
         rate=_rate(lines),
         live=live.shown,
         live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),

@@ -21,9 +21,9 @@ from scoring.estimate.definitions import (
     SITES,
 )
 from scoring.interface import UNCALIBRATED
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary
 from stream.schema.records import SiteState
+from stream.schema.vocabulary import Truth
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def known_sites(canaries: CanarySummary) -> KnownSites:
     """The canary sites as sites of known truth."""
     from scoring.estimate.mixture import KnownSites
 
-    return KnownSites(cells_of(canaries.rounds[HUMAN_TRUTH]), cells_of(canaries.rounds[LLM_TRUTH]))
+    return KnownSites(cells_of(canaries.rounds[Truth.HUMAN]), cells_of(canaries.rounds[Truth.LLM]))
 
 
 def share_of_rows(

@@ -23,7 +23,7 @@ from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
 from scoring.rates.canary import is_canary
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import SiteClass
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups of a site: none, one or several
 WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows of a site, each with a day
@@ -50,16 +50,18 @@ def site_rate(
 ) -> SiteRate:
     """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
-    sites, unclassifiable = counts.total(), counts[UNCLASSIFIABLE]
-    rate = estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width)
+    sites, unclassifiable = counts.total(), counts[SiteClass.UNCLASSIFIABLE]
+    rate = estimate(
+        counts[SiteClass.LLM], sites - unclassifiable, errors, confidence, counts[SiteClass.UNDECIDED], half_width
+    )
     text = f"{rate.text}; {unclassifiable} of {sites} sites unclassifiable"
     if without_pages is not None and unclassifiable:
         few = unclassifiable - without_pages
         text += f" ({without_pages} without a page so far, {few} with too few scored articles)"
     return SiteRate(
         **{**msgspec.structs.asdict(rate), "text": text},
-        human=counts[HUMAN],
-        undecided=counts[UNDECIDED],
+        human=counts[SiteClass.HUMAN],
+        undecided=counts[SiteClass.UNDECIDED],
         unclassifiable=unclassifiable,
         sites=sites,
         without_pages=without_pages,
@@ -78,7 +80,7 @@ def rate_of(
     """
     counted = [row for row in rows if not is_canary(row.site)]
     refuse_pooled(counted)
-    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in counted)
+    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in counted)
     return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
 
 
@@ -119,7 +121,7 @@ def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
 
 def has_verdict(row: SiteState) -> bool:
     """Whether any page of the site was judged; otherwise ruleset and site method had no part in the row."""
-    return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
+    return bool(row.ruleset) or row.verdict != SiteClass.UNCLASSIFIABLE
 
 
 def by_query_group(group_of: Callable[[str], str]) -> GroupKey:

@@ -22,10 +22,10 @@ import xxhash
 
 from scoring.errors import FoldFailed
 from scoring.interface import SiteMethod, SiteVerdict
-from scoring.method_choice import site_method
 from scoring.rates.canary import is_canary
-from scoring.settings import TallySettings
-from scoring.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
+from scoring.stages.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.stage import Context, Series, Stage

@@ -23,10 +23,10 @@ from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_sites
 from replay.runs.run_rules import RunRules
 from scoring.detectors.testing import FakeDetector
-from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
 from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.sites.registry import site_method
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
 from stream.memory.log import MemoryLog

@@ -24,6 +24,7 @@ from farmwatch.terminal.messages import message, put, put_json, put_table
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Page
 from stream.schema.topics import PAGES
+from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -101,7 +102,7 @@ def make_canaries(
         raise UsageError("no site has enough pages: nothing was written")
     maker.write(file)
     few = False
-    for truth, asked in (("human", human), ("llm", llm)):
+    for truth, asked in ((Truth.HUMAN, human), (Truth.LLM, llm)):
         if asked:
             sites, pages = maker.sites(truth), sum(line.truth == truth for line in maker.lines)
             put(f"{truth}: {counted(sites, 'site')}, {counted(pages, 'page')}")
@@ -132,7 +133,7 @@ def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: 
     if as_json:
         return
     since = datetime.fromtimestamp(number * config.canary.every_s, UTC).strftime("%Y-%m-%d %H:%M")
-    for truth in ("human", "llm"):
+    for truth in Truth:
         of_truth = [site for site in sent if site.truth == truth]
         pages = sum(len(site.pages) for site in of_truth)
         newest = max((site.newest for site in of_truth if site.newest), default=None)
@@ -147,7 +148,7 @@ def _show(line: CanaryLine) -> None:
         f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"
         f" site method {versions.site_method or '-'} {versions.site_method_digest or '-'}"
     )
-    verdicts = ("llm", "human", "undecided", "unclassifiable")
+    verdicts = tuple(SiteClass)
     put_table(
         ("truth", "sites", *verdicts, "pages sent", "measured", "kept", "scored", "flagged"),
         (

@@ -20,7 +20,7 @@ from replay.runs.control_update import operator as operator_here
 from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
 from replay.runs.topology import MAX_LAG
-from scoring.sites.stored_method import same_method
+from scoring.sites.registry import same_method
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Cutover, shown_run

@@ -35,7 +35,7 @@ from replay.rows.site_table import short_ruleset
 from replay.runs.overview import resume_command
 from replay.runs.run_rules import method_name
 from replay.runs.window import early_begin_note, run_window
-from scoring.sites.stored_method import same_method
+from scoring.sites.registry import same_method
 from stream.log.contract import Log, wall_ms
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics

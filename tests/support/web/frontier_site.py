@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
 from crawler.frontier.stored_times import StoredClock
@@ -16,6 +16,7 @@ from crawler.web.inspection import Inspector
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import Committed, Store, hits_of
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import (
     FORMAT,
     MAY_PASS,
@@ -27,6 +27,7 @@ from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.sizes import LONG
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, fail, status

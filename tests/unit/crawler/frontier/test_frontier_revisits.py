@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import fetch_id, page_bytes
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, hits_at, status
 

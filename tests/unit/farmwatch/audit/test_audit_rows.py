@@ -21,7 +21,7 @@ from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
 from scoring.rates.estimate_line import estimate_line
 from scoring.rates.site_rates import site_rate
-from scoring.site_tally import SPARE_TEXTS
+from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.processing.stage import BY_REPLAY

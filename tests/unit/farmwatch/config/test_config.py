@@ -76,7 +76,6 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("crawl = 3\n", r"crawl: expected a table"),
         ("[tally]\nenough_articles = 0\n", r"tally\.enough_articles: expected int >= 1"),
         ("[tally]\nsprt = {clip = inf}\n", r"tally\.sprt: sprt needs a finite clip > 0 .*clip=inf"),
-        ("[tally]\ngaussian = {high = inf}\n", r"tally\.gaussian: gaussian needs finite numbers, not high=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[measure]\nextractor_model = 'm.json'\n", r"measure: extractor_model .* or extractor_model to nothing"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),

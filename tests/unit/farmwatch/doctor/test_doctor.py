@@ -160,7 +160,7 @@ def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
     assert "[tally.sprt]" in found.mend
     own = _found(configure("tally.detector=gone/1/x", "tally.sprt={p0=0.1, p1=0.6}"), "sites")
     assert own.state is OK
-    found = _found(configure("tally.detector=gone/1/x", "tally.method=gaussian"), "sites")
+    found = _found(configure("tally.detector=gone/1/x", "tally.method=deciles"), "sites")
     assert (found.state, "gone/1/x" in found.found) == (FAIL, True)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from scoring.pipes import SiteVerdictLine, estimate_sites
 from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
+from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
+from stream.schema.vocabulary import SiteClass
 
 HUMAN_SITES = [(n, 0) for n in (1, 2, 3, 5, 8, 8, 11, 11, 12, 15)] * 2
 LLM_SITES = [(1, 1), (2, 2), (3, 2), (6, 5), (9, 8), (11, 9), (15, 13), (15, 14)]
@@ -87,7 +88,7 @@ def test_canaries_are_sites_of_known_truth_and_not_counted() -> None:
     assert helped.scored_sites == alone.scored_sites == 81
     assert helped.share != alone.share
     piped = estimate_sites(
-        SiteVerdictLine(site=each.site, verdict="undecided", scored=each.scored, flagged=each.flagged)
+        SiteVerdictLine(site=each.site, verdict=SiteClass.UNDECIDED, scored=each.scored, flagged=each.flagged)
         for each in [*found, *canaries]
     )
     assert (piped.share, piped.low, piped.high) == (helped.share, helped.low, helped.high)
@@ -116,5 +117,5 @@ def test_each_site_with_a_scored_article_has_a_probability() -> None:
 
 def test_lines_without_scores_have_no_share() -> None:
     """Verdicts alone, as from other tools, give only the judged share."""
-    found = estimate_sites([SiteVerdictLine(verdict="llm"), SiteVerdictLine(verdict="human")])
+    found = estimate_sites([SiteVerdictLine(verdict=SiteClass.LLM), SiteVerdictLine(verdict=SiteClass.HUMAN)])
     assert (found.share, found.method, found.judged_share) == (None, "no scored articles", 0.5)
