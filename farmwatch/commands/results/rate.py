@@ -219,8 +219,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
             "feature epoch": "epoch",
         },
-        less=("sites", "method"),
-        same=("ruleset", "detector", "site method", "feature epoch"),
+        less=("ruleset", "detector", "site method", "feature epoch", "sites", "method"),
     )
     for seam in found_seams:
         message(seam)

@@ -85,8 +85,10 @@ def sites(
             "detector": "detector",
             "feature epoch": "epoch",
         },
-        less=("most dropped by", "scored", "pages", "articles", "mixed", "llr", "used", "flagged"),
-        same=("ruleset", "detector", "feature epoch"),
+        less=(
+            *("ruleset", "detector", "feature epoch"),
+            *("most dropped by", "scored", "pages", "articles", "mixed", "llr", "used", "flagged"),
+        ),
     )
     if shown and (explained := legend(headings)):
         message(explained)

@@ -64,9 +64,9 @@ def _head(found: Comparison) -> None:
         put_wrapped(f"note: {one_line(note)}", "  ")
 
 
-def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]], **more: Any) -> None:
+def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]], less: Sequence[str] = ()) -> None:
     put("")
-    put_table(headings, rows, title=title, **more)
+    put_table(headings, rows, title=title, less=less)
 
 
 def _changes(found: Comparison) -> None:
@@ -131,7 +131,6 @@ def _sites(found: Comparison) -> None:
         "Verdicts of sites: rows are A, columns B",
         ("A \\ B", *SITE_KINDS),
         [(f"A: {kind}", *row) for kind, row in kinds if kind != "absent" or any(row)],
-        below=len(SITE_KINDS),
     )
     put_wrapped(
         f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
@@ -169,7 +168,7 @@ def _rules(found: Comparison) -> None:
         if rule.let_in_any or rule.thrown_any
     ]
     if rows:
-        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules", below=4)
+        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
     idle = sum(
         not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
         for rule in found.rules
@@ -208,7 +207,6 @@ def _groups(found: Comparison, by: str) -> None:
                 for group in groups
             ],
             less=("unscored A/B", "sites A", "sites B"),
-            below=7,
         )
         _put_mark(found)
 

@@ -124,7 +124,7 @@ def _show(log: Log, as_json: bool) -> int:
             "behind": "lag",
             "why": "why",
         }
-        put_columns(control.cutovers, columns, below=5)
+        put_columns(control.cutovers, columns)
     else:
         message("no cutover yet")
     live, before = control.live, control.alias.before

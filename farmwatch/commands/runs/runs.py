@@ -72,8 +72,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         "articles": lambda state: "" if state.tallied is None else state.tallied[0],
         "unscored": lambda state: "" if state.tallied is None else state.tallied[1],
     }
-    less, same = ("source", "rate", "window", "articles", "phase"), ("detector", "source", "window")
-    put_columns(states, columns, less=less, same=same, below=len(columns) - 2)
+    put_columns(states, columns, less=("detector", "source", "window", "rate", "articles", "phase"))
     for state in states:
         if state.resume:
             why = f" by an error ({state.run.error})" if state.run.error else ""
