@@ -178,7 +178,7 @@ async def _act(
     try:
         where = await asyncio.to_thread(action, desk, form)
     except (FarmwatchError, UnusableUrl, Working) as error:
-        return _refused(templates, request, _status_of(error), str(error))
+        return _refused(templates, request, _status_of(error), in_full(error))
     raise web.HTTPSeeOther(where)
 
 
@@ -235,7 +235,7 @@ async def _load(view: View, request: web.Request) -> tuple[int, Data]:
     except (FarmwatchError, UnusableUrl) as error:
         if (status := _status_of(error)) == 503:
             _log.warning("console_cannot_read", path=view.path, error=str(error))
-        return status, {"error": str(error)}
+        return status, {"error": in_full(error)}
     except sqlite3.Error as error:
         _log.warning("console_cannot_read_index", path=view.path, error=str(error))
         return 503, {"error": f"the index of the console: {error}: if that does not pass, restart the console"}

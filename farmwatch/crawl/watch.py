@@ -7,11 +7,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from crawler.stages.crawl import CrawlStage
 from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
+from stream.log.forwarding import ForwardingMember
 from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
@@ -85,7 +85,7 @@ class CrawlWatch:
         """Observe both from now on; the loop works with the returned member."""
         if isinstance(stage, CrawlStage):
             self._stage = stage
-        return cast(Member, _ObservedMember(member, self))
+        return _ObservedMember(member, self)
 
     def count_pages(self, outputs: Iterable[Output]) -> None:
         """Count the page records of a commit."""
@@ -160,15 +160,12 @@ def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
             yield due_ms, f"{row.site}, {row.parked_why}"
 
 
-class _ObservedMember:
+class _ObservedMember(ForwardingMember):
     """A member that reports each poll and commit to a watch."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
-        self._member = member
+        super().__init__(member)
         self._watch = watch
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._member, name)
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         self._watch.read_frontier(self._member)

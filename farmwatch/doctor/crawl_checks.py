@@ -16,6 +16,7 @@ from crawler.stages.preflight import check_crawl
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.terminal.remedies import in_full
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.topics import CONTROL
@@ -33,7 +34,7 @@ def crawl(at: Subject) -> Results:
     except NoContact as error:
         raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     except BadCrawlSettings as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(in_full(error)) from error
     archive = f"archive in {settings.warc_folder}" if settings.warc_folder else "no archive is written"
     yield ok(one_line(f"contact {settings.contact}; a request every {settings.delay_s:g} s a host; {archive}"))
 

@@ -15,6 +15,7 @@ from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.explain.page_records import PageRecords, ScannedRecords
 from farmwatch.terminal.jsonl import binary_input
+from farmwatch.terminal.remedies import in_full
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
@@ -127,7 +128,9 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         with binary_input(file) as stream:
             html = stream.read()
     except FarmwatchError as error:
-        raise FarmwatchError(f"{error}; for a page of the log, give the full URL, such as https://{file}") from error
+        raise FarmwatchError(
+            f"{in_full(error)}; for a page of the log, give the full URL, such as https://{file}"
+        ) from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     with closing(ExtractionPool(settings)) as pool:
         features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))

@@ -12,6 +12,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
+from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
 from replay.live.live_run import differences, find_rules
@@ -105,7 +106,7 @@ def _warn_differences(log: Log, config: Config) -> None:
         for difference in differences(live, config, control):
             message(one_line(difference))
     except BadRuleset as error:
-        message(one_line(f"judge.ruleset: {error}"))
+        message(one_line(f"judge.ruleset: {in_full(error)}"))
 
 
 def _show(log: Log, as_json: bool) -> int:
