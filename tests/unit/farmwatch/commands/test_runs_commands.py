@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.progress_line import ProgressLine, line_of
+from farmwatch.commands.runs.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
 from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
