@@ -9,7 +9,7 @@ import msgspec
 from farmwatch.config.layers import SECRET
 from stream.schema.roles import Role
 from stream.schema.topics import DEFAULT_PARTITIONS
-from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
+from stream.text.ranges import TEN_YEARS_S, Seconds
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,20 +53,10 @@ class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Supervision of `farmwatch up`'s processes, and maintenance of the log."""
+    """Supervision of `farmwatch up`'s processes."""
 
     drain_s: Seconds = 30.0
     """Seconds for a process to finish its batch before it is killed."""
-    restart_min_s: PositiveSeconds = 0.5
-    """Seconds before the first restart; doubles with each."""
-    restart_max_s: PositiveSeconds = 60.0
-    """Longest wait between restarts, seconds."""
-    heartbeat_s: PositiveSeconds = 60.0
-    """Seconds between heartbeats through all stages."""
-    retention_s: PositiveSeconds = 300.0
-    """Seconds between rounds of retention."""
-    status_s: PositiveSeconds = 30.0
-    """Seconds between lines of status in the log."""
 
 
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,6 +30,7 @@ from replay.rows.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
+from stream.log.forwarding import innermost
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
 from stream.schema.roles import STAGES, Role
@@ -147,7 +148,7 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         with closing(open_configured(config)) as log:
             known = log.topics()
             if config.log.url.startswith("sqlite:"):
-                _rewrite_once(cast("EmbeddedLog", log))
+                _rewrite_once(cast("EmbeddedLog", innermost(log)))
             create_topics(log, config)
             if known:
                 _warn_missing(log.topics().keys() - known)

@@ -147,3 +147,10 @@ class ForwardingLog:
 
     def close(self) -> None:
         self._log.close()
+
+
+def innermost(log: Log) -> Log:
+    """The log below its wrappers, for what only one kind of log can do."""
+    while isinstance(log, ForwardingLog):
+        log = log._log
+    return log

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from farmwatch.audit.audit import audit
 from farmwatch.canaries.file import canary_sender, page_of_text, read_canaries
 from farmwatch.config.config import Config, load
-from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_series import read_points
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import load_ruleset
@@ -35,8 +35,8 @@ from stream.processing.stage import Stage
 from stream.schema.records import Hit
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.page_records import fetched_page
-from tests.support.stage_work import put, work
+from tests.support.logs.stage_work import put, work
+from tests.support.pages.page_records import fetched_page
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of another LLM site: flagged ones, then clear ones
@@ -227,15 +227,13 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
     in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
-    maintenance = Maintenance(
-        world.log, world.config.up, world.config.rate, world.metrics, *in_force, lambda: world.now_s
-    )
-    maintenance.update_gauges()
+    share = LiveShare(world.log, world.config.rate, world.metrics, *in_force, lambda: world.now_s)
+    share.update_gauges()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
     assert 'farmwatch_canary_share{kind="page_tpr"} 0.775' in page
     assert 'farmwatch_sites{ruleset="default",run="first",verdict="llm"} 1.0' in page
     assert "invalid" not in page
-    maintenance.append_points(world.now_s)
+    share.append_points(world.now_s)
     (point,) = [point for point in read_points(world.log) if not point.by]
     assert (point.llm, point.human, point.method) == (1, 0, "corrected by canaries")

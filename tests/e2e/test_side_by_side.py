@@ -32,7 +32,7 @@ from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, V
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.pairs import Pair, build_pair
-from tests.support.roles_here import roles_at_work
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.waiting import wait_until
 
 SITE = "a.example"
@@ -56,7 +56,6 @@ class World(NamedTuple):
             f"score.pair.performer={self.pair.performer}",
             "score.pair.device=cpu",
             "score.pair.batch_tokens=2048",
-            "up.status_s=1000",
         ]
         if calibrated:
             sets = ", ".join(f'"{name}" = "{file}"' for name, file in self.thresholds().items())

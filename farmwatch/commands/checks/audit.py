@@ -18,6 +18,7 @@ from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
+from stream.log.forwarding import innermost
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import one_line
 
@@ -63,7 +64,7 @@ def audit(
             message("the log is empty: nothing to audit")
             return Exit.OK
         if config.log.url.startswith("sqlite:"):
-            cast("EmbeddedLog", log).require_sound()
+            cast("EmbeddedLog", innermost(log)).require_sound()
         report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
         found_seams = seams_of(log, run)
     if json:

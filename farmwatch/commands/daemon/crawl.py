@@ -54,7 +54,7 @@ def run_crawl(
 ) -> int:
     """Crawl: the role `crawl` of `up` alone, in this process, with a live view on a terminal. Ctrl-C drains.
 
-    Off a terminal a line of status comes every up.status_s seconds. What is fetched goes to the topic `pages`, as under
+    Off a terminal a line of status comes every 30 seconds. What is fetched goes to the topic `pages`, as under
     `up`, and further processes of the role share the work.
 
     Dry run: as if a crawl began now on the frontier as it is committed, the hits that it has not read yet, and those of

@@ -128,7 +128,7 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     with stopping_on_signals(stop, hurry):
         if leash:
             follow_parent(stop, 2 * config.up.drain_s)
-        return Supervisor(children, config.up, extras=[Role.CONSOLE.value]).run(stop, hurry)
+        return Supervisor(children, config.up.drain_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool, arguments: Sequence[str]) -> int:

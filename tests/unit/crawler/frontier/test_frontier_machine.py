@@ -47,9 +47,6 @@ class Machine(Site):
             page_budget=4,
             ask_tdmrep=True,
             refetch_fetched_s=2 * 86_400.0,
-            refetch_error_s=86_400.0,
-            refetch_refused_s=86_400.0,
-            refetch_redirection_s=3 * 86_400.0,
         )
         self.under_way: dict[str, Job] = {}
         self.since = 0

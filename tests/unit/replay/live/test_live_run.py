@@ -80,7 +80,7 @@ def test_a_role_without_the_detector_leaves_it_open(world: CutoverWorld) -> None
         ((), []),
         (("judge.ruleset=notes",), [Differing.RULESET]),
         (("tally.detector=lite-ngram",), [Differing.UNSCORED_DETECTOR]),
-        (("measure.chunk_mode=block",), [Differing.EPOCH]),
+        (("measure.tokenizer=words",), [Differing.EPOCH]),
         (("tally.sprt={p0=0.2, p1=0.6}",), [Differing.SITE_METHOD]),
         (("judge.ruleset=notes", "tally.detector=other/1/x"), [Differing.RULESET, Differing.UNSCORED_DETECTOR]),
     ],
