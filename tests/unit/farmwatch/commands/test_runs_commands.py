@@ -357,7 +357,7 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
     world.replay(ruleset=world.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
-    for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` can")):
+    for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` does")):
         ran = farmwatch("runs", "cancel", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert world.row("live").state == RunStatus.RUNNING
@@ -453,7 +453,7 @@ def test_processes_that_begin_a_run_together_share_it(
     assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 0
     first.append(write_rules(Path(world.rules).parent, 6))
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
-    assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
+    assert (ran.code, "was begun with other parameters: the ruleset is rules-5" in ran.err) == (2, True), ran.err
 
 
 class Screen(io.StringIO):

@@ -16,7 +16,7 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
     a, b = made().a, made().b
     a = msgspec.structs.replace(a, progress="judged 2 of 6", articles=4, unscored=2, other_sites=1, other_verdicts=3)
     b = msgspec.structs.replace(
-        b, progress="", detector="d/1", site_method="sprt 0", epoch="e", unscored=0, to_at=1_700_000_000_000
+        b, progress="", detector="d/1", site_method="sprt 0", epoch="e", unscored=0, other_sites=2, to_at=1_700_000_000_000
     )
     errors = ErrorCounts(40, 1, 40, 1)
     compared = msgspec.structs.replace(
@@ -30,6 +30,7 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
         ["two", "detectors,", a.detector],
         ["two", "site", "methods,"],
         ["two", "feature", "epochs,"],
+        ["left", "out", "of"],
         ["left", "out", "of"],
         ["A:", "by", "canaries"],
         ["only", "one", "of"],
