@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import structlog
 
+from crawler.metrics import SEARCH_PARKED_TIMESTAMP_SECONDS, SEARCH_QUOTA_LEFT, SEARCH_UNRESPONSIVE_ENGINES
 from crawler.sources import usage as using
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
@@ -52,6 +53,8 @@ class PacedClient:
     stopped: Callable[[], bool]
     metrics: Metrics
     patience_s: float = float("inf")  # a longer wait ends the round
+    tries: int = 5  # attempts at a result page until its query is given up
+    timeout_s: float = 30.0  # until a request times out
     draw: Callable[[], float] = random.random  # numbers from 0 to 1
     _turns: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one request starts at a time
     _door: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one change of the ledger at a time
@@ -81,7 +84,7 @@ class PacedClient:
                 )
                 until = moment(self.ledger.usage.parked_ms)
                 _log.warning("source_parked", source=self.source.name, why=why, failures=failures, until=until)
-                if failures >= self.settings.tries:
+                if failures >= self.tries:
                     raise
             else:
                 if self.ledger.usage.park_level:
@@ -89,15 +92,14 @@ class PacedClient:
                 return answer
 
     async def change(self, change: Callable[[Usage], Usage]) -> None:
-        """Change the usage. Raises as `with_log`."""
         async with self._door:
             await self.with_log(lambda: self.ledger.change(change))
         usage, name, now_s = self.ledger.usage, self.source.name, self.clock()
         left = using.left(usage, self.settings, now_s)
         if left is not None:
-            self.metrics.set("search_quota_left", left, source=name)
-        self.metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
-        self.metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
+            self.metrics.set(SEARCH_QUOTA_LEFT, left, source=name)
+        self.metrics.set(SEARCH_PARKED_TIMESTAMP_SECONDS, usage.parked_ms / 1000, source=name)
+        self.metrics.set(SEARCH_UNRESPONSIVE_ENGINES, len(usage.unresponsive), source=name)
 
     async def with_log(self, act: Callable[[], T]) -> T:
         """Run `act` off the event loop; while the log is unavailable, a patient caller retries.
@@ -153,7 +155,7 @@ class PacedClient:
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
-        asking = asyncio.ensure_future(self.send(request, self.settings.timeout_s))
+        asking = asyncio.ensure_future(self.send(request, self.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
                 if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:

@@ -21,8 +21,7 @@ _ONLY_FIELDS = re.compile(rf"(\{{({'|'.join(_FIELDS)})\}})+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token of RFC 9110 section 5.6.2
 _CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-BUILT_IN = ("searxng", "brave", "mojeek", "marginalia", "commoncrawl")
-RESERVED = frozenset({*BUILT_IN, "file", "warc", "json_http", "all", "other"})
+RESERVED = frozenset({"file", "warc", "json_http", "all", "other"})  # no names of sources
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Twenty = Annotated[int, msgspec.Meta(ge=1, le=20)]
@@ -58,10 +57,6 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     url: str = ""
     """Address of the API."""
-    key_env: str = ""
-    """Name of the environment variable that holds the key; never the key itself."""
-    key_file: str = ""
-    """File that holds only the key; it takes precedence over key_env."""
     pages: Hundred = 1
     """Result pages per query; each is a request."""
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0
@@ -70,32 +65,38 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Requests per day (UTC), at most; 0: no such limit."""
     quota_month: ranges.Count = 0
     """Requests per calendar month (UTC), at most; 0: no such limit."""
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0
-    """Seconds until a request times out."""
-    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
-    """Attempts at a result page until its query is given up."""
 
     def __post_init__(self) -> None:
+        refuse_url(self.url)
+
+
+class KeyedSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of a source that may take a key."""
+
+    key_env: str = ""
+    """Name of the environment variable that holds the key; never the key itself."""
+    key_file: str = ""
+    """File that holds only the key; it takes precedence over key_env."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
             raise ValueError(
                 "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
                 " itself does not belong here"
             )
-        refuse_url(self.url)
 
 
-class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SearxngSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A SearXNG instance: `url` is its address, such as http://127.0.0.1:8080."""
 
     engines: list[str] = []
     """Engines to query; empty: those of the instance."""
     categories: list[str] = []
     """Categories to query; empty: those of the instance."""
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2
-    """Queries in flight at the same time."""
 
 
-class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BraveSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Brave Web Search API."""
 
     pages: Ten = 1
@@ -109,7 +110,7 @@ class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_
     """Results per page."""
 
 
-class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MojeekSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Mojeek Search API."""
 
     url: str = "https://api.mojeek.com/search"
@@ -120,7 +121,7 @@ class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw
     """Results per page."""
 
 
-class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MarginaliaSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
 
     pages: Ten = 1
@@ -151,13 +152,11 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_url(self.data_url, "data_url")
-        if self.key_env or self.key_file:
-            raise ValueError("commoncrawl takes no key: leave key_env and key_file out")
         if self.crawl and not _CRAWL.fullmatch(self.crawl):
             raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2026-43")
 
 
-class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Any search that answers a GET with JSON: [search.json_http.NAME]. Paths are dotted names or positions."""
 
     items: str = "results"
@@ -204,12 +203,11 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
 
     @property
     def can_page(self) -> bool:
-        """Whether the template says which result page is wanted."""
         return "{page}" in self.url or "{offset}" in self.url
 
 
 class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The sources of hits that `farmwatch search --source` may ask; see docs/reference/sources.md."""
+    """The sources of hits that a search may ask; see docs/reference/sources.md."""
 
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()
@@ -221,7 +219,7 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     def __post_init__(self) -> None:
         for name in self.json_http:
-            if name in BUILT_IN:
+            if name in self.__struct_fields__:
                 raise ValueError(f"json_http: {name} is a built-in source, its table is [search.{name}]")
             if not _NAME.fullmatch(name) or name in RESERVED:
                 raise ValueError(f"json_http: {name[:40]!r} cannot be a source's name: small letters, digits, _ and -")

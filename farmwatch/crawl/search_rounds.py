@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from crawler.metrics import SEARCH_HITS, SEARCH_QUERIES
 from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
 from crawler.sources.ledger import Ledger, Round, next_round
@@ -33,6 +34,7 @@ from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon import page_inspector
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import signals_to
+from farmwatch.metrics import ALL, SEARCH_ROUND_TIMESTAMP_SECONDS
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
 from stream.log.contract import Log
@@ -61,7 +63,7 @@ def run_search(
     """
     if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, os.environ, config.crawl, page_inspector) for name in names]
+    sources = [open_source(config.search, name, os.environ) for name in names]
     for source in sources:
         if pages is not None and pages > source.pages_cap:
             raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")
@@ -101,7 +103,7 @@ class SearchRunner:
     as_json: bool
 
     def __post_init__(self) -> None:
-        self.metrics = Metrics()
+        self.metrics = Metrics(ALL)
         self.stopping = asyncio.Event()  # ends the search between two requests
         self._interrupted = False
         self._states: dict[str, str] = {}
@@ -143,7 +145,6 @@ class SearchRunner:
         return Exit.OK
 
     async def _run_source(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """Follow the schedule of one source despite its errors. Raises StreamError if the log is unusable."""
         while not self.stopping.is_set():
             try:
                 await self._follow_schedule(source, client, queries)
@@ -160,13 +161,12 @@ class SearchRunner:
                 await self._sleep(PARK_CAP_S)
 
     async def _follow_schedule(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """Run the rounds of one source at their times. Raises StreamError."""
         assert self.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
-            self.metrics.touch("search_queries", source=source.name, outcome=outcome)
+            self.metrics.touch(SEARCH_QUERIES, source=source.name, outcome=outcome)
         for outcome in ("appended", "skipped"):
-            self.metrics.touch("search_hits", source=source.name, outcome=outcome)
+            self.metrics.touch(SEARCH_HITS, source=source.name, outcome=outcome)
         logged_ms = 0
         while not self.stopping.is_set():
             queries = self._read_again(queries)
@@ -183,7 +183,7 @@ class SearchRunner:
             summary = await searcher.round(queries, round_, kept=True)
             self._report(summary, len(queries) - round_.done)
             if not summary.ended:
-                self.metrics.set("search_round_timestamp_seconds", time.time(), source=source.name)
+                self.metrics.set(SEARCH_ROUND_TIMESTAMP_SECONDS, time.time(), source=source.name)
             elif summary.refused:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"
@@ -204,14 +204,13 @@ class SearchRunner:
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(paced, self.config.log.partitions, self._imports)
+        return Searcher(paced, self.config.log.partitions, self._imports, self.config.crawl, page_inspector)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
         return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
     def _read_again(self, queries: Sequence[Query]) -> Sequence[Query]:
-        """The current queries of the file; the earlier ones if it cannot be read."""
         try:
             return queries_of(self.file, quiet=True)[0]
         except FarmwatchError as error:
@@ -233,7 +232,6 @@ class SearchRunner:
         return signals_to(end)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep until the time has passed or the search is to end."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.stopping.wait(), seconds)
 

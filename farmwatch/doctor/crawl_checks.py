@@ -66,7 +66,7 @@ def search(at: Subject) -> Results:
     for name in names:
         settings = settings_for(search, name)
         try:
-            open_source(search, name, os.environ, at.config.crawl)
+            open_source(search, name, os.environ)
         except SourceError as error:
             yield fail(one_line(error), "do what it says (docs/reference/sources.md)")
         else:

@@ -29,8 +29,8 @@ from stream.opening import open_log
 from stream.schema.records import Page, encode
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, RATES, all_topics
 from stream.text.user_errors import Exit
-from tests.support.embedded_worker import damage_pages
 from tests.support.front_door import Runner
+from tests.support.logs.embedded_worker import damage_pages
 
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
 Configure = Callable[..., Config]
@@ -336,15 +336,14 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
 def test_a_pair_that_cannot_run_is_told_without_loading_it(
     configure: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault of the pair, or missing models or thresholds, is one line, without loading models."""
+    """A fault of the pair, or missing models or thresholds, is one line with its remedy, without loading models."""
 
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")
 
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     config = configure("score.detectors=lite-ngram,binoculars", "score.pair.observer=/nowhere/observer")
-    found = _found(config, "pair")
-    assert (found.state, found.found) == (FAIL, "torch sees 0 CUDA cards")
+    assert _found(config, "pair") == CheckResult(FAIL, "torch sees 0 CUDA cards", "", "pair")
     own, other = [result for result in examine(config) if result.check == "detector"]
     assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 
