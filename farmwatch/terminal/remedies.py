@@ -12,8 +12,11 @@ from stream.text.wording import one_line
 # class, or class and fact `case` -> the remedy, with the names of facts; without one, that of the nearest class above.
 # A fact `run` that is a row of a run also gives `resume`, the command that resumes it, and `settings`.
 REMEDIES: dict[str, str] = {
+    "BadIdentity": "`farmwatch detectors` and `farmwatch score` print identities",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
     "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
+    "BadThresholds": "correct score.thresholds, or run `farmwatch calibrate` with this detector",
+    "BadWeights": "install farmwatch again, or run `farmwatch train-detector`",
     "CutoverRefused behind": (
         "`{resume} --to now` processes the newer records, or --max-lag N lets the live stages catch up"
     ),
@@ -30,11 +33,16 @@ REMEDIES: dict[str, str] = {
         "start with the run's settings, {settings}, and versions. Or `farmwatch upgrade --check` shows what"
         " differs, `farmwatch upgrade` measures the stored pages again"
     ),
+    "MissingExtra": "run `pip install 'farmwatch[{extra}]'`",
     "NoDeciles": (
         "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
         ' tally.method = "sprt"'
     ),
     "NoSiteTest": "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
+    "NotDownloaded": (
+        "run `hf download {model} --revision {revision}` on a machine with access to the hub, or set a folder that"
+        " holds the model"
+    ),
     "NotFound no run": "`farmwatch up` begins one",
     "NotFound no verdict": "`farmwatch runs` shows its progress",
     "NotFound nothing to begin by": "to begin a new run, give --ruleset or --detector",
@@ -51,7 +59,13 @@ REMEDIES: dict[str, str] = {
         "`farmwatch cutover {run.shown}` does so, and it cannot be cancelled. To stop a process that replays it,"
         " press Ctrl-C or send SIGTERM"
     ),
+    "Uncalibrated": (
+        "run `farmwatch calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"
+        " writes in score.thresholds"
+    ),
+    "UnknownThresholds": "use a published name, or the file (….json) that `farmwatch calibrate` wrote",
     "UnknownTopic": "run `farmwatch topics --create`",
+    "UnreadableMethod": "use the version of farmwatch that began the run, or replay again",
     "UsageError epoch": (
         "use the settings of the run, {settings}, not {configured}, and the versions of farmwatch and its"
         " libraries, or begin another run"
@@ -59,8 +73,14 @@ REMEDIES: dict[str, str] = {
 }
 
 
-def remedy_of(error: Exception) -> str:
-    """What to do about an error; "" if there is nothing in the table."""
+def in_full(error: BaseException) -> str:
+    """The message of an error with its remedy, if it has one: `what happened: what to do`."""
+    remedy = remedy_of(error)
+    return f"{error}: {remedy}" if remedy else str(error)
+
+
+def remedy_of(error: BaseException | None) -> str:
+    """What to do about an error, by its class and case, or else by that of its cause; "" = nothing is known."""
     if not isinstance(error, FarmwatchError):
         return ""
     facts = {name: flags_of(fact) if isinstance(fact, Mapping) else fact for name, fact in error.facts.items()}
@@ -71,12 +91,7 @@ def remedy_of(error: Exception) -> str:
         for key in (f"{kind.__name__} {facts.get('case', '')}", kind.__name__):
             if key in REMEDIES:
                 return REMEDIES[key].format_map(facts)
-    return ""
-
-
-def in_full(error: Exception) -> str:
-    """The message of an error with its remedy, if it has one: `what happened: what to do`."""
-    return ": ".join(filter(None, (str(error), remedy_of(error))))
+    return remedy_of(error.__cause__)
 
 
 def flags_of(settings: Mapping[str, str]) -> str:

@@ -357,7 +357,11 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
     world.replay(ruleset=world.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
-    for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` does")):
+    for name, said in (
+        ("live", "mine is live"),
+        ("before", "the run first was live"),
+        ("first", "cutover first` does"),
+    ):
         ran = farmwatch("runs", "cancel", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert world.row("live").state == RunStatus.RUNNING
