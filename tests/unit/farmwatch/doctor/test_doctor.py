@@ -191,7 +191,7 @@ def test_what_is_wrong_with_a_broker_is_told(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, topics: dict[str, int]
 ) -> None:
     """Each finding is a line, OK or FAIL, with a remedy; before the first `up`, topics are not checked."""
-    wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
+    wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms (transaction.max.timeout.ms)"
     broker = _Broker(topics, [("kafka version", True, "3.9"), wrong])
     monkeypatch.setattr(log_checks, "open_configured", lambda config, read_only: broker)
     monkeypatch.setattr(log_checks, "require_broker", lambda config: None)
