@@ -45,7 +45,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     finally:
         log.close()
         for line in unreadable.lines():
-            message(one_line(line))
+            message(one_line(f"{line}; see `farmwatch doctor`"))
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:

