@@ -24,9 +24,9 @@ from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch, was_not_answered
 from crawler.fetch.request_labels import count_requests, expected
 from crawler.fetch.thread import ClaimResult, FetchThread
+from crawler.frontier.answers import asked_until
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.page_log import page_headers
-from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
@@ -127,11 +127,9 @@ class CrawlStage(Stage):
 
     @property
     def in_flight(self) -> int:
-        """Number of requests in flight. Thread-safe."""
         return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
-        """Add a hit or a decision to the frontier. Raises UnusableUrl."""
         self._take_over(ctx)
         frontier = self._frontier(ctx)
         if isinstance(record, Hit):
@@ -142,7 +140,6 @@ class CrawlStage(Stage):
             frontier.decide(record)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Apply the results that arrived, and claim the sites that are due."""
         self._frontiers.clear()
         self.committed()  # or `lost` has dropped the claims
         self._drop_partitions([partition for partition in self._since if partition not in contexts])
@@ -178,7 +175,6 @@ class CrawlStage(Stage):
         self._set_gauges(contexts)
 
     def committed(self) -> None:
-        """Submit the claims of the batch to the fetch thread."""
         self._thread.submit(self._claimed)
         self._claimed = {}
 
@@ -190,11 +186,9 @@ class CrawlStage(Stage):
         """Do nothing: `process` caches nothing, and a bad hit does not affect fetches."""
 
     def ready(self) -> bool:
-        """Whether the fetch thread is running."""
         return self._thread.alive
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         for kind in RequestKind:
             for metric in (FETCH_RESPONSE_BYTES, FETCH_DURATION_SECONDS, FETCH_DEFERRED):
@@ -208,7 +202,6 @@ class CrawlStage(Stage):
             yield WARC_RECORDS, {"type": record_type}
 
     def close(self) -> None:
-        """Cancel all requests and end the thread."""
         self._thread.close()
         if self._warc is not None:
             self._warc.close()
@@ -233,7 +226,6 @@ class CrawlStage(Stage):
             self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in it, those in flight finish. Raises as `CrawlOrders.look`."""
         if self._orders is None:
             return
         self._orders.look()
@@ -246,7 +238,6 @@ class CrawlStage(Stage):
             _log.info("crawl_pause_ended", reason=reason)
 
     def _share(self, owned: int) -> None:
-        """Tell the gate which share of all sites this process crawls."""
         if self._partitions and owned and owned != self._owned:
             self._owned = owned
             self._thread.share(owned / self._partitions)
@@ -287,7 +278,6 @@ class CrawlStage(Stage):
         return frontier
 
     def _watch_network(self, answers: Iterable[ClaimResult], contexts: Mapping[int, Context], now_ms: int) -> bool:
-        """Whether the failures among these results are caused by our own network."""
         for number, answer in answers:
             partition = self._in_flight.get(number) if was_not_answered(answer) else None
             known = partition is not None and self._tick_frontier(contexts[partition]).has_answered(answer.job.site)
@@ -372,7 +362,6 @@ class CrawlStage(Stage):
         self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
 
     def _prune_demands(self, now_ms: int) -> None:
-        """Drop the demands that are over, once a second."""
         if now_ms >= self._prune_at_ms:
             self._prune_at_ms = now_ms + 1000
             self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
@@ -387,7 +376,6 @@ class CrawlStage(Stage):
             self._doubtful.discard(partition)
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
-        """Set the gauges and how long the loop may wait for input."""
         idle_s = _IDLE_POLL_S if self.paused else _idle_poll_s(contexts.values())
         self.poll_s = self._busy_poll_s if self._in_flight else idle_s
         if self._metrics is None:

@@ -65,7 +65,6 @@ class WarcFile:
         self.size_bytes += len(records)
 
     def close(self) -> None:
-        """Sync the file and rename it; a file without a record is removed."""
         try:
             os.ftruncate(self._fd, self.size_bytes)  # a failed `append` may have left bytes
             _finish(self._fd, self._unfinished, self.path, self.size_bytes)

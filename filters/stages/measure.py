@@ -8,7 +8,7 @@ from typing import ClassVar
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
 from filters.stages.canary_expiry import expire_canary, expired_canaries
@@ -53,6 +53,7 @@ class MeasureStage(Stage):
         replays: bool = False,
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
+        caps: SiteCaps = SITE_CAPS,
     ) -> None:
         """Start workers unless a pool is given; `close` closes the pool.
 
@@ -66,7 +67,7 @@ class MeasureStage(Stage):
         self.forward = None if replays else self._features
         self.heartbeat_input = "" if replays else None
         self._pool = pool or ExtractionPool(settings)
-        self._memory = SiteMemory(settings)
+        self._memory = SiteMemory(caps)
         self._metrics = metrics
         self._tokenizer = settings.tokenizer
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from crawler.frontier.report import frontier_left
 from crawler.stages.crawl import CrawlStage
 from filters.rules.ruleset import load_ruleset
-from filters.settings import MeasureSettings
+from filters.settings import MeasureSettings, SiteCaps
 from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_rows
@@ -83,7 +83,7 @@ PAGES = 5
 CAP = 3 * PAGES  # of the pages that a role keeps of a site; a site with new pages reaches it in the third term
 TURNS, GOES, GROWS = "turns.test", "goes.test", "grows.test"
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_MS / 86_400_000)
-MEASURE = MeasureSettings(workers=1, pages_per_site=CAP)
+MEASURE = MeasureSettings(workers=1)
 
 
 class _Months:
@@ -97,7 +97,7 @@ class _Months:
             served.target, use_sitemaps=False, page_budget=PAGES, url_cap=CAP, delay_per_second=0.0, retry_s=1.0
         )
         self._crawl = CrawlStage(settings, clock=lambda: world.clock() / 1000)
-        self._measure = MeasureStage(MEASURE)
+        self._measure = MeasureStage(MEASURE, caps=SiteCaps(pages_per_site=CAP))
         score = ScoreStage(lambda: [self._detector], remembered_texts=CAP)
         self.log.create(all_topics(1, self._measure.epoch))
         judge, tally = JudgeStage(load_ruleset(RULES)), TallyStage(self._detector.identity, TALLY)
