@@ -20,7 +20,7 @@ REMEDIES: dict[str, str] = {
         "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
     ),
     "NoLog": "name another folder, or create a log with `farmwatch up`",
-    "SchemaTooNew": "a newer farmwatch wrote it: upgrade this process, or restore a backup of before",
+    "SchemaTooNew": "where a newer farmwatch wrote it, upgrade this process; otherwise restore the log from a backup",
     "TopicMismatch": "set log.partitions to the old number, or another log.prefix",
     "NotDownloaded": (
         "run `hf download {model} --revision {revision}` on a machine with access to the hub, or set a folder that"

@@ -46,7 +46,7 @@ def test_check_compares_stored_pages_and_writes_nothing(
     command = ("upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
     same = json.loads(farmwatch(*command).out)
     assert 0 < same["pages"] <= 8
-    assert (same["texts"], same["verdicts"], same["features"]) == (0, {}, {})
+    assert (same["texts"], same["verdicts"]) == (0, {})
     ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
     changed = json.loads(ran.out)
     assert ran.code == Exit.PROBLEM
