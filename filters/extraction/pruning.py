@@ -189,13 +189,13 @@ def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any
 
 def _around(elements: Iterable[Any]) -> set[Any]:
     """All elements that hold one of these."""
-    found = set[Any]()
+    around = set[Any]()
     for element in elements:
         outer = element.getparent()
-        while outer is not None and outer not in found:
-            found.add(outer)
+        while outer is not None and outer not in around:
+            around.add(outer)
             outer = outer.getparent()
-    return found
+    return around
 
 
 def _prose_size(element: Any) -> int:
@@ -220,12 +220,12 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
     for value, those in places.items():
         named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
     names = "".join(named)  # one search for all is much faster than one for each
-    found: dict[int, Part] = {}
+    part_of: dict[int, Part] = {}
     for part, pattern in _PARTS:
         for match in pattern.finditer(names):
             if match[1].startswith(_TOPICS):
                 continue
             start, end = names.rfind("\0", 0, match.start(1)), names.find("\0", match.end(1))
             for place in named[names[start : end + 1]]:
-                found.setdefault(place, part)
-    return dict.fromkeys(dialogs, Part.DIALOG) | found
+                part_of.setdefault(place, part)
+    return dict.fromkeys(dialogs, Part.DIALOG) | part_of

@@ -107,8 +107,8 @@ def golden_outputs(extractor: str) -> str:
 
     settings = msgspec.structs.replace(MeasureSettings(), extractor=extractor)
     measured = [measure(url, body, charset, settings) for url, body, charset in golden_pages()]
-    found = [_rounded(msgspec.to_builtins(page)) for page in measured]
-    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(found, order="deterministic"))
+    rounded = [_rounded(msgspec.to_builtins(page)) for page in measured]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(rounded, order="deterministic"))
 
 
 def _page(name: str, body: str, charset: str = "utf-8") -> tuple[str, bytes, str]:
