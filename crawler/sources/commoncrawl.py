@@ -111,12 +111,7 @@ class CommonCrawl(Source):
             raise BadAnswer(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
         now_ms = int(answer.at_s * 1000)
         for page in pages_of(
-            io.BytesIO(answer.body),
-            crawl,
-            now_ms=now_ms,
-            source=self.name,
-            offset=place.offset,
-            inspector=inspector,
+            io.BytesIO(answer.body), crawl, now_ms=now_ms, source=self.name, offset=place.offset, inspector=inspector
         ):
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"

@@ -28,12 +28,7 @@ class Mojeek(JsonEngine):
     pages_cap = 100
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        fields = {
-            "q": query.text,
-            "fmt": "json",
-            "t": str(self._count),
-            "s": str((page - 1) * self._count + 1),
-        }
+        fields = {"q": query.text, "fmt": "json", "t": str(self._count), "s": str((page - 1) * self._count + 1)}
         if query.language:
             fields |= {"lb": query.language.upper(), "lbb": _BOOST}
         if query.country:

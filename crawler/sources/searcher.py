@@ -18,15 +18,7 @@ from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.ledger import Round
 from crawler.sources.paced_client import PacedClient, RoundEnded
-from crawler.sources.source import (
-    ArchivePlace,
-    BadAnswer,
-    Query,
-    Results,
-    SearchResult,
-    SourceError,
-    SourceRefused,
-)
+from crawler.sources.source import ArchivePlace, BadAnswer, Query, Results, SearchResult, SourceError, SourceRefused
 from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import make_hit
 from crawler.web.inspection import Inspector
