@@ -87,8 +87,8 @@ class CommonCrawl(Source):
         means = {**_MEANS, 404: "there is no such crawl: check search.commoncrawl.crawl"}
         refuse_status(self.name, answer, means)
         lines = [line for line in answer.body.split(b"\n") if line.strip()][: self._count]
-        found, bad = read_items(map(_line, lines), _capture)
-        once = {capture.url: capture for capture in found}
+        captures, bad = read_items(map(_line, lines), _capture)
+        once = {capture.url: capture for capture in captures}
         return Results(list(once.values()), len(lines), bad, bool(lines))
 
     def record_request(self, place: ArchivePlace) -> SourceRequest:
