@@ -6,7 +6,6 @@ Nothing at the top of this module needs torch: identities and warnings are known
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
@@ -91,8 +90,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
             raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
         return load_models(settings)
 
-    suspects = Path(settings.suspects_file).expanduser() if settings.suspects_file else default_file(identity)
-    return PairEngine(models, settings, reload=reload, suspects=suspects)
+    return PairEngine(models, settings, reload=reload, suspects=default_file(identity))
 
 
 def pair_warning(identity: str) -> str:

@@ -71,7 +71,7 @@ class PairEngine:
         """Read with `models`; `reload` loads them again after a loss, `suspects` is the file that remembers losses."""
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
-        self._on = device or (lambda models: PairDevice(models, settings.kernel))
+        self._on = device or PairDevice
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
         self._device: PairDevice | None = self._on(models)

@@ -193,7 +193,7 @@ def _load(name: str, folder: Path, device: torch.device, settings: PairSettings,
             " smaller models"
         ) from error
     output = model.get_output_embeddings()
-    return LanguageModel(name, fast_body(model.base_model, compiled=settings.compile), Head(output.weight, output.bias))
+    return LanguageModel(name, fast_body(model.base_model), Head(output.weight, output.bias))
 
 
 def _check(name: str, model: Any, settings: PairSettings, largest_id: int) -> None:

@@ -129,8 +129,6 @@ class SiteTally(msgspec.Struct, array_like=True):
     def load(data: bytes | None, term_ms: int) -> SiteTally:
         """Read a tally back; None is a site not seen before. With other terms than before its pages are regrouped."""
         tally = SiteTally() if data is None else _decoder.decode(data)
-        if tally.term_ms == 0:  # also from a farmwatch without terms
-            tally.first = min(((page.evidence or page).fetched_at for page in tally.pages.values()), default=0)
         if tally.term_ms != term_ms:
             tally.term_ms = term_ms
             tally._regroup()
