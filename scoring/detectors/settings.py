@@ -29,7 +29,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def texts_at_once(self) -> int:
-        """Texts per batch. A stop may repeat a batch, and a live text waits for two at most while replays are scored."""
+        """Texts per batch. A stop may repeat one, and a live text waits for two while replays are scored."""
         return 16 if self.uses_pair and self.pair.device == "cpu" else 256
 
     @property

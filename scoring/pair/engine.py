@@ -94,10 +94,10 @@ class PairEngine:
         """
         losses = self._all_losses
         results: list[Result] = []
-        for found in self._tokenised(texts):
-            kept = [ids for ids in found if not isinstance(ids, TextScore)]
+        for part in self._tokenised(texts):
+            kept = [ids for ids in part if not isinstance(ids, TextScore)]
             read = iter(self._read(kept, losses))
-            results += [ids if isinstance(ids, TextScore) else next(read) for ids in found]
+            results += [ids if isinstance(ids, TextScore) else next(read) for ids in part]
         return results
 
     def read_ids(self, texts: Sequence[Ids]) -> list[Result]:

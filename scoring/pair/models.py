@@ -93,7 +93,7 @@ def load_models(settings: PairSettings) -> PairModels:
             f"{names[0]} predicts {words[0]} words and {names[1]} {words[1]}: their predictions cannot be compared;"
             " take two models of one family"
         )
-    pad_ids = [found for found in (tokenizer.pad_token_id, tokenizer.eos_token_id, -1) if found is not None]
+    pad_ids = [known for known in (tokenizer.pad_token_id, tokenizer.eos_token_id, -1) if known is not None]
     return PairModels(observer, performer, tokenizer.backend_tokenizer, int(pad_ids[0]), device)
 
 

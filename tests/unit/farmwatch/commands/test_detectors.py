@@ -21,8 +21,7 @@ from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
-from scoring.thresholds.published import write_thresholds
-from scoring.thresholds.threshold_set import ThresholdSet
+from scoring.thresholds.threshold_set import ThresholdSet, write_thresholds
 from stream.schema.roles import Role
 from stream.text.user_errors import ConfigError, Exit
 from tests.support.front_door import Runner
