@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from replay.rows.site_table import slim
 from scoring.estimate.reviewed_share import Review
@@ -11,6 +12,14 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
+
+
+class FieldDifference(NamedTuple):
+    """A field of which the stored row and the recomputed row have different values."""
+
+    field: str
+    stored: Any
+    recomputed: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,7 @@ class BrokenRecord:
     id: str
     site: str
     how: str
+    differences: tuple[FieldDifference, ...] = ()  # of a row
 
 
 @dataclass(frozen=True, slots=True)

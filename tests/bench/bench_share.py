@@ -29,9 +29,9 @@ from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, l
 from scoring.rates.direct_share import doubts
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
-from tests.bench.bench_sites import ACCURACY, Site, read_sites
 from tests.bench.timing import cpu_s
 from tests.support.paths import data_root
+from tests.support.real_sites import ACCURACY, Site, read_sites
 
 YEARS = 20
 
