@@ -6,12 +6,12 @@ from cyclopts import App
 
 templates = App(name="templates")
 templates.command(
-    "lab.commands.templates.split:split_archives",
+    "lab.templates.split_command:split_archives",
     name="split",
     help="Split the pages of web archives into content and boilerplate.",
 )
 templates.command(
-    "lab.commands.templates.evaluate:evaluate_templates",
+    "lab.templates.evaluate_command:evaluate_templates",
     name="evaluate",
     help="Evaluate the methods on archived pages that people have labelled.",
 )
