@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Collection, Iterator
 
 from crawler.frontier.rows import (
     MAY_PASS,
@@ -19,6 +20,7 @@ from crawler.frontier.rows import (
     revisit_prefix,
     robots_key,
     site_key,
+    site_of_key,
     sitemap_key,
     summed,
     tdm_key,
@@ -28,6 +30,7 @@ from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock, believe
 from crawler.settings import CrawlSettings
 from crawler.web.urls import page_bytes
+from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue kept in its site's row
@@ -59,6 +62,24 @@ def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
 def scheme_bit(url: str) -> int:
     """The bit of a URL's scheme in `SiteRow.schemes`."""
     return 2 if url.startswith("https:") else 1
+
+
+def due_sites(ctx: Context, limit: int, busy: Collection[str]) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """The due sites of a partition that are not `busy`, each once: (due time, partition, key, row).
+
+    Reads `limit` of them at first, and more while the caller asks.
+    """
+    seen: set[bytes] = set()
+    while True:
+        wanted = limit + len(seen) + len(busy)
+        rows = ctx.state.due(ctx.now_ms, wanted)
+        for key, value, due_at in rows:
+            if key not in seen and site_of_key(key) not in busy:
+                seen.add(key)
+                yield due_at, ctx.partition, key, value
+        if len(rows) < wanted:
+            return
+        limit *= 2
 
 
 class SiteStore:

@@ -75,8 +75,8 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
-    found = rate_lines(rows, settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
-    return ReleaseCheck(changed, stored, found[0])
+    recomputed = rate_lines(rows, settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
+    return ReleaseCheck(changed, stored, recomputed[0])
 
 
 def _row(line: dict[str, Any]) -> SiteState:

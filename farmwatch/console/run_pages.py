@@ -18,11 +18,11 @@ from farmwatch.console.replays import Replays
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
+from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
 from farmwatch.upkeep.console_files import LABELS
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
-from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import Comparison
 from replay.runs.lookup import find_run

@@ -12,9 +12,9 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, program_version, put_json
-from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
@@ -61,7 +61,7 @@ def compare(
         judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
         message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
-        from replay.compare.report import render
+        from farmwatch.runs.report import render
 
         html.write_text(render(found, program_version()), encoding="utf-8")
         message(f"{html}: the report")

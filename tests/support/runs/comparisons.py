@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from replay.compare.comparison import (
+    ChangeRemark,
     Comparison,
     FailedRule,
     Flip,
     GroupChange,
     JudgedShare,
     PageTable,
+    RemarkKind,
     RuleChange,
     ShareChange,
     Side,
     SiteCells,
     Stratum,
 )
+from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DIRECT, DirectShare
 
 AT = 1_790_000_000_000
@@ -155,7 +158,7 @@ def made() -> Comparison:
             change(
                 *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),
                 moved=640,
-                remark="367 articles are without a score",
+                remarks=[ChangeRemark(RemarkKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
             ),
         ],
         groups=groups,
@@ -169,7 +172,7 @@ def made() -> Comparison:
         seed=7,
         resamples=2_000,
         confidence=0.95,
-        notes=["367 articles of strict wait for a score: its rate may still move."],
+        corrections=[Correction(), Correction()],
     )
 
 
@@ -203,7 +206,17 @@ def empty() -> Comparison:
         rules=[],
         only_in_a=[],
         only_in_b=[],
-        changes=[change("share", "share of LLM sites", (0, 0), (0, 0), 0, 0, remark="no site yet")],
+        changes=[
+            change(
+                "share",
+                "share of LLM sites",
+                (0, 0),
+                (0, 0),
+                0,
+                0,
+                remarks=[ChangeRemark(RemarkKind.NO_SHARE, ("A",), text="no site yet")],
+            )
+        ],
         groups=[],
         strata=[],
         sample=[],
@@ -211,5 +224,5 @@ def empty() -> Comparison:
         seed=7,
         resamples=2_000,
         confidence=0.95,
-        notes=[],
+        corrections=[],
     )

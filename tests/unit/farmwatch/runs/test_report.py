@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from replay.compare.comparison import Comparison, ShareChange, SiteFlip
-from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
+from farmwatch.runs.comparison_words import remark_text
+from farmwatch.runs.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
+from replay.compare.comparison import ChangeRemark, Comparison, RemarkKind, ShareChange, SiteFlip
+from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import TOO_FEW, DirectShare
 from tests.support.runs.comparisons import change, empty, flip, made
 
@@ -76,13 +78,16 @@ def with_hostile(text: str) -> Comparison:
     return msgspec.structs.replace(
         found,
         sample=flips,
-        notes=[text],
+        corrections=[Correction(remark=text)],
         changed_sites=[msgspec.structs.replace(SITE, site=text)],
         only_in_a=[text],
         a=msgspec.structs.replace(found.a, ruleset=text, detector=text, progress=text),
         rules=[msgspec.structs.replace(rule, rule=text, threshold_b=text) for rule in found.rules],
         groups=[msgspec.structs.replace(group, group=text) for group in found.groups],
-        changes=[msgspec.structs.replace(one, title=text, remark=text) for one in found.changes],
+        changes=[
+            msgspec.structs.replace(one, title=text, remarks=[ChangeRemark(RemarkKind.NO_SHARE, ("A",), text=text)])
+            for one in found.changes
+        ],
     )
 
 
@@ -362,18 +367,23 @@ def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
     assert cards[1].startswith("change of the share – nothing to compare")
 
 
+UNSCORED = ChangeRemark(RemarkKind.UNSCORED, counts=(1, 4, 0, 4))
+
+
 def test_remarks_are_outside_the_cells_of_numbers() -> None:
     """A share without a difference has a dash; the reason is in its row, or once below the rows that share it."""
     shares = [
-        change(name, name, (4, 9), (0, 0), 0, 0, remark="difference not known: B; unscored") for name in ("one", "two")
+        change(name, name, (4, 9), (0, 0), 0, 0, remarks=[ChangeRemark(RemarkKind.NO_DENOMINATOR, ("B",)), UNSCORED])
+        for name in ("one", "two")
     ]
-    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
+    few = ChangeRemark(RemarkKind.FEW_SITES, counts=(9,))
+    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remarks=[few]))
     root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
     found = [row for row in rows(root) if row and row[0].startswith(("One", "Two", "Three"))]
     assert [row[2] for row in found] == ["–", "–", "+11.1 0.0 to 0.0"]
-    assert [row[0].partition("moved")[2] for row in found] == ["", "", "; only 9 sites"]
+    assert [row[0].partition("moved")[2] for row in found] == ["", "", f"; {remark_text(few)}"]
     said = texts(root, "p", "small")
-    assert "One, Two: difference not known: B." in said and "One, Two: unscored." in said
+    assert {f"One, Two: {remark_text(remark)}." for remark in shares[0].remarks} <= set(said)
 
 
 def test_differences_of_different_windows_are_marked() -> None:
