@@ -1,15 +1,20 @@
-"""The newest rows of the sites of a run, with one ruleset, detector and site method."""
+"""The newest rows of the sites of a run, with one ruleset, detector and site method, and those of two runs.
+
+Sites of two runs are compared in the same term: the newest that both have judged. A run whose window ends earlier has
+fewer terms of a site. Of the other run the row of that term is taken.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import intern
 from typing import NamedTuple
 
 import msgspec
 
-from replay.rows.site_table import slim
+from replay.compare.run_pair import ComparedRun
+from replay.rows.site_table import read_rows, slim
 from scoring.rates.canary import is_canary
 from scoring.rates.site_rates import has_verdict
 from stream.log.contract import Log
@@ -58,8 +63,8 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
                 others.add(site)
                 continue
             rows[intern(site)] = compared(row)
-    found = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
-    chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
+    methods = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
+    chosen = methods.most_common(1)[0][0] if methods else _Method(detector, "", "")
     kept = {
         site: row
         for site, row in rows.items()
@@ -82,3 +87,30 @@ def compared(row: SiteState) -> SiteState:
 
 def _method(row: SiteState) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
+
+
+class RowPair(NamedTuple):
+    """The rows of the two runs."""
+
+    a: SiteRows
+    b: SiteRows
+
+
+def in_same_terms(log: Log, runs: tuple[ComparedRun, ComparedRun], rows: RowPair) -> RowPair:
+    """The rows with those of earlier terms in place of newer ones that the other run lacks."""
+    a, b = rows
+    both = a.rows.keys() & b.rows.keys()
+    ahead_a = {site: b.rows[site].term for site in both if a.rows[site].term > b.rows[site].term}
+    ahead_b = {site: a.rows[site].term for site in both if b.rows[site].term > a.rows[site].term}
+    return RowPair(_set_back(log, runs[0], a, ahead_a), _set_back(log, runs[1], b, ahead_b))
+
+
+def _set_back(log: Log, run: ComparedRun, newest_rows: SiteRows, terms: dict[str, int]) -> SiteRows:
+    """The rows, of these sites in these terms. A site without a row of its term stays as it is."""
+    rows = dict(newest_rows.rows)
+    for row in read_rows(log, run.names.terms) if terms else ():
+        if terms.get(row.site) == row.term and row.digest == run.newest.digest:
+            newest = rows[row.site]
+            named = {name: getattr(newest, name) for name in ("sources", "queries", "best_rank")}
+            rows[row.site] = msgspec.structs.replace(compared(row), **named)
+    return replace(newest_rows, rows=rows)

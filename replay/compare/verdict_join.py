@@ -65,7 +65,6 @@ class RuleCounts:
     any: Counter[str] = field(default_factory=Counter)
 
     def add(self, failed: tuple[str, ...], pages: int) -> None:
-        """Count pages that failed these rules."""
         self.first[failed[0]] += pages
         if len(failed) == 1:
             self.only[failed[0]] += pages
@@ -92,7 +91,6 @@ class VerdictJoin:
 
     @property
     def pages(self) -> PageTable:
-        """The fetches by verdict in both runs."""
         common = self.both_judged
         return PageTable(
             both_articles=common[True, True],
@@ -106,8 +104,6 @@ class VerdictJoin:
 
 @projection_of(Verdict)
 class _Verdict(Record, frozen=True, kw_only=True):
-    """The fields of a verdict that are compared."""
-
     verdict: str
     first_failed: str
     failed: tuple[str, ...] = ()
@@ -157,11 +153,11 @@ def join(log: Log, runs: tuple[ComparedRun, ComparedRun], *, seed: int, sample: 
             if sample:
                 chosen = np.flatnonzero((codes_a == code_a) & (codes_b == code_b))
                 chosen = chosen[np.argsort(common[chosen], kind="stable")[:sample]]
-                found = (
+                places = (
                     FlipPlace(int(common[at]), partition, int(a.offsets[in_a[at]]), int(b.offsets[in_b[at]]))
                     for at in chosen
                 )
-                joined.places[stratum] = sorted([*joined.places.get(stratum, ()), *found])[:sample]
+                joined.places[stratum] = sorted([*joined.places.get(stratum, ()), *places])[:sample]
     return joined
 
 

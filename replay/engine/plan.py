@@ -12,7 +12,7 @@ import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
-from replay.engine.source import choose_source
+from replay.engine.source import choose_source, stops_of
 from replay.runs.configured import (
     identity_of,
     load_configured_ruleset,
@@ -22,10 +22,10 @@ from replay.runs.configured import (
 )
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
-from replay.runs.offsets import is_at_stops
 from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
-from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
+from replay.runs.topology import is_at_stops
+from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, window_text
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import refuse_bad_identity
 from stream.log.contract import Clock, Log, wall_ms
@@ -67,10 +67,7 @@ class Plan:
 
 
 def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequest, clock: Clock = wall_ms) -> Plan:
-    """Build the plan for a request.
-
-    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
-    """
+    """Build the plan for a request."""
     known = control.runs.get(FIRST_RUN.name if request.name == FIRST else request.name or "")
     is_new = known is None or request.name == FIRST_RUN.name
     if is_new and request.name is not None and (request.name in RESERVED or not RUN_NAME.fullmatch(request.name)):
@@ -92,8 +89,6 @@ def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequ
 
 
 class _ResolvedRequest(NamedTuple):
-    """A request with its names resolved; None = not given."""
-
     request: ReplayRequest
     ruleset: Ruleset | None
     detector: str | None  # identity
@@ -136,19 +131,19 @@ def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
 
 def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
     request, ruleset, detector, window = resolved
-    found = []
+    different = []
     if ruleset is not None and ruleset.digest != run.digest:
-        found.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
+        different.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
     if detector not in (None, run.detector):
-        found.append(f"the detector is {detector}, the run has {run.detector}")
+        different.append(f"the detector is {detector}, the run has {run.detector}")
     if request.begin is not None and window.from_at != run.from_at:
-        found.append(
+        different.append(
             f"the window begins at {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}"
         )
     ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
     if request.end not in (None, FOLLOW) and ends_sooner:
-        found.append(f"it ends at {request.end}, the run has {run_window(run)}")
-    return found
+        different.append(f"it ends at {request.end}, the run has {run_window(run)}")
+    return different
 
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _ResolvedRequest, now_ms: int) -> Plan:

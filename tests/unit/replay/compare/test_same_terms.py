@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from replay.compare.run_pair import ComparedRun
-from replay.compare.same_terms import RowPair, in_same_terms
-from replay.compare.site_rows import SiteRows, compared
+from replay.compare.site_rows import RowPair, SiteRows, compared, in_same_terms
 from scoring.stages.site_tally import term_key
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
