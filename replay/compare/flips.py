@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from replay.compare.comparison import FailedRule, Flip, Stratum
-from replay.compare.run_pair import ComparedRun
+from replay.compare.run_pair import RunPair
 from replay.compare.verdict_join import FlipPlace, VerdictJoin
 from replay.compare.verdict_join import FlipStratum as Key
 from stream.log.contract import Log, Message, partition_of
@@ -40,9 +40,7 @@ class PageText(NamedTuple):
     digest: str
 
 
-def sample_of(
-    log: Log, joined: VerdictJoin, runs: tuple[ComparedRun, ComparedRun], size: int
-) -> tuple[list[Stratum], list[Flip]]:
+def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[list[Stratum], list[Flip]]:
     """The strata, largest first, and up to `size` flips of them in turn. Raises as `Log.read`.
 
     Texts are those that B judged; if the features of B expired, those of A. Flips with an expired verdict are left out.

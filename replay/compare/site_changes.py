@@ -123,9 +123,9 @@ class PairedSites:
             for a, b in (self._rows[number],)
         ]
 
-    def totals(self, run: int) -> dict[str, int]:
-        """Sums over all sites of run 0 or 1: pages, articles, scored, abstained, flagged, unscored."""
-        return dict(zip(_COLUMNS, self._sums[run].sum(axis=0).astype(int).tolist(), strict=True))
+    def totals(self) -> list[dict[str, int]]:
+        """Sums over all sites of A and of B: pages, articles, scored, abstained, flagged, unscored."""
+        return [dict(zip(_COLUMNS, sums.sum(axis=0).astype(int).tolist(), strict=True)) for sums in self._sums]
 
     @cached_property
     def equal(self) -> bool:

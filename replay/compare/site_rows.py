@@ -38,6 +38,10 @@ class _Method(NamedTuple):
     name: str
     digest: str
 
+    @classmethod
+    def of(cls, row: SiteState) -> _Method:
+        return cls(row.detector, row.method, row.method_digest)
+
 
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
     """The sites of a run that are judged by the ruleset of this digest and scored by this detector.
@@ -63,16 +67,16 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
                 others.add(site)
                 continue
             rows[intern(site)] = compared(row)
-    methods = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
+    methods = Counter(_Method.of(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
     chosen = methods.most_common(1)[0][0] if methods else _Method(detector, "", "")
     kept = {
         site: row
         for site, row in rows.items()
-        if _method(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
+        if _Method.of(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
     }
     return SiteRows(
         rows=kept,
-        canaries=[row for row in canaries.values() if (row.digest, *_method(row)) == (digest, *chosen)],
+        canaries=[row for row in canaries.values() if (row.digest, *_Method.of(row)) == (digest, *chosen)],
         left_out=len(others) + len(rows) - len(kept),
         detector=chosen.detector,
         site_method=f"{chosen.name} {chosen.digest}".strip(),
@@ -85,24 +89,12 @@ def compared(row: SiteState) -> SiteState:
     return msgspec.structs.replace(slim(row), **counts)
 
 
-def _method(row: SiteState) -> _Method:
-    return _Method(row.detector, row.method, row.method_digest)
-
-
-class RowPair(NamedTuple):
-    """The rows of the two runs."""
-
-    a: SiteRows
-    b: SiteRows
-
-
-def in_same_terms(log: Log, runs: tuple[ComparedRun, ComparedRun], rows: RowPair) -> RowPair:
+def in_same_terms(log: Log, runs: RunPair, a: SiteRows, b: SiteRows) -> tuple[SiteRows, SiteRows]:
     """The rows with those of earlier terms in place of newer ones that the other run lacks."""
-    a, b = rows
     both = a.rows.keys() & b.rows.keys()
     ahead_a = {site: b.rows[site].term for site in both if a.rows[site].term > b.rows[site].term}
     ahead_b = {site: a.rows[site].term for site in both if b.rows[site].term > a.rows[site].term}
-    return RowPair(_set_back(log, runs[0], a, ahead_a), _set_back(log, runs[1], b, ahead_b))
+    return _set_back(log, runs[0], a, ahead_a), _set_back(log, runs[1], b, ahead_b)
 
 
 def _set_back(log: Log, run: ComparedRun, newest_rows: SiteRows, terms: dict[str, int]) -> SiteRows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -76,12 +75,17 @@ def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequ
             f" hyphen first; {', '.join(sorted(RESERVED))} are reserved"
         )
     begin, now_ms = request.begin and resolve_name(control, request.begin), clock()
+    if is_new and request.name is not None and request.ruleset is None and request.detector is None:
+        try:
+            run_named(control, request.name)
+        except NotFound as error:
+            raise NotFound(str(error), case="nothing to begin by") from None
     ruleset = None if request.ruleset is None else load_ruleset(request.ruleset)
     detector = request.detector
-    if detector is not None and "/" in detector:
-        refuse_bad_identity(detector)
-    elif detector is not None:
+    if detector is not None and "/" not in detector:
         detector = identity_of(config, detector)
+    elif detector is not None:
+        refuse_bad_identity(detector)
     resolved = _ResolvedRequest(request, ruleset, detector, read_window(begin, request.end, control.runs, now_ms))
     if known is None or is_new:
         return _plan_new(log, control, config, resolved, now_ms)
@@ -148,18 +152,16 @@ def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _ResolvedRequest, now_ms: int) -> Plan:
     request, ruleset, detector, window = resolved
-    if request.name is not None and ruleset is None and detector is None:
-        try:
-            run_named(control, request.name)
-        except NotFound as error:
-            raise NotFound(str(error), case="nothing to begin by") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: there is nothing to replay")
     live = control.live
-    ruleset = ruleset or (load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset)
+    if ruleset is None:
+        ruleset = rules_of(control, live).ruleset if live is not None else load_configured_ruleset(config)
     detector = detector or (live or FIRST_RUN).detector or tally_identity(config)
-    name = request.name or _free_name(control.runs, ruleset)
-    epoch = feature_epoch(config.measure)
+    stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
+    free = (f"{stem}-{ruleset.digest[:_SHORT]}-{number}" for number in count(1))
+    name = request.name or next(name for name in free if name not in control.runs)
+    measured_by, epoch = epoch_settings(config.measure), feature_epoch(config.measure)
     source = choose_source(log, control, window, epoch)
     stop = {source.topic: source.offsets.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
     run = Run(
@@ -180,15 +182,9 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _Res
         why=request.why,
         gaps=source.offsets.gaps,
         site_method=site_method_to_keep(config, detector),
-        measured_by=epoch_settings(config.measure),
+        measured_by=measured_by,
     )
     return Plan(run, ruleset, is_new=True)
-
-
-def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
-    stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
-    names = (f"{stem}-{ruleset.digest[:_SHORT]}-{number}" for number in count(1))
-    return next(name for name in names if name not in runs)
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from replay.runs.topology import between, first_record, last_record
-from replay.runs.window import Window, window_text
+from replay.runs.window import Window
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
@@ -78,8 +78,7 @@ def choose_source(log: Log, control: Control, window: Window, epoch: str) -> Run
     offsets = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
     if between(offsets.start, offsets.stop) == 0:
         spans = "; ".join(retained_range(log, topic)[1] for topic in (*candidates, PAGES))
-        text = window_text(window.from_at, window.to_at)
-        raise NothingToReplay(f"nothing to replay in the window {text}: {why}; {spans}")
+        raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
     return RunSource(PAGES, offsets, why)
 
 

@@ -81,7 +81,8 @@ def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector, as text to store with a run. Raises as `configured_site_method`."""
     from scoring.sites.registry import site_method, text_of_method
 
-    return text_of_method(site_method(config.tally, identity, site_test_of(config, identity)))
+    test = site_test_of(config, identity)
+    return text_of_method(site_method(config.tally, identity, test))
 
 
 def load_configured_ruleset(config: ReplaySettings) -> Ruleset:

@@ -26,6 +26,10 @@ class Window:
     to_end: bool = False  # `to_at` is now: up to the ends of the topics
 
     @property
+    def text(self) -> str:
+        return window_text(self.from_at, self.to_at)
+
+    @property
     def follows(self) -> bool:
         return self.to_at == 0
 
