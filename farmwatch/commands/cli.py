@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, CycloptsPanel, Group, Parameter
+from cyclopts import App, CycloptsPanel, Group, Parameter
 
 from farmwatch.terminal.messages import program_version, put
 from stream.text.user_errors import Exit, UsageError
@@ -39,11 +39,11 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "plan": ("inputs.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
         "rulesets": ("inputs.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "train-articles": (
-            "lab.commands.train_articles:train_articles",
+            "lab.articles.command:train_articles",
             "Learn to tell articles from other pages, for a ruleset.",
         ),
         "train-extractor": (
-            "lab.commands.train_extractor:train_extractor",
+            "lab.extractor.command:train_extractor",
             "Learn to tell main text from the rest of a page, for the extractor `blocks`.",
         ),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
@@ -58,9 +58,9 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Detectors": {
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
-        "train-detector": ("lab.commands.train_detector:train_detector", "Learn the numbers of the built-in detector."),
+        "train-detector": ("lab.detector.command:train_detector", "Learn the numbers of the built-in detector."),
         "train-sites": (
-            "lab.commands.train_detector:train_sites",
+            "lab.sites.command:train_sites",
             "Learn how sites are told apart by their page scores.",
         ),
     },
@@ -97,10 +97,6 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
 }
 
 
-def _panel(error: CycloptsError) -> Any:
-    return CycloptsPanel(escaped(str(error)))
-
-
 app = App(
     name="farmwatch",
     help="Measures, live, what share of the sites that search engines return is written by language models.",
@@ -108,7 +104,7 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
-    error_formatter=_panel,
+    error_formatter=lambda error: CycloptsPanel(escaped(str(error))),
     help_format="plaintext",  # rich's imports for Markdown take a sixth of the time of --help
     default_parameter=Parameter(show_default=lambda value: value or None),  # no default is shown for "", [] and False
 )

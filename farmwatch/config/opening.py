@@ -45,7 +45,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     finally:
         log.close()
         for line in unreadable.lines():
-            message(one_line(line))
+            message(one_line(f"{line}; see `farmwatch doctor`"))
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:
@@ -96,13 +96,13 @@ def check_log_url(config: Config) -> list[tuple[str, int]]:
             if folder.exists() and not folder.is_dir():
                 raise ConfigError(f"log.url is {url!r}: {folder} is a file; an embedded log is a folder")
         return []
-    found = []
+    brokers = []
     for server in place.split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
             raise ConfigError(f"log.url: {server!r} is no HOST:PORT; a Kafka log is kafka:HOST:PORT[,HOST:PORT]")
-        found.append((host.strip("[]"), int(port)))
-    return found
+        brokers.append((host.strip("[]"), int(port)))
+    return brokers
 
 
 def refuse_unfinished(log: Log) -> None:
@@ -112,7 +112,7 @@ def refuse_unfinished(log: Log) -> None:
 
 
 def require_broker(config: Config) -> None:
-    """Try each broker of a Kafka log once, for kafka.connect_timeout_s. Raises FarmwatchError if none answers."""
+    """Try each broker of a Kafka log once, for a few seconds. Raises FarmwatchError if none answers."""
     said = []
     for host, port in check_log_url(config):
         try:

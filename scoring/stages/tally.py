@@ -43,7 +43,6 @@ Canaries = Callable[[Mapping[int, Context]], None]
 MARK_MS = 100 * DAY_MS  # how long a counted hit is remembered: longer than the log keeps hits
 _MOST_TRIED_MS = 600_000  # a clock that is wrong at the start of a machine is mostly corrected by then
 _DUE_AT_ONCE = 200  # keys of a partition in one tick
-_DATED_KEY = b"\0dated"  # progress of dating the keys of an older farmwatch, which were never due
 
 
 class _Site:
@@ -133,7 +132,6 @@ class TallyStage(Stage):
         """Judge the sites of the batch, and send due canary pages. Raises FoldFailed, see the module."""
         for ctx in contexts.values():
             self._watch_clock(ctx.now_ms)
-            self._date_older_keys(ctx)
         with self._whole_batch():
             for partition, sites in self._sites.items():
                 for site in sites.values():
@@ -201,17 +199,6 @@ class TallyStage(Stage):
                 raise
             _log.exception("site_not_reopened", site=key.decode(errors="replace"))
             ctx.state.put(key, value)  # the next record of the site is dead-lettered
-
-    def _date_older_keys(self, ctx: Context) -> None:
-        """Give the keys of an older farmwatch their due times, some of them in each tick."""
-        after = ctx.state.get(_DATED_KEY)
-        if after == b"\xff":  # after the last key
-            return
-        rows = ctx.state.scan(b"", _DUE_AT_ONCE, after)
-        for key, value in rows:
-            if not key.startswith(b"\0"):
-                ctx.state.put(key, value, ctx.now_ms + (MARK_MS if b"\0" in key else 0))
-        ctx.state.put(_DATED_KEY, rows[-1][0] if len(rows) == _DUE_AT_ONCE else b"\xff")
 
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = ctx.headers

@@ -28,6 +28,7 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.tally_desk import DETECTOR, SPRT, hit, page, score
 from tests.support.sizes import LONG
 
@@ -37,7 +38,7 @@ SETTINGS = TallySettings(sprt=SPRT)
 SITES_KNOWN = ("a.example", "b.example", "c.example")
 RUN = "r1"
 NAMES = names_of(RUN)
-QUICK = LoopSettings(linger_s=0.0, backoff_s=0.001)
+QUICK = with_limits(LoopSettings(), linger_s=0.0, backoff_s=0.001)
 
 
 @st.composite
