@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from replay.compare.run_pair import ComparedRun
+from replay.compare.run_pair import ComparedRun, RunPair
 from replay.rows.site_table import read_rows, slim
 from scoring.rates.canary import is_canary
 from scoring.rates.site_rates import has_verdict
