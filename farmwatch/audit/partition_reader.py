@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from farmwatch.audit.report import AuditReport, BrokenRecord, ExpiredOffsets, UnreadableRecord
 from farmwatch.audit.scope import AuditScope, R, StoredRecord, slim
 from replay.rows.dead_letters import LetterState, Settlements
-from replay.runs.offsets import is_record
+from replay.runs.topology import is_record
 from stream.log.contract import CleanupPolicy as Policy
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord

@@ -16,7 +16,7 @@ from farmwatch.upkeep.disk_forecast import held_for
 from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
-from replay.live.live_run import Difference, differences
+from replay.live.live_run import ConfigDifference, differences
 from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
@@ -127,7 +127,7 @@ def live_run(at: Subject) -> Results:
     if live is None:
         return
     require_live(control, at.config, live, at.roles)
-    differing: list[Difference] = []
+    differing: list[ConfigDifference] = []
     with suppress(BadRuleset):  # of the configuration, which has its own check
         differing = differences(live, at.config, control)
     yield from (warn(one_line(difference_text(differs))) for differs in differing)

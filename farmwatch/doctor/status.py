@@ -17,8 +17,7 @@ from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import processed_by
-from replay.runs.topology import inputs_of_live
+from replay.runs.topology import inputs_of_live, processed_by
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
