@@ -54,5 +54,3 @@ def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
         assert max(sizes[-90 // STEP_DAYS :]) < 0.4 * max(sizes)
         assert sum(1 for p in range(PARTITIONS) for _ in log.read("sites", p)) <= 40 * PARTITIONS
         assert max(sizes) > 0.6 * BUDGET  # the burst fills it
-
-
