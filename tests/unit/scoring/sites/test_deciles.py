@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.sites.training import LabelledSite, train_sites
-from scoring.errors import BadSiteNumbers, MissingExtra, NoDeciles
+from scoring.errors import BadSiteNumbers, NoDeciles
 from scoring.interface import PageScore
 from scoring.sites.deciles import PLACES, DecileNumbers, DecileTest, HeldOutErrors, deciles, load_deciles, read_numbers
 
@@ -180,11 +179,3 @@ def test_training_does_not_depend_on_last_digits() -> None:
         site._replace(scores=[score * (1 + rng.uniform(-1e-12, 1e-12)) for score in site.scores]) for site in sites
     ]
     assert train_sites(disturbed, "fake") == train_sites(sites, "fake") == train_sites(sites, "fake")
-
-
-def test_training_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without scikit-learn the error names the extra; nothing else in scoring needs it."""
-    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
-    with pytest.raises(MissingExtra) as refused:
-        train_sites(simulated_sites(0.4), "fake")
-    assert refused.value.facts == {"extra": "train"}
