@@ -12,12 +12,13 @@ from typing import Literal
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.mixture import KnownSites
+from scoring.estimate.fit import KnownSites
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
 from scoring.rates.direct_share import share_of_rows
-from scoring.rates.estimate_line import EstimateLine, estimate_line
-from scoring.rates.site_rates import refuse_another, site_rate
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.site_rates import site_rate
+from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
@@ -118,7 +119,7 @@ def estimate_sites(
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
     rows = [_row(line) for line in truths.get(None, [])]
-    return estimate_line(judged, share_of_rows(rows, known, confidence)[0])
+    return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
 
 
 def _row(line: SiteVerdictLine) -> SiteState:

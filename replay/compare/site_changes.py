@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.intervals import Interval
-from scoring.estimate.mixture import Fit, KnownSites
+from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change

@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.rate import HALF_WIDTH
-from scoring.rates.site_rates import OTHER
-from stream.text.ranges import TEN_YEARS_S, PositiveCount
+from scoring.rates.groups import OTHER
+from stream.text.ranges import TEN_YEARS_S
 
 _RESERVED_GROUPS = (OTHER, "unknown")
 
@@ -18,14 +17,10 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the rate is estimated, split and kept."""
 
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
-    # half width of a narrow enough interval: a wider one says how many more sites it needs
-    half_width: Annotated[float, msgspec.Meta(gt=0, lt=1)] = HALF_WIDTH
     # the site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
     # human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so
     errors: ErrorCounts | None = None
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days for which a canary site counts
-    # classifiable canary sites of each truth (human, llm) needed to correct the rate
-    canary_least: PositiveCount = 20
     # labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses them
     review: str = ""
     # days after the draw of its sample for which a label counts

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoring.estimate.mixture import WIDE, KnownSites, estimate_share
+from scoring.estimate.fit import WIDE, KnownSites
+from scoring.estimate.mixture import estimate_share
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, doubts, share_of_rows
 from stream.schema.records import SiteState

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scoring.estimate import mixture
 from scoring.estimate.beta_binomial import log_beta_binomial
-from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
+from scoring.estimate.mixture import estimate_share
 from tests.support.lazily import Lazily
 from tests.support.sizes import LONG
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.mixture import CellCounts, KnownSites
+from scoring.estimate.fit import CellCounts, KnownSites
 from scoring.estimate.unlike import Unlike, find_unlike
 from scoring.rates.direct_share import doubts
 from tests.support.sizes import LONG

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.mixture import CellCounts, KnownSites
+from scoring.estimate.fit import CellCounts, KnownSites
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import DirectShare, by_review, direct_share
 from scoring.rates.split_rates import rate_lines

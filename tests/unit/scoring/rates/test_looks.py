@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from scoring.estimate.intervals import Z95
-from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
+from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import find_change
 from scoring.rates.direct_share import TIGHTEST_AT, direct_share, every_look
 from scoring.rates.split_rates import rate_lines
