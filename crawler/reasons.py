@@ -20,24 +20,22 @@ class Meaning(NamedTuple):
 
 _HTTP = re.compile(r"http_([1-5][0-9]{2})")
 _AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
-_LATER = "retried after crawl.refetch_error_s; by default never"
 _REOPENED = "a new hit, from a day after the stop on"
 _TURNED = f"{_AGAIN}; a site that only answers so is stopped until {_REOPENED}"
-_EMPTY = f"{_LATER}; a site that only answers so is stopped until {_REOPENED}"
-_MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s; by default never"
+_EMPTY = f"of the URL nothing; a site that only answers so is stopped until {_REOPENED}"
 
 # Answers that are no page: the body stays in the record
 NO_PAGES: Mapping[str, Meaning] = {
     "challenge": Meaning("a bot challenge came instead of the page; none is solved or evaded", _TURNED),
     "blocked": Meaning("the server answered that the crawler is blocked", f"with status 429 or 5xx: {_TURNED}"),
     "maintenance": Meaning("the site said that it is under maintenance", f"with status 503: {_TURNED}"),
-    "login_wall": Meaning("the page is a form to log in", _LATER),
-    "consent_wall": Meaning("the page asks for consent and shows nothing else", _LATER),
+    "login_wall": Meaning("the page is a form to log in"),
+    "consent_wall": Meaning("the page asks for consent and shows nothing else"),
     "parked": Meaning("the domain is parked or for sale", _EMPTY),
     "soft_404": Meaning("a page that says that there is none, or is like the site's answer to a random URL", _EMPTY),
     "default_page": Meaning("the default page of a server, of a host or of an empty site", _EMPTY),
-    "not_html": Meaning("a feed, JSON or text that was sent as HTML", _LATER),
-    "partial": Meaning("the server sent a part of the page (206), which was not asked for", _LATER),
+    "not_html": Meaning("a feed, JSON or text that was sent as HTML"),
+    "partial": Meaning("the server sent a part of the page (206), which was not asked for"),
 }
 TURNED_AWAY = frozenset({"challenge", "blocked", "maintenance"})  # a later attempt may succeed
 EMPTY = frozenset({"parked", "soft_404", "default_page"})  # so answers a site without pages
@@ -45,34 +43,31 @@ EMPTY = frozenset({"parked", "soft_404", "default_page"})  # so answers a site w
 STOPS: Mapping[str, Meaning] = {
     "site_decided": Meaning("TALLY has read enough of the site", "TALLY withdraws the decision"),
     "budget": Meaning("crawl.page_budget pages of the site were fetched"),
-    "too_many_requests": Meaning("crawl.requests_per_page times the page budget was requested, and few pages came"),
+    "too_many_requests": Meaning("three times the page budget was requested, and few pages came"),
     "unreachable": Meaning(
         "no answer, for another cause than the connection failures below",
         _REOPENED,
     ),
     "robots_unavailable": Meaning(
-        "robots.txt failed crawl.robots_tries times, which forbids all; of one URL: that of its www twin failed",
+        "robots.txt failed three times, which forbids all; of one URL: that of its www twin failed",
         _REOPENED,
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
     "internal_error": Meaning("this program failed on it; its log has the trace", "a new version, and a fresh log"),
-    "excluded": Meaning("`farmwatch exclude` covers the site", "a new hit, after `farmwatch exclude --remove`"),
+    "excluded": Meaning("an exclusion of the operator covers the site", "a new hit, after the exclusion has ended"),
     **{reason: meaning for reason, meaning in NO_PAGES.items() if reason in TURNED_AWAY | EMPTY},
 }
 
 PAGES: Mapping[str, Meaning] = {
-    "robots": Meaning("robots.txt forbids the URL", "retried after crawl.refetch_refused_s; by default never"),
-    "opt_out": Meaning(
-        "the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on",
-        "retried after crawl.refetch_refused_s; by default never",
-    ),
+    "robots": Meaning("robots.txt forbids the URL"),
+    "opt_out": Meaning("the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on"),
     "content_type": Meaning("the response is no HTML"),
     "redirect_offsite": Meaning("it redirects to another site"),
     "redirect_port": Meaning("it redirects to another port of the site, and so to another server"),
     "other_host": Meaning("the URL has another host than the site; the site's rules do not apply to it"),
-    "bad_redirect": Meaning("it redirects to an invalid URL", _MENDED),
-    "too_many_redirects": Meaning("more redirects than crawl.redirects", _MENDED),
+    "bad_redirect": Meaning("it redirects to an invalid URL"),
+    "too_many_redirects": Meaning("more than ten redirects"),
     "same_page": Meaning("a redirect leads from it or to it; the page has its record under another URL of the site"),
     "other_port": Meaning("the hit names another port than the first hit of the site"),
     "timeout": Meaning("no answer, or only a part of it, in time", _AGAIN),
@@ -81,22 +76,22 @@ PAGES: Mapping[str, Meaning] = {
     "dns_no_address": Meaning("DNS has no address for the host", _AGAIN),
     "connection": Meaning("the connection failed, or broke off", _AGAIN),
     "busy": Meaning("its turn between two redirects did not come in time, or this machine had no socket left", _AGAIN),
-    "tls": Meaning("TLS failed: no common version or cipher, or a broken handshake", _MENDED),
-    "tls_expired": Meaning("the certificate has expired, or is not valid yet", _MENDED),
-    "tls_name": Meaning("the certificate is another host's", _MENDED),
-    "tls_untrusted": Meaning("no authority that this machine trusts has signed the certificate", _MENDED),
+    "tls": Meaning("TLS failed: no common version or cipher, or a broken handshake"),
+    "tls_expired": Meaning("the certificate has expired, or is not valid yet"),
+    "tls_name": Meaning("the certificate is another host's"),
+    "tls_untrusted": Meaning("no authority that this machine trusts has signed the certificate"),
     "bad_url": Meaning("no request can be made from the URL"),
-    "bad_encoding": Meaning("the body is not encoded as its Content-Encoding says, and it is no text", _MENDED),
-    "bad_response": Meaning("the response is no HTTP", _MENDED),
+    "bad_encoding": Meaning("the body is not encoded as its Content-Encoding says, and it is no text"),
+    "bad_response": Meaning("the response is no HTTP"),
     "record_too_large": Meaning(
         "the log does not take a record of the page's size; CRAWL's log has the error",
-        "on Kafka a higher max.message.bytes of the topic; then retried after crawl.refetch_error_s; by default never",
+        "for later pages, on Kafka: a higher max.message.bytes of the topic",
     ),
     "http_429": Meaning("too many requests; the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
-    "http_4xx": Meaning("the page is missing or forbidden", _LATER),
-    "http_3xx": Meaning("a redirect without a target", _MENDED),
-    "http_1xx": Meaning("no final response", _MENDED),
+    "http_4xx": Meaning("the page is missing or forbidden"),
+    "http_3xx": Meaning("a redirect without a target"),
+    "http_1xx": Meaning("no final response"),
 }
 
 REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES, **NO_PAGES}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -19,72 +19,91 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """How the crawler identifies itself, how fast it is, and where it stops."""
 
     # Who we are
-    name: str = "farmwatch"  # product token of the user agent, and the name that robots.txt groups are matched with
-    contact: str = ""  # URL or mail address; the crawler does not start without one
+    name: str = "farmwatch"
+    """Product token of the user agent, and the name that robots.txt groups are matched with."""
+    contact: str = ""
+    """URL or mail address; the crawler does not start without one."""
 
     # Politeness
-    delay_s: PositiveSeconds = 5.0  # seconds between the starts of two requests to a host
-    domain_delay_s: Seconds = 2.0  # the same for all hosts of a registrable domain together; 0: no such limit
-    address_delay_s: Seconds = 1.0  # the same for all hosts at an IP address together; 0: no such limit
-    delay_per_second: Annotated[float, msgspec.Meta(ge=0, le=1000)] = (
-        2.0  # a slow host waits at least this many times the duration of its last response
-    )
-    delay_slow_cap_s: Seconds = 60.0  # most seconds that a slow response adds up to
-    crawl_delay_cap_s: Seconds = 120.0  # robots Crawl-delay is obeyed up to here; beyond it the site is skipped
-    retry_s: PositiveSeconds = 30.0  # seconds before the first retry of a failed request; doubles with each
-    park_cap_s: Seconds = 3600.0  # longest wait that a Retry-After or a doubled retry may ask for, seconds
-    robots_ttl_s: PositiveSeconds = 86_400.0  # seconds that a robots.txt is valid
-    robots_retry_s: Seconds = 3600.0  # seconds until a robots.txt that answered with an error is requested again
-    robots_tries: PositiveCount = 3  # attempts at a robots.txt before the site is given up
-    ask_tdmrep: bool = True  # request /.well-known/tdmrep.json of each site, in which owners reserve data mining
-    obey_opt_out: bool = False  # True: pages that opt out of mining are recorded as refused, without a body
+    delay_s: PositiveSeconds = 5.0
+    """Seconds between the starts of two requests to a host."""
+    domain_delay_s: Seconds = 2.0
+    """The same for all hosts of a registrable domain together; 0: no such limit."""
+    address_delay_s: Seconds = 1.0
+    """The same for all hosts at an IP address together; 0: no such limit."""
+    delay_per_second: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 2.0
+    """A slow host waits at least this many times the duration of its last response."""
+    crawl_delay_cap_s: Seconds = 120.0
+    """Crawl-delay of robots.txt is obeyed up to here; beyond it the site is skipped."""
+    retry_s: PositiveSeconds = 30.0
+    """Seconds before the first retry of a failed request; doubles with each."""
+    robots_ttl_s: PositiveSeconds = 86_400.0
+    """Seconds that a robots.txt is valid."""
+    ask_tdmrep: bool = True
+    """Request /.well-known/tdmrep.json of each site, in which owners reserve data mining."""
+    obey_opt_out: bool = False
+    """True: pages that opt out of mining are recorded as refused, without a body."""
 
     # How much of a site
-    page_budget: PositiveCount = 40  # fetched pages per site and term (tally.term_days)
-    requests_per_page: PositiveCount = 3  # a site is left after page_budget times this many requests for pages
-    tries: PositiveCount = 3  # attempts at a page, and connection failures in a row until a site is given up
-    url_cap: Count = 500  # URLs known per site beyond those of its hits; this ends crawler traps
-    link_depth: Count = 3  # links followed from a hit or sitemap URL
+    page_budget: PositiveCount = 40
+    """Fetched pages per site and term (tally.term_days)."""
+    tries: PositiveCount = 3
+    """Attempts at a page, and connection failures in a row until a site is given up."""
+    url_cap: Count = 500
+    """URLs known per site beyond those of its hits; this ends crawler traps."""
+    link_depth: Count = 3
+    """Links followed from a hit or sitemap URL."""
     use_sitemaps: bool = True
+    """Read the sitemaps of sites."""
     use_links: bool = True
-    sitemap_files: Count = 10  # sitemap files read per site, indexes included
-    sitemap_bytes: SizeBytes = 8 * 1024 * 1024  # inflated bytes read of one sitemap file
-    stop_when_decided: bool = True  # False: a decision on the site does not stop it (reproducible runs)
-    network_wait_s: Seconds = 21_600.0  # seconds that no site is given up while none answers: our network; 0: never
+    """Follow the links of pages."""
+    stop_when_decided: bool = True
+    """False: a decision on the site does not stop it (reproducible runs)."""
+    network_wait_s: Seconds = 21_600.0
+    """Seconds that no site is given up while none answers: our network; 0: never."""
 
-    # Revisits while the site is not stopped: seconds after which a URL of that status is requested again; 0: never. A
-    # failed one (fetch_error) follows retry_s and tries.
-    refetch_fetched_s: Seconds = (
-        2_592_000.0  # with If-None-Match and If-Modified-Since; the sitemaps are read again too
-    )
-    refetch_redirection_s: Seconds = 0.0  # a URL that another one redirects to
-    refetch_error_s: Seconds = 0.0  # a URL that failed for good
-    refetch_refused_s: Seconds = 0.0  # a URL that robots.txt or an opt-out disallows
+    refetch_fetched_s: Seconds = 2_592_000.0
+    """Seconds after which a fetched page is requested again, with If-None-Match and If-Modified-Since; the sitemaps
+    are read again too; 0: never."""
 
     # One request
-    max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64  # requests in flight in this process
-    body_bytes: Annotated[int, msgspec.Meta(ge=1, le=_BODY_CAP_BYTES)] = (
-        2 * 1024 * 1024
-    )  # inflated bytes kept of a page; more is cut off and flagged
-    connect_timeout_s: PositiveSeconds = 10.0
-    idle_timeout_s: PositiveSeconds = 15.0  # longest silence while a response is read
-    total_timeout_s: PositiveSeconds = 60.0  # one request from start to end
-    redirects: Count = 10  # hops followed for a page
-    nameservers: list[str] = []  # address or address:port of each; empty: those of the system
-    dns_least_s: PositiveSeconds = 60.0  # seconds that a DNS answer is kept at least, whatever its time to live,
-    dns_most_s: PositiveSeconds = 3600.0  # and at most
+    max_in_flight: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
+    """Requests in flight in this process."""
+    body_bytes: Annotated[int, msgspec.Meta(ge=1, le=_BODY_CAP_BYTES)] = 2 * 1024 * 1024
+    """Inflated bytes kept of a page; more is cut off and flagged."""
+    nameservers: list[str] = []
+    """Address or address:port of each; empty: those of the system."""
 
     # Stored besides the log
-    warc_folder: str = ""  # WARC files with everything fetched go to this folder; empty: none are written
-    warc_bytes: PositiveBytes = 1_000_000_000  # compressed bytes after which a new file begins
-    warc_s: PositiveSeconds = 3600.0  # seconds after which a new file begins
+    warc_folder: str = ""
+    """WARC files with everything fetched go to this folder; empty: none are written."""
+    warc_bytes: PositiveBytes = 1_000_000_000
+    """Compressed bytes after which a new file begins."""
 
-    # no requests are made while the disk of the log's folder or of the archive has fewer bytes free; 0: however few
     pause_below_bytes: SizeBytes = 1024**3
+    """Bytes free on the disk of the log's folder and of the archive below which no requests are made; 0: no limit."""
 
     # Tests and the demo
-    allow_private: bool = False  # True lifts the guard against private addresses
-    resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", instead of DNS; needs allow_private
+    allow_private: bool = False
+    """True lifts the guard against private addresses."""
+    resolve_to: dict[str, str] = {}
+    """Host (or "*") -> "address:port", instead of DNS; needs allow_private."""
+
+    # Limits: constants, because no operator needs others
+    delay_slow_cap_s: ClassVar[float] = 60.0  # most that a slow response adds to the delay
+    park_cap_s: ClassVar[float] = 3600.0  # longest wait that a Retry-After or a doubled retry may ask for
+    robots_retry_s: ClassVar[float] = 3600.0  # until a robots.txt that answered with an error is requested again
+    robots_tries: ClassVar[int] = 3  # attempts at a robots.txt before the site is given up
+    requests_per_page: ClassVar[int] = 3  # a site is left after page_budget times this many requests for pages
+    sitemap_files: ClassVar[int] = 10  # read per site, indexes included
+    sitemap_bytes: ClassVar[int] = 8 * 1024 * 1024  # inflated, read of one sitemap file
+    connect_timeout_s: ClassVar[float] = 10.0
+    idle_timeout_s: ClassVar[float] = 15.0  # longest silence while a response is read
+    total_timeout_s: ClassVar[float] = 60.0  # one request from start to end
+    redirects: ClassVar[int] = 10  # hops followed for a page
+    dns_least_s: ClassVar[float] = 60.0  # a DNS answer is kept at least so long, whatever its time to live,
+    dns_most_s: ClassVar[float] = 3600.0  # and at most
+    warc_s: ClassVar[float] = 3600.0  # after which a new file begins
 
     def check(self, *, contact_required: bool = True) -> None:
         """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings.
@@ -102,16 +121,14 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         if self.resolve_to and not self.allow_private:
             raise BadCrawlSettings("crawl.resolve_to is for tests: it needs crawl.allow_private = true")
         try:
-            msgspec.convert(msgspec.structs.asdict(self), CrawlSettings)  # the ranges of the fields
+            msgspec.convert(msgspec.structs.asdict(self), type(self))  # the ranges of the fields
         except msgspec.ValidationError as error:
             raise BadCrawlSettings(f"crawl: {error}") from None
         if not max(self.park_cap_s, 3 * self.crawl_delay_cap_s) < self.robots_ttl_s:
             raise BadCrawlSettings(
-                f"crawl.robots_ttl_s is {self.robots_ttl_s}: it must be above crawl.park_cap_s, and three times"
+                f"crawl.robots_ttl_s is {self.robots_ttl_s}: it must be above an hour, and three times"
                 " crawl.crawl_delay_cap_s, or a slow site is asked for its robots.txt and for nothing else"
             )
-        if not self.dns_least_s <= self.dns_most_s:
-            raise BadCrawlSettings(f"crawl.dns_least_s is {self.dns_least_s}: it must be at most crawl.dns_most_s")
 
     @property
     def user_agent(self) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from filters.settings import JudgeSettings, MeasureSettings
+    from scoring.detectors.settings import ScoreSettings
     from scoring.rates.settings import RateSettings
-    from scoring.settings import ScoreSettings, TallySettings
+    from scoring.sites.settings import TallySettings
     from stream.processing.loop import LoopSettings
 
 

@@ -128,10 +128,14 @@ class DeviceGone(ScoringError):
 
 
 class NoSiteTest(ScoringError):
-    """There are no numbers with which this detector's scores judge sites.
+    """There are no numbers with which this detector's scores judge sites by flags.
 
     The operator calibrates it on labelled sites, sets the numbers, or uses another method or detector.
     """
+
+
+class NoDeciles(NoSiteTest):
+    """No decile numbers ship for this detector. The operator trains some, or uses another method."""
 
 
 class BadSiteNumbers(ScoringError):

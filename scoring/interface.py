@@ -111,7 +111,7 @@ def refuse_bad_identity(identity: str) -> None:
         )
 
 
-MethodName = Literal["sprt", "gaussian", "deciles"]
+MethodName = Literal["sprt", "deciles"]
 
 
 class PageScore(msgspec.Struct, frozen=True):

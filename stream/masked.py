@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import cast
 
 from msgspec.structs import replace
 
 from stream.log.contract import NO_HEADERS, At, Commit, Log, Member, Message, Output, StateChange, StateReader
 from stream.log.errors import Fenced, LogUnavailable
+from stream.log.forwarding import ForwardingLog, ForwardingMember
 from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.topics import CONTROL, RATES
 
@@ -31,7 +31,7 @@ _PAGE = 1000  # rows read at a time
 
 def masked(log: Log, sweeps: Mapping[str, Sweep] | None = None, look_s: float = LOOK_S) -> Log:
     """`log` without its forgotten hosts. `sweeps`: of stores that keep sums over their sites. Raises as `Forgotten`."""
-    return cast(Log, _MaskedLog(log, sweeps or {}, look_s))
+    return _MaskedLog(log, sweeps or {}, look_s)
 
 
 def sweep_keys(state: StateReader, is_forgotten: Callable[[str], bool]) -> list[StateChange]:
@@ -93,16 +93,13 @@ class _Mask:
         return [each for each in outputs if each.topic in _NOT_OF_SITES or not self.covers(site_of_key(each.key))]
 
 
-class _MaskedLog:
-    """See `masked`. Everything that is not defined here is the log's own."""
+class _MaskedLog(ForwardingLog):
+    """See `masked`."""
 
     def __init__(self, log: Log, sweeps: Mapping[str, Sweep], look_s: float) -> None:
-        self._log = log
+        super().__init__(log)
         self._sweeps = sweeps
         self._mask = _Mask(log, look_s)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
 
     def append(self, outputs: Sequence[Output]) -> list[int]:
         return self._log.append(self._mask.drop(outputs) if self._mask.look() else outputs)
@@ -130,24 +127,21 @@ class _MaskedLog:
     ) -> Member:
         joined = self._log.join(group, topics, member=member, store=store, background=background)
         sweep = None if store is None else self._sweeps.get(store, sweep_keys)
-        return cast(Member, _MaskedMember(joined, self._mask, sweep))
+        return _MaskedMember(joined, self._mask, sweep)
 
     def _masked(self, messages: Iterator[Message]) -> Iterator[Message]:
         return map(self._mask.blank, messages) if self._mask.look() else messages
 
 
-class _MaskedMember:
+class _MaskedMember(ForwardingMember):
     """A member that follows the ledger in its polls and commits."""
 
     def __init__(self, member: Member, mask: _Mask, sweep: Sweep | None) -> None:
-        self._member = member
+        super().__init__(member)
         self._mask = mask
         self._sweep = sweep
         self._version = mask.look()
         self._swept: dict[int, int] = {}  # partition -> ownership epoch
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._member, name)
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         version = self._mask.look()

@@ -41,7 +41,7 @@ _KEPT = 512  # connections kept open for later requests
 _WATCH_S = 0.25  # longest time between two checks of timeouts
 _OTHERS = 256  # open files for the log, the database, DNS, metrics
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 
 class Connections(AbstractResolver):
@@ -309,4 +309,4 @@ def room_for(connections: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     if limit < wanted:
         mend = "raise `ulimit -n`, or lower crawl.max_in_flight"
-        log.warning("few_open_files", limit=limit, wanted=wanted, mend=mend)
+        _log.warning("few_open_files", limit=limit, wanted=wanted, mend=mend)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from aiohttp.abc import ResolveResult
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult
+from stream.schema.vocabulary import FetchOutcome
 
 
 @dataclass(eq=False)

@@ -14,15 +14,16 @@ import yarl
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
-from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, RequestKind
+from crawler.fetch.jobs import Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
+from stream.schema.vocabulary import FetchOutcome
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 Tap = Callable[[Capture], None]
 OnConnect = Callable[[], Awaitable[None]]
@@ -183,8 +184,8 @@ class Exchange:
         assert self._tap is not None
         try:
             self._tap(capture)
-        except Exception:  # a failed archive must not lose the page
-            log.exception("capture_lost", kind=capture.kind.value)
+        except Exception:  # noqa: BLE001 - a failed archive must not lose the page
+            _log.exception("capture_lost", kind=capture.kind.value)
 
 
 class _Tape:

@@ -27,7 +27,7 @@ from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
-from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.page_checks import check_page, is_passing
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import opt_outs
@@ -37,8 +37,9 @@ from crawler.web import content_type as content
 from crawler.web.inspection import Inspector
 from crawler.web.sitemaps import read_sitemap
 from crawler.web.urls import host_of, normalise, origin_of, port_of, twin_of
+from stream.schema.vocabulary import FetchOutcome
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
 _WAITING = 1024  # jobs that wait between two requests; further ones fail as busy
@@ -120,8 +121,8 @@ class Fetcher:
             await self._process_response(context)
         except FetchEnded as end:
             context.end(end)
-        except Exception:  # a job without a result would block its site forever
-            log.exception("fetch_broke", kind=job.kind.value, site=job.site)
+        except Exception:  # noqa: BLE001 - a job without a result would block its site forever
+            _log.exception("fetch_broke", kind=job.kind.value, site=job.site)
             context.end(FetchEnded(FetchOutcome.FAILED, "internal_error"))
         self._complete(context)
         return context
@@ -271,7 +272,7 @@ class Fetcher:
 
     def _on_no_socket(self, context: FetchContext) -> FetchEnded:
         """This machine has no socket left: a job without a request so far comes again later."""
-        log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
+        _log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
         if len(context.requests) > 1:
             return FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
         context.requests.clear()

@@ -8,6 +8,7 @@ import msgspec
 
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
+from stream.schema.vocabulary import FetchOutcome
 
 
 class RequestKind(enum.Enum):
@@ -18,17 +19,6 @@ class RequestKind(enum.Enum):
     SITEMAP = "sitemap"
     PAGE = "page"
     PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.probe
-
-
-class FetchOutcome(enum.Enum):
-    """How a job ended: the values of `Page.outcome`, and DEFERRED: no request was made, come back later."""
-
-    FETCHED = "fetched"
-    UNCHANGED = "unchanged"  # 304 to a conditional request
-    NO_PAGE = "no_page"  # a bot challenge, a login wall, …: the reason says which
-    REFUSED = "refused"
-    FAILED = "failed"
-    DEFERRED = "deferred"
 
 
 REDIRECTED = "redirected"  # outcome of a redirected request

@@ -16,11 +16,12 @@ from collections import Counter
 
 import structlog
 
-from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchResult, RequestKind
 from crawler.reasons import UNANSWERED
 from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
 _OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
@@ -88,7 +89,7 @@ class NetworkWatch:
             and self._quiet_ms <= for_ms < self._wait_ms
         )
         if is_down and not self._is_down:
-            log.warning(
+            _log.warning(
                 "no_network",
                 failures=self._failures,
                 for_s=for_ms // 1000,
@@ -96,11 +97,11 @@ class NetworkWatch:
                 f" for {self._wait_ms // 1000} s (crawl.network_wait_s), and the crawl goes on by itself",
             )
         elif self._is_down and not is_down and self._failures:
-            log.warning(
+            _log.warning(
                 "no_network_for_too_long", for_s=for_ms // 1000, mend="sites without an answer are given up now"
             )
         elif self._is_down and not is_down:
-            log.info("network_is_back")
+            _log.info("network_is_back")
         self._is_down = is_down
         return is_down
 
@@ -108,7 +109,7 @@ class NetworkWatch:
         """Log the failed requests by reason, once a minute, or at once if it is the `last` summary."""
         if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
             reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
-            log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
+            _log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
             self._reasons.clear()
             self._summary_since_ms = 0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from crawler.fetch.jobs import FetchOutcome
 from crawler.reasons import TURNED_AWAY
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.inspection import Inspector
+from stream.schema.vocabulary import FetchOutcome
 
 ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap or an inspection
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchResult, RequestKind
 from crawler.fetch.network_health import is_absent
 from crawler.reasons import CONNECTION_FAILURES, NO_PAGES, REASONS
 from stream.processing.metrics import Meter
+from stream.schema.vocabulary import FetchOutcome
 
 _NO_STATUS, _NO_CLASS = "none", "other"
 _EXACT = (403, 404, 429, 503)  # actionable statuses; others by class

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsAnswer, RobotsRules, meaning_of
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
 from crawler.web.urls import host_of, origin_of
+from stream.schema.vocabulary import FetchOutcome
 
 NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"
 

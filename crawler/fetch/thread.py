@@ -17,7 +17,7 @@ import structlog
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult, Job
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _CLOSE_S = 5.0  # how long close() waits for the thread
 
@@ -102,8 +102,8 @@ class FetchThread:
         try:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._serve())
-        except Exception:
-            log.exception("fetch_thread_ended")
+        except Exception:  # noqa: BLE001 - the log of the process has it
+            _log.exception("fetch_thread_ended")
         finally:
             self._opened.set()
 

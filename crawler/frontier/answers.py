@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import FetchResult, RequestKind
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import hold, park
@@ -19,6 +19,7 @@ from crawler.reasons import CONNECTION_FAILURES, EMPTY
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.inspection import Inspector
 from crawler.web.urls import page_bytes
+from stream.schema.vocabulary import FetchOutcome
 
 # Requests to a site that turns us away: robots.txt, tdmrep.json, probe and redirects included
 _FRUITLESS = 6

@@ -13,7 +13,7 @@ from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.rows import Priority, SitemapRow, SiteRow, UrlRow, pack, scheme_bit, sitemap_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.frontier.statuses import Status, refetch_s
+from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, sample
@@ -159,7 +159,7 @@ class Discovery:
         With the re-visits; sooner if some could not be had, but each time after twice as long.
         """
         settings = self.store.settings
-        revisits_s = refetch_s(settings, Status.FETCHED, "")
+        revisits_s = settings.refetch_fetched_s
         row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
         if not reading.missed:
             return revisits_s

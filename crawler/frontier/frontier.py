@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
@@ -43,6 +43,7 @@ from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 
 _HITS_CAP = 100  # hit ids kept per URL

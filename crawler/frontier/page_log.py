@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.rows import FOUND_BY, Priority, SiteRow, UrlRow
 from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.schema.records import Page
+from stream.schema.vocabulary import FetchOutcome
 
 _STATUS_OF = {
     FetchOutcome.FETCHED: Status.FETCHED,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import xxhash
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.rows import SiteRow
 from crawler.robots.rules import RobotsRules
 from crawler.web.inspection import Inspector
 from crawler.web.urls import origin_of
+from stream.schema.vocabulary import FetchOutcome
 
 
 def next_probe(row: SiteRow, rules: RobotsRules) -> Job | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult
 from crawler.frontier.rows import SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
+from stream.schema.vocabulary import FetchOutcome
 
 _TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for pages
 RESERVED = "well-known:tdm-reservation"  # opt-out signal of a reserved URL

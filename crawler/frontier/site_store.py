@@ -29,7 +29,7 @@ from crawler.frontier.rows import (
     unpack,
     url_key,
 )
-from crawler.frontier.statuses import Status, refetch_s
+from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock, believe
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
@@ -218,11 +218,10 @@ class SiteStore:
     # Revisits
 
     def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
-        """Store a URL that is done, and schedule its revisit, counted from `from_ms`, if its status has one."""
+        """Store a URL that is done, and schedule the revisit of a page, counted from `from_ms`."""
         self._unschedule(row, page, found)
-        wait_s = refetch_s(self.settings, found.status, found.reason)
-        if wait_s > 0:
-            found.due = from_ms + int(1000 * wait_s)
+        if found.status is Status.FETCHED and self.settings.refetch_fetched_s > 0:
+            found.due = from_ms + int(1000 * self.settings.refetch_fetched_s)
             self.state.put(revisit_key(row.site, found.due, page), b"")
             row.revisit_at = min(row.revisit_at or found.due, found.due)
         self.put_url(row, page, found)

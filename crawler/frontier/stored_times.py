@@ -11,7 +11,6 @@ from __future__ import annotations
 import msgspec
 
 from crawler.frontier.rows import CLOCK_KEY, ClockRow, SiteRow, pack, unpack
-from crawler.frontier.statuses import Status, refetch_s
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
@@ -26,7 +25,7 @@ def believed(stored_ms: int, now_ms: int, within_s: float) -> int:
 
 def longest_revisit_s(settings: CrawlSettings) -> float:
     """The longest interval of a revisit, or of reading sitemaps again."""
-    return max([settings.robots_ttl_s, *(refetch_s(settings, status, "robots") for status in Status)])
+    return max(settings.robots_ttl_s, settings.refetch_fetched_s)
 
 
 def believe(row: SiteRow, settings: CrawlSettings, now_ms: int) -> None:

@@ -24,7 +24,7 @@ from crawler.frontier.rows import (
 from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.stored_times import longest_revisit_s
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _SITES = 40  # checked in one call
 _LAST_PAGE = b"\xff" * 16
@@ -40,7 +40,7 @@ def check_times(store: SiteStore, partition: int) -> bool:
     row = clock.row
     if row.newest and not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
-        log.warning(
+        _log.warning(
             "frontier_written_ahead",
             partition=partition,
             ahead_s=ahead_s,

@@ -5,19 +5,28 @@ A key comes from the environment or a file. It is never in the configuration, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from crawler.settings import CrawlSettings
 from crawler.sources.brave import Brave
+from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.json_http import JsonHttp
 from crawler.sources.marginalia import Marginalia
 from crawler.sources.mojeek import Mojeek
 from crawler.sources.searxng import Searxng
-from crawler.sources.settings import BUILT_IN, SearchSettings, SourceSettings
+from crawler.sources.settings import KeyedSettings, SearchSettings, SourceSettings
 from crawler.sources.source import MissingKey, Source, SourceError
-from crawler.web.inspection import Inspector
 
+Opener = Callable[[Any, str], Source]
+SOURCES: Mapping[str, Opener] = {  # by the name of their field in SearchSettings
+    "searxng": Searxng,
+    "brave": Brave,
+    "mojeek": Mojeek,
+    "marginalia": Marginalia,
+    "commoncrawl": CommonCrawl,
+}
 _KEY_CAP = 4096  # characters; a longer file is no key
 
 
@@ -25,67 +34,46 @@ class UnknownSource(SourceError):
     """No source has that name. The operator uses one of the names in the message."""
 
 
-def source_names(settings: SearchSettings) -> list[str]:
-    """Every source that may be searched."""
-    return [*BUILT_IN, *settings.json_http]
-
-
 def configured(settings: SearchSettings, environment: Mapping[str, str]) -> list[str]:
     """The sources that are configured, by a table of settings or by a key in the environment."""
     blank = SearchSettings()
-    return [
-        name
-        for name in source_names(settings)
-        if name in settings.json_http
-        or settings_for(settings, name) != getattr(blank, name)
-        or environment.get(settings_for(settings, name).key_env)
-    ]
+
+    def is_configured(name: str) -> bool:
+        mine = getattr(settings, name)
+        return mine != getattr(blank, name) or bool(environment.get(getattr(mine, "key_env", "")))
+
+    return [*filter(is_configured, SOURCES), *settings.json_http]
 
 
 def settings_for(settings: SearchSettings, name: str) -> SourceSettings:
     """The settings of a source. Raises UnknownSource."""
-    if name in BUILT_IN:
-        found: SourceSettings = getattr(settings, name)
-        return found
+    if name in SOURCES:
+        mine: SourceSettings = getattr(settings, name)
+        return mine
     if name in settings.json_http:
         return settings.json_http[name]
-    raise UnknownSource(f"no source is called {name[:40]!r}; there are file, {', '.join(source_names(settings))}")
+    known = ", ".join(["file", *SOURCES, *settings.json_http])
+    raise UnknownSource(f"no source is called {name[:40]!r}; there are {known}")
 
 
-def open_source(
-    settings: SearchSettings,
-    name: str,
-    environment: Mapping[str, str],
-    crawl: CrawlSettings,
-    inspector: Inspector | None = None,
-) -> Source:
-    """The source `name`, with its key; `crawl` and `inspector` are for archived pages.
-
-    Raises MissingKey, UnknownSource.
-    """
+def open_source(settings: SearchSettings, name: str, environment: Mapping[str, str]) -> Source:
+    """The source `name`, with its key. Raises MissingKey, UnknownSource."""
     mine = settings_for(settings, name)
-    table = name if name in BUILT_IN else f"json_http.{name}"
+    table = name if name in SOURCES else f"json_http.{name}"
     if not mine.url:
-        example = "http://127.0.0.1:8080" if name == "searxng" else "https://…/search?q={query}"
-        raise MissingKey(f"{name} has no address: set search.{table}.url, such as {example}")
-    if name == "commoncrawl":
-        from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
-
-        return CommonCrawl(settings.commoncrawl, crawl, inspector)
+        raise MissingKey(f"{name} has no address: set search.{table}.url")
+    opener: Opener = SOURCES.get(name) or partial(JsonHttp, name)
+    if not isinstance(mine, KeyedSettings):
+        return opener(mine, "")
     key = read_key(table, mine, environment)
-    if not key and (name in ("brave", "mojeek") or (name != "marginalia" and (mine.key_env or mine.key_file))):
+    source = opener(mine, key)
+    if not key and (mine.key_env or mine.key_file) and not source.key_is_optional:
         here = f"the environment variable {mine.key_env}, or " if mine.key_env else ""
         raise MissingKey(f"{table} needs a key: set {here}search.{table}.key_file to a file that holds it")
-    if name == "brave":
-        return Brave(settings.brave, key)
-    if name == "mojeek":
-        return Mojeek(settings.mojeek, key)
-    if name == "marginalia":
-        return Marginalia(settings.marginalia, key)
-    return Searxng(settings.searxng, key) if name == "searxng" else JsonHttp(name, settings.json_http[name], key)
+    return source
 
 
-def read_key(table: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
+def read_key(table: str, settings: KeyedSettings, environment: Mapping[str, str]) -> str:
     """The key of [search.table]; "" if none is configured. Raises MissingKey if it is unusable."""
     where = f"search.{table}.key_file"
     if settings.key_file:
@@ -107,6 +95,8 @@ def read_key(table: str, settings: SourceSettings, environment: Mapping[str, str
 
 def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
     """The origin of a source's key, for a message."""
+    if not isinstance(settings, KeyedSettings):
+        return "no key is needed"
     if settings.key_file:
         return f"the key is that of {settings.key_file}"
     if settings.key_env and environment.get(settings.key_env, "").strip():

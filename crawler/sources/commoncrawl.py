@@ -51,11 +51,8 @@ class CommonCrawl(Source):
     name = "commoncrawl"
     pages_cap = 100
 
-    def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings, inspector: Inspector | None = None) -> None:
-        """Search the crawl `settings.crawl`; `crawl` holds the rules for pages, `inspector` is that of `pages_of`.
-
-        Raises MissingKey without a crawl.
-        """
+    def __init__(self, settings: CommonCrawlSettings, key: str = "") -> None:  # noqa: ARG002 - it takes none
+        """Search the crawl `settings.crawl`. Raises MissingKey without a crawl."""
         super().__init__()
         if not settings.crawl:
             raise MissingKey(
@@ -65,8 +62,6 @@ class CommonCrawl(Source):
         self._index = f"{settings.url.rstrip('/')}/{settings.crawl}-index"
         self._data = settings.data_url.rstrip("/")
         self._count = settings.count
-        self._crawl = crawl
-        self._inspector = inspector
 
     def request(self, query: Query, page: int) -> SourceRequest:
         try:
@@ -101,8 +96,10 @@ class CommonCrawl(Source):
         headers = {"Range": f"bytes={place.offset}-{last}", "Accept-Encoding": "identity"}
         return SourceRequest(f"{self._data}/{place.file}", headers)
 
-    def record(self, answer: SourceAnswer, place: ArchivePlace) -> ArchivedPage | str:
-        """The page of a record, or why there is none. Raises SourceError."""
+    def record(
+        self, answer: SourceAnswer, place: ArchivePlace, crawl: CrawlSettings, inspector: Inspector | None = None
+    ) -> ArchivedPage | str:
+        """The page of a record, or why there is none; `crawl` has the rules for pages. Raises SourceError."""
         if answer.status == 200:
             raise BadAnswer(f"{self.name} answers a range with the whole file: check search.commoncrawl.data_url")
         if answer.status == 404:
@@ -115,11 +112,11 @@ class CommonCrawl(Source):
         now_ms = int(answer.at_s * 1000)
         for page in pages_of(
             io.BytesIO(answer.body),
-            self._crawl,
+            crawl,
             now_ms=now_ms,
             source=self.name,
             offset=place.offset,
-            inspector=self._inspector,
+            inspector=inspector,
         ):
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"

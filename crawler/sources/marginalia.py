@@ -23,6 +23,7 @@ class Marginalia(JsonEngine):
     """Marginalia's results, under CC-BY-NC-SA unless the key is a commercial one."""
 
     name = "marginalia"
+    key_is_optional = True
     _means = _MEANS
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:

@@ -52,6 +52,8 @@ class PacedClient:
     stopped: Callable[[], bool]
     metrics: Metrics
     patience_s: float = float("inf")  # a longer wait ends the round
+    tries: int = 5  # attempts at a result page until its query is given up
+    timeout_s: float = 30.0  # until a request times out
     draw: Callable[[], float] = random.random  # numbers from 0 to 1
     _turns: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one request starts at a time
     _door: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one change of the ledger at a time
@@ -81,7 +83,7 @@ class PacedClient:
                 )
                 until = moment(self.ledger.usage.parked_ms)
                 _log.warning("source_parked", source=self.source.name, why=why, failures=failures, until=until)
-                if failures >= self.settings.tries:
+                if failures >= self.tries:
                     raise
             else:
                 if self.ledger.usage.park_level:
@@ -153,7 +155,7 @@ class PacedClient:
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
-        asking = asyncio.ensure_future(self.send(request, self.settings.timeout_s))
+        asking = asyncio.ensure_future(self.send(request, self.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
                 if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:

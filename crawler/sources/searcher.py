@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
+from crawler.settings import CrawlSettings
 from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.ledger import Round
@@ -27,6 +28,7 @@ from crawler.sources.source import (
 )
 from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import make_hit
+from crawler.web.inspection import Inspector
 from stream.log.contract import Output
 
 _log = structlog.get_logger()
@@ -58,13 +60,22 @@ class RoundSummary:
 class Searcher:
     """Searches one source. One round at a time."""
 
-    def __init__(self, turns: PacedClient, partitions: int, imports: KnownHits) -> None:
-        """`turns` are those of the source; `imports` is used only if the source is an archive."""
+    def __init__(
+        self,
+        turns: PacedClient,
+        partitions: int,
+        imports: KnownHits,
+        crawl: CrawlSettings,
+        inspector: Inspector | None = None,
+    ) -> None:
+        """`turns` are those of the source; `imports`, `crawl` and `inspector` are for archived pages."""
         self.source = turns.source
         self.ledger = turns.ledger
         self._turns = turns
         self._partitions = partitions
         self._imports = imports
+        self._crawl = crawl
+        self._inspector = inspector
         self._flushing = asyncio.Lock()
         self._batch = HitBatch(partitions)
 
@@ -149,7 +160,7 @@ class Searcher:
             )
         )
         if results.bad:
-            why = "; ".join(results.bad[:_NAMED])[:300]
+            why = [reason[:100] for reason in results.bad[:_NAMED]]
             _log.info("results_skipped", source=self.source.name, query_id=query.id[:200], page=page, why=why)
         return results
 
@@ -186,7 +197,10 @@ class Searcher:
         Raises SourceError if other requests would also fail.
         """
         try:
-            page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
+            page = await self._turns.ask(
+                archive.record_request(place),
+                lambda answer: archive.record(answer, place, self._crawl, self._inspector),
+            )
         except BadAnswer as error:  # of this record; the archive itself answers
             _log.warning("record_lost", source=archive.name, why=str(error)[:300])
             return LOST

@@ -25,12 +25,12 @@ class Searxng(JsonEngine):
     _means = _MEANS
     _paths = ("url", "title", "content")
     pages_cap = 100
+    at_once = 2
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
         """A `key` is sent as a bearer token, for a proxy before the instance."""
         Source.__init__(self, key)
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
-        self.at_once = settings.at_once
         self._fixed = {
             name: ",".join(values)
             for name, values in (("engines", settings.engines), ("categories", settings.categories))

@@ -21,8 +21,7 @@ _ONLY_FIELDS = re.compile(rf"(\{{({'|'.join(_FIELDS)})\}})+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token of RFC 9110 section 5.6.2
 _CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-BUILT_IN = ("searxng", "brave", "mojeek", "marginalia", "commoncrawl")
-RESERVED = frozenset({*BUILT_IN, "file", "warc", "json_http", "all", "other"})
+RESERVED = frozenset({"file", "warc", "json_http", "all", "other"})  # no names of sources
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Twenty = Annotated[int, msgspec.Meta(ge=1, le=20)]
@@ -56,93 +55,132 @@ def refuse_url(url: str, setting: str = "url") -> None:
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of every source of hits."""
 
-    url: str = ""  # address of the API
-    key_env: str = ""  # name of the environment variable that holds the key; never the key itself
-    key_file: str = ""  # file that holds only the key; it takes precedence over key_env
-    pages: Hundred = 1  # result pages per query; each is a request
-    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0  # requests per second, at most
-    quota_day: ranges.Count = 0  # requests per day (UTC), at most; 0: no such limit
-    quota_month: ranges.Count = 0  # requests per calendar month (UTC), at most; 0: no such limit
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 30.0  # seconds until a request times out
-    tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
+    url: str = ""
+    """Address of the API."""
+    pages: Hundred = 1
+    """Result pages per query; each is a request."""
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0
+    """Requests per second, at most."""
+    quota_day: ranges.Count = 0
+    """Requests per day (UTC), at most; 0: no such limit."""
+    quota_month: ranges.Count = 0
+    """Requests per calendar month (UTC), at most; 0: no such limit."""
 
     def __post_init__(self) -> None:
+        refuse_url(self.url)
+
+
+class KeyedSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of a source that may take a key."""
+
+    key_env: str = ""
+    """Name of the environment variable that holds the key; never the key itself."""
+    key_file: str = ""
+    """File that holds only the key; it takes precedence over key_env."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
             raise ValueError(
                 "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
                 " itself does not belong here"
             )
-        refuse_url(self.url)
 
 
-class SearxngSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SearxngSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A SearXNG instance: `url` is its address, such as http://127.0.0.1:8080."""
 
-    engines: list[str] = []  # engines to query; empty: those of the instance
-    categories: list[str] = []  # categories to query; empty: those of the instance
-    at_once: Annotated[int, msgspec.Meta(ge=1, le=4)] = 2  # queries in flight at the same time
+    engines: list[str] = []
+    """Engines to query; empty: those of the instance."""
+    categories: list[str] = []
+    """Categories to query; empty: those of the instance."""
 
 
-class BraveSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BraveSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Brave Web Search API."""
 
-    pages: Ten = 1  # result pages per query; each is a request
+    pages: Ten = 1
+    """Result pages per query; each is a request."""
 
-    url: str = "https://api.search.brave.com/res/v1/web/search"  # address of the API
-    key_env: str = "BRAVE_API_KEY"  # name of the environment variable that holds the key
-    count: Twenty = 20  # results per page
+    url: str = "https://api.search.brave.com/res/v1/web/search"
+    """Address of the API."""
+    key_env: str = "BRAVE_API_KEY"
+    """Name of the environment variable that holds the key."""
+    count: Twenty = 20
+    """Results per page."""
 
 
-class MojeekSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MojeekSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Mojeek Search API."""
 
-    url: str = "https://api.mojeek.com/search"  # address of the API
-    key_env: str = "MOJEEK_API_KEY"  # name of the environment variable that holds the key
-    count: Hundred = 10  # results per page
+    url: str = "https://api.mojeek.com/search"
+    """Address of the API."""
+    key_env: str = "MOJEEK_API_KEY"
+    """Name of the environment variable that holds the key."""
+    count: Hundred = 10
+    """Results per page."""
 
 
-class MarginaliaSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MarginaliaSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
 
-    pages: Ten = 1  # result pages per query; each is a request
+    pages: Ten = 1
+    """Result pages per query; each is a request."""
 
-    url: str = "https://api2.marginalia-search.com/search"  # address of the API
-    key_env: str = "MARGINALIA_API_KEY"  # name of the environment variable that holds the key
-    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2  # requests per second, at most
-    count: Hundred = 20  # results per page
+    url: str = "https://api2.marginalia-search.com/search"
+    """Address of the API."""
+    key_env: str = "MARGINALIA_API_KEY"
+    """Name of the environment variable that holds the key."""
+    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2
+    """Requests per second, at most."""
+    count: Hundred = 20
+    """Results per page."""
 
 
 class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Common Crawl: lists the pages of a site in one crawl and imports them; a query is a host name."""
 
-    url: str = "https://index.commoncrawl.org"  # address of the index
-    data_url: str = "https://data.commoncrawl.org"  # address of the records
-    crawl: str = ""  # the crawl, such as CC-MAIN-2026-43
-    count: Count = 40  # pages imported per page of the index
+    url: str = "https://index.commoncrawl.org"
+    """Address of the index."""
+    data_url: str = "https://data.commoncrawl.org"
+    """Address of the records."""
+    crawl: str = ""
+    """The crawl, such as CC-MAIN-2026-43."""
+    count: Count = 40
+    """Pages imported per page of the index."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_url(self.data_url, "data_url")
-        if self.key_env or self.key_file:
-            raise ValueError("commoncrawl takes no key: leave key_env and key_file out")
         if self.crawl and not _CRAWL.fullmatch(self.crawl):
             raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2026-43")
 
 
-class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Any search that answers a GET with JSON: [search.json_http.NAME]. Paths are dotted names or positions."""
 
-    items: str = "results"  # path to the list of results
-    item_url: str = "url"  # path to the address, from a result
+    items: str = "results"
+    """Path to the list of results."""
+    item_url: str = "url"
+    """Path to the address, from a result."""
     title: str = "title"
+    """Path to the title, from a result."""
     snippet: str = "snippet"
-    rank: str = ""  # path to the rank on the page; empty: the position in the list
-    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1  # value of {page} for the first result page
-    count: Count = 10  # value of {count}
-    key_header: str = ""  # header that carries the key, such as X-Api-Key
-    key_prefix: str = ""  # put before the key in that header, such as "Bearer "
-    key_param: str = ""  # parameter of the URL that carries the key, if no header does
-    headers: dict[str, str] = {}  # further headers; no secrets
+    """Path to the snippet, from a result."""
+    rank: str = ""
+    """Path to the rank on the page; empty: the position in the list."""
+    first_page: Annotated[int, msgspec.Meta(ge=0, le=1)] = 1
+    """Value of {page} for the first result page."""
+    count: Count = 10
+    """Value of {count}."""
+    key_header: str = ""
+    """Header that carries the key, such as X-Api-Key."""
+    key_prefix: str = ""
+    """Put before the key in that header, such as `Bearer `."""
+    key_param: str = ""
+    """Parameter of the URL that carries the key, if no header does."""
+    headers: dict[str, str] = {}
+    """Further headers; no secrets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,18 +208,19 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
 
 
 class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The sources of hits that `farmwatch search --source` may ask; see docs/reference/sources.md."""
+    """The sources of hits that a search may ask; see docs/reference/sources.md."""
 
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()
     mojeek: MojeekSettings = MojeekSettings()
     marginalia: MarginaliaSettings = MarginaliaSettings()
     commoncrawl: CommonCrawlSettings = CommonCrawlSettings()
-    json_http: dict[str, JsonHttpSettings] = {}  # name of your own -> a table [search.json_http.NAME]
+    json_http: dict[str, JsonHttpSettings] = {}
+    """Name of your own -> a table [search.json_http.NAME]."""
 
     def __post_init__(self) -> None:
         for name in self.json_http:
-            if name in BUILT_IN:
+            if name in self.__struct_fields__:
                 raise ValueError(f"json_http: {name} is a built-in source, its table is [search.{name}]")
             if not _NAME.fullmatch(name) or name in RESERVED:
                 raise ValueError(f"json_http: {name[:40]!r} cannot be a source's name: small letters, digits, _ and -")

@@ -20,7 +20,7 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch, was_not_answered
 from crawler.fetch.request_labels import count_requests, expected
 from crawler.fetch.thread import ClaimResult, FetchThread
@@ -30,9 +30,9 @@ from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
-from crawler.orders import PAUSE_REASONS, CrawlOrders
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
+from crawler.stages.orders import PAUSE_REASONS, CrawlOrders
 from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
@@ -42,8 +42,9 @@ from stream.processing.stage import Context, Series, Stage
 from stream.processing.steady_clock import uptime_s
 from stream.schema.records import Decision, Hit, Page, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
+from stream.schema.vocabulary import FetchOutcome
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 T = TypeVar("T")
 
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
@@ -226,9 +227,9 @@ class CrawlStage(Stage):
         if bool(before) != bool(self.paused):
             self._thread.hold(held=bool(self.paused))
         for reason in self.paused.keys() - before.keys():
-            log.warning("crawl_paused", reason=reason, said=self.paused[reason])
+            _log.warning("crawl_paused", reason=reason, said=self.paused[reason])
         for reason in before.keys() - self.paused.keys():
-            log.info("crawl_pause_ended", reason=reason)
+            _log.info("crawl_pause_ended", reason=reason)
 
     def _share(self, owned: int) -> None:
         """Tell the gate which share of all sites this process crawls."""
@@ -262,7 +263,7 @@ class CrawlStage(Stage):
             of_log = getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError)
             if of_log or not isinstance(error, Exception):
                 raise
-            log.exception(event, site=site, **more)
+            _log.exception(event, site=site, **more)
             return error
 
     def _tick_frontier(self, ctx: Context) -> Frontier:

@@ -16,7 +16,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import endpoint, is_public
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key
@@ -28,6 +28,7 @@ from stream.log.contract import StateReader
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.registrable_domain import registrable_domain
 
 REFUSALS_KEPT = 100  # of a site
@@ -229,7 +230,7 @@ class DryRun:
                 return
             taken: list[Page] = []
             self._frontier(staged, taken, at).apply(self._made_up(job, staged, at))
-            pages += [page for page in taken if page.outcome == FetchOutcome.REFUSED.value]
+            pages += [page for page in taken if page.outcome == FetchOutcome.REFUSED]
 
     def _made_up(self, job: Job, staged: KeyedState, at: int) -> FetchResult:
         """The simulated result: the one that changes least."""

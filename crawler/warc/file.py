@@ -16,7 +16,7 @@ import structlog
 
 from stream.log.private_folders import give_to_owner
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 ENDING = ".warc.gz"
 OPEN = ".open"
@@ -92,7 +92,7 @@ def close_leftovers(folder: Path) -> list[Path]:
             os.ftruncate(fd, whole)
             path = unfinished.with_name(unfinished.name.removesuffix(OPEN))
             _finish(fd, unfinished, path, whole)
-            log.warning("warc_leftover_closed", file=path.name, kept_bytes=whole, cut_bytes=size - whole)
+            _log.warning("warc_leftover_closed", file=path.name, kept_bytes=whole, cut_bytes=size - whole)
             if whole:
                 closed.append(path)
         finally:

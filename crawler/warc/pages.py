@@ -20,7 +20,7 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, check_page, may_say_more
 from crawler.fetch.response_headers import kept_headers
 from crawler.settings import CrawlSettings
@@ -32,6 +32,7 @@ from crawler.web.inspection import Inspector
 from crawler.web.response_head import HEAD_CAP_BYTES, head_end, is_interim, read_head
 from crawler.web.urls import host_of, normalise, page_id_of_normal, twin_of
 from stream.schema.records import Hit, Page
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import read_time
 
 _WANTED = ("response", "metadata")
@@ -161,7 +162,7 @@ class _Reader:
             page_id=page_id_of_normal(url),
             url=url,
             visit=0,
-            outcome="fetched",
+            outcome=FetchOutcome.FETCHED,
             final_url=final_url,
             fetched_at=fetched_at,
             found_by="import",

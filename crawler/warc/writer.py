@@ -25,7 +25,7 @@ from crawler.warc.exchange import WarcMember, exchange, warcinfo
 from crawler.warc.file import NameTaken, WarcFile, close_leftovers
 from stream.processing.metrics import Metrics
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; beyond, the tap waits
 _SETTLE_S = 60.0  # a slower disk counts as broken
@@ -200,11 +200,11 @@ class WarcWriter:
 
     def _fail(self, error: Exception) -> None:
         """Remember the error, and try to close the file after its last whole exchange."""
-        log.error("warc_not_written", folder=str(self._folder), error=str(error))
+        _log.error("warc_not_written", folder=str(self._folder), error=str(error))
         try:
             self._close_file()
         except OSError as second:  # the next start closes it
-            log.error("warc_not_closed", folder=str(self._folder), error=str(second))
+            _log.error("warc_not_closed", folder=str(self._folder), error=str(second))
         with self._changed:
             self._error = error
 

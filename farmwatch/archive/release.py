@@ -26,9 +26,10 @@ from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
-from scoring.rates.split_rates import RateLine, comparable, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.rates.terms import counted_at
-from scoring.site_tally import SiteTally
+from scoring.rates.versions import comparable
+from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
@@ -70,7 +71,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     sites = [row for row in rows if not is_canary(row.site)]
     labels = read_labels(config.rate)
     review = review_of(labels, config.rate, now_ms) if config.rate.review else None
-    (rate,) = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
+    (rate,) = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     columns = COLUMNS["sites"]
     write_table(folder / SITES_FILE, "jsonl", columns, ([_site_value(row, of) for of in columns] for row in rows))
     if review is not None:

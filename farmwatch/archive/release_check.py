@@ -12,7 +12,7 @@ import msgspec
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.jsonl import JsonLines
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
 from stream.text.checksums import SUMS, digest_of, read_sums
 from stream.text.user_errors import FarmwatchError
@@ -75,7 +75,9 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
-    found = rate_lines(rows, settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
+    found = rate_lines(
+        rows, RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
+    )
     return ReleaseCheck(changed, stored, found[0])
 
 

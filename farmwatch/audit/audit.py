@@ -45,12 +45,13 @@ from farmwatch.audit.scope import (
 from farmwatch.config.config import Config
 from replay.rows.dead_letters import Settlements
 from scoring.estimate.reviewed_share import Review
-from scoring.site_tally import JudgedPage, term_key
+from scoring.stages.site_tally import JudgedPage, term_key
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
 from stream.schema.runs import LIVE
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.schema.vocabulary import FetchOutcome, PageClass
 
 _IMPORT = "import"  # Page.found_by of an imported page
 _NO_PAGE = frozenset(
@@ -112,12 +113,12 @@ class _Partition:
             self.reader.count_unread("crawl", DECISIONS)
             self._hits_to_pages(hits, pages, queued)
         if MEASURED in steps:
-            fetched = [page for page in pages if page.record.outcome == "fetched"]
+            fetched = [page for page in pages if page.record.outcome == FetchOutcome.FETCHED]
             fetched = self._in_window("measure", PAGES, fetched) if self.scope.run.remeasures else fetched
             self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
         judged = self._in_window("judge", names.features, features)
         self._one_to_one(JUDGED, names.features, "judge", judged, names.verdicts, verdicts)
-        self._articles_to_scores([v for v in verdicts if v.record.verdict == "article"], requests, scores)
+        self._articles_to_scores([v for v in verdicts if v.record.verdict == PageClass.ARTICLE], requests, scores)
         sites: dict[str, Evidence] = {}
         for hit in self._in_window("tally", HITS, hits):
             sites.setdefault(hit.record.site, Evidence()).hits.append(hit)

@@ -1,8 +1,8 @@
 """Recomputes the row of a site from its hits, verdicts and scores in the log.
 
-The fold is TALLY's own (`scoring.site_tally`). Its result does not depend on how the three topics were interleaved, so
-the topics are folded one after the other. There is one exception: for a site with more than SPARE_TEXTS scored texts
-TALLY may have dropped scores that arrived long before their verdicts.
+The fold is TALLY's own (`scoring.stages.site_tally`). Its result does not depend on how the three topics were
+interleaved, so the topics are folded one after the other. There is one exception: for a site with more than
+SPARE_TEXTS scored texts TALLY may have dropped scores that arrived long before their verdicts.
 
 A row may differ, and is then unprovable, in fields that depend on records missing from the log:
 
@@ -31,11 +31,11 @@ from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
-from scoring.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
+from scoring.stages.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES
-from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
@@ -48,7 +48,7 @@ _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged"}
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
 _VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
-_NO_EVIDENCE = SiteVerdict(verdict=UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
+_NO_EVIDENCE = SiteVerdict(verdict=SiteClass.UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
 _SHOWN = 60  # characters of a value
 

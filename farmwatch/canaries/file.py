@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 import xxhash
@@ -23,10 +22,11 @@ from crawler.web.urls import fetch_id, page_id
 from farmwatch.canaries.rounds import CanaryRounds
 from farmwatch.config.settings import CanarySettings
 from farmwatch.terminal.jsonl import binary_input
-from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
+from scoring.rates.canary import CanaryName, is_label
 from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES
+from stream.schema.vocabulary import Truth
 from stream.text.packed_files import bounded_lines
 from stream.text.times import DAY_MS
 from stream.text.user_errors import Exit, FarmwatchError
@@ -50,7 +50,7 @@ class BadCanaries(FarmwatchError):
 class CanaryLine(msgspec.Struct, frozen=True):
     """A line of the file; further fields are ignored."""
 
-    truth: Literal["human", "llm"]
+    truth: Truth
     site: str
     title: str = ""
     text: str = ""
@@ -176,7 +176,7 @@ def _body(page: CanaryLine) -> bytes:
         raise ValueError(f"site {page.site[:60]!r} is not a label: a-z, 0-9 and dashes, at most 40")
     if bool(page.text.strip()) == bool(page.html.strip()):
         raise ValueError("a page needs either text or html")
-    if page.truth == HUMAN_TRUTH and (page.made_at is None or page.made_at >= HUMAN_BEFORE):
+    if page.truth == Truth.HUMAN and (page.made_at is None or page.made_at >= HUMAN_BEFORE):
         found = page.made_at or "none"
         raise ValueError(f"made_at of a human page: {found}; only pages written before {HUMAN_BEFORE} are surely human")
     body = (page.html or page_of_text(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError

@@ -21,8 +21,9 @@ import zstandard
 from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, CanaryLine, read_canaries
 from farmwatch.config.settings import CanarySettings
 from filters.charsets import decode
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, is_label
+from scoring.rates.canary import is_label
 from stream.schema.records import Page
+from stream.schema.vocabulary import FetchOutcome, Truth
 from stream.text.user_errors import FarmwatchError, UsageError
 
 LEAST_PAGES = 15
@@ -42,7 +43,7 @@ class CanaryMaker:
     small: Counter[str] = field(default_factory=Counter)  # truth -> sites left out
     lines: list[CanaryLine] = field(default_factory=list)
     _human: dict[str, dict[bytes, CanaryLine]] = field(default_factory=dict)  # host -> digest of the page -> page
-    _sites: dict[str, set[str]] = field(default_factory=lambda: {HUMAN_TRUTH: set(), LLM_TRUTH: set()})  # labels
+    _sites: dict[str, set[str]] = field(default_factory=lambda: {Truth.HUMAN: set(), Truth.LLM: set()})  # labels
 
     def sites(self, truth: str) -> int:
         """The number of sites of a truth."""
@@ -54,7 +55,7 @@ class CanaryMaker:
         for page in pages:
             of_site = self._human.get(page.site, {})
             made_at = datetime.fromtimestamp(page.fetched_at / 1000, UTC).date()
-            if page.outcome != "fetched" or not page.body:
+            if page.outcome != FetchOutcome.FETCHED or not page.body:
                 self.skipped["no page"] += 1
             elif made_at >= HUMAN_BEFORE:
                 self.skipped[f"captured in {HUMAN_BEFORE:%B %Y} or later"] += 1
@@ -71,7 +72,7 @@ class CanaryMaker:
     def end_human(self) -> None:
         """Make a site of each host with enough pages."""
         for host, pages in sorted(self._human.items()):
-            self._add_site(HUMAN_TRUTH, host, list(pages.values()))
+            self._add_site(Truth.HUMAN, host, list(pages.values()))
         self._human.clear()
 
     def add_llm(self, folder: Path) -> None:
@@ -88,7 +89,7 @@ class CanaryMaker:
         for of_folder, texts in files.items():
             pages = [page for file in texts if (page := self._text_page(file)) is not None]
             for start in range(0, len(pages), self.pages):
-                self._add_site(LLM_TRUTH, of_folder.resolve().name, pages[start : start + self.pages])
+                self._add_site(Truth.LLM, of_folder.resolve().name, pages[start : start + self.pages])
 
     def write(self, file: Path) -> None:
         """Write the file, compressed by its name (.zst, .gz), whole or not at all. Raises FarmwatchError."""
@@ -112,7 +113,7 @@ class CanaryMaker:
             self.skipped[f"empty, or above {PAGE_CAP_BYTES:,} bytes"] += 1
             return
         digest = xxhash.xxh3_128_digest(html.encode())
-        line = CanaryLine(truth="human", site="", html=html, made_at=made_at)
+        line = CanaryLine(truth=Truth.HUMAN, site="", html=html, made_at=made_at)
         if self._human.setdefault(host, {}).setdefault(digest, line) is not line:
             self.skipped["the same page again"] += 1
 
@@ -131,7 +132,7 @@ class CanaryMaker:
         if not rest or len(text.encode()) > PAGE_CAP_BYTES // 2:
             self.skipped[f"empty, or above {PAGE_CAP_BYTES // 2:,} bytes of text"] += 1
             return None
-        return CanaryLine(truth="llm", site="", title=title, text=rest.strip())
+        return CanaryLine(truth=Truth.LLM, site="", title=title, text=rest.strip())
 
     def _add_site(self, truth: str, name: str, pages: Sequence[CanaryLine]) -> None:
         labels = self._sites[truth]

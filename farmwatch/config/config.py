@@ -27,8 +27,9 @@ from farmwatch.config.layers import (
 )
 from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings, UpSettings
 from filters.settings import JudgeSettings, MeasureSettings
+from scoring.detectors.settings import ScoreSettings
 from scoring.rates.settings import RateSettings
-from scoring.settings import ScoreSettings, TallySettings
+from scoring.sites.settings import TallySettings
 from stream.kafka.settings import KafkaSettings
 from stream.processing.loop import LoopSettings
 from stream.schema.retention import RetentionSettings

@@ -7,13 +7,16 @@ months later.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import math
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -54,6 +57,11 @@ class Setting:
         """Name of the environment variable."""
         return ENV_PREFIX + self.path.replace(".", "_").upper()
 
+    @property
+    def meaning(self) -> str:
+        """What it sets, and in which unit."""
+        return meanings_of(self.owner)[self.path.rpartition(".")[2]]
+
 
 class RawValue(NamedTuple):
     """A value before it is checked, and its origin; `text` marks a string to be parsed."""
@@ -81,6 +89,19 @@ def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> Mapping[str, Se
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         found[path] = Setting(path, field.type, default, _is_secret(field.type), _declared_by(kind, field.name))
     return found
+
+
+@cache
+def meanings_of(owner: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Meaning of each field that the struct declares: the docstring after it in the source."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
 
 
 def _declared_by(kind: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
@@ -183,7 +204,8 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
             reason = str(error).replace("Expected", "expected").replace("`", "")
             if text:  # all values of flags and variables are texts at first
                 reason = reason.replace(", got str", "")
-        raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown if may_show else ''})") from error
+        place = f"from {origin}{shown if may_show else ''}"
+        raise ConfigError(f"{setting.path}: {reason} ({place}). {setting.meaning}") from error
 
 
 def _refuse_not_finite(value: Any) -> None:

@@ -9,26 +9,30 @@ import msgspec
 from farmwatch.config.layers import SECRET
 from stream.schema.roles import Role
 from stream.schema.topics import DEFAULT_PARTITIONS
-from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
+from stream.text.ranges import TEN_YEARS_S, Seconds
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The place and the layout of the log."""
 
-    url: str = "sqlite:farmwatch-data"  # sqlite:FOLDER (no server) or kafka:HOST:PORT[,HOST:PORT]
-    prefix: str = ""  # prefix of every topic and group name, so that several farmwatches share one broker
-    partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = (
-        DEFAULT_PARTITIONS  # of every topic; chosen once, never changed
-    )
-    state_folder: str = "farmwatch-state"  # local copies of keyed state, on Kafka only; may be lost at any time
+    url: str = "sqlite:farmwatch-data"
+    """Place of the log: sqlite:FOLDER (no server) or kafka:HOST:PORT[,HOST:PORT]."""
+    prefix: str = ""
+    """Prefix of every topic and group name, so that several farmwatches share one broker."""
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=4096)] = DEFAULT_PARTITIONS
+    """Partitions of every topic; chosen once, never changed."""
+    state_folder: str = "farmwatch-state"
+    """Local copies of keyed state, on Kafka only; may be lost at any time."""
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The addresses of /metrics, /healthz and /readyz."""
 
-    host: str = "127.0.0.1"  # address to bind
-    # of the first role; the others follow in the order crawl, measure, judge, score, tally, console. 0 = any free port
+    host: str = "127.0.0.1"
+    """Address to bind."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 9464
+    """Port of the first role; the others follow in the order crawl, measure, judge, score, tally, console. 0: any free
+    port."""
 
     def port_of(self, role: Role) -> int:
         """Port of a role: the first port plus the role's index; 0 stays 0 (any free port)."""
@@ -38,29 +42,30 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the console is served, and to whom."""
 
-    host: str = "127.0.0.1"  # address to bind
-    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 9480  # 0 = any free port
-    # HOST:PORT under which browsers reach it besides host and port, such as the name of a proxy
+    host: str = "127.0.0.1"
+    """Address to bind."""
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 9480
+    """Port of the console; 0: any free port."""
     hosts: list[str] = []
-    token: Annotated[str, SECRET] = ""  # empty: console.token in the folder of the log, made at the first start
+    """HOST:PORT under which browsers reach it besides host and port, such as the name of a proxy."""
+    token: Annotated[str, SECRET] = ""
+    """Token of the console; empty: console.token in the folder of the log, made at the first start."""
 
 
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Supervision of `farmwatch up`'s processes, and maintenance of the log."""
+    """Supervision of `farmwatch up`'s processes."""
 
-    drain_s: Seconds = 30.0  # seconds for a process to finish its batch before it is killed
-    restart_min_s: PositiveSeconds = 0.5  # seconds before the first restart; doubles with each
-    restart_max_s: PositiveSeconds = 60.0  # longest wait between restarts, seconds
-    heartbeat_s: PositiveSeconds = 60.0  # seconds between heartbeats through all stages
-    retention_s: PositiveSeconds = 300.0  # seconds between rounds of retention
-    status_s: PositiveSeconds = 30.0  # seconds between lines of status in the log
+    drain_s: Seconds = 30.0
+    """Seconds for a process to finish its batch before it is killed."""
 
 
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Canaries: pages of known truth that pass through the live stages, see docs/how-to/canaries.md."""
 
-    # JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at,
-    # the day on which it was written; empty: no canaries
     file: str = ""
-    every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400  # seconds between two rounds
-    pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20  # pages sent per site, at most
+    """JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and
+    made_at, the day on which it was written; empty: no canaries."""
+    every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400
+    """Seconds between two rounds."""
+    pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
+    """Pages sent per site, at most."""

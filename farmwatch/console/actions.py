@@ -18,6 +18,7 @@ from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
+from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.letter_fields import existing_letter
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
@@ -134,7 +135,7 @@ def replay(desk: Desk, form: Form) -> str:
         try:
             planned = plan(log, control, desk.config, ReplayRequest(ruleset, name=name, why=why))
         except BadRuleset as error:
-            raise UsageError(str(error).replace(f"{folder}/", "")) from error
+            raise UsageError(in_full(error).replace(f"{folder}/", "")) from error
         refuse_unfit(log, desk.config, planned)
         same = [run.shown for run in control.runs.values() if run.digest == planned.run.digest]
         if not name and any(map(desk.replays.has, same)):

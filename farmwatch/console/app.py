@@ -24,11 +24,12 @@ from farmwatch.console.actions import ACTIONS, Action, Desk
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
-from farmwatch.console.views import SPLITS, VERDICTS, Console, Data, Query
+from farmwatch.console.views import SPLITS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
 from farmwatch.terminal.remedies import in_full
 from replay.compare.comparison import points
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
 
@@ -177,7 +178,7 @@ async def _act(
     try:
         where = await asyncio.to_thread(action, desk, form)
     except (FarmwatchError, UnusableUrl, Working) as error:
-        return _refused(templates, request, _status_of(error), str(error))
+        return _refused(templates, request, _status_of(error), in_full(error))
     raise web.HTTPSeeOther(where)
 
 
@@ -234,7 +235,7 @@ async def _load(view: View, request: web.Request) -> tuple[int, Data]:
     except (FarmwatchError, UnusableUrl) as error:
         if (status := _status_of(error)) == 503:
             _log.warning("console_cannot_read", path=view.path, error=str(error))
-        return status, {"error": str(error)}
+        return status, {"error": in_full(error)}
     except sqlite3.Error as error:
         _log.warning("console_cannot_read_index", path=view.path, error=str(error))
         return 503, {"error": f"the index of the console: {error}: if that does not pass, restart the console"}
@@ -281,7 +282,7 @@ def _environment(access: Access) -> Environment:
     }
     environment.globals |= {
         "splits": SPLITS,
-        "verdicts": VERDICTS,
+        "verdicts": tuple(SiteClass),
         "form_token": access.form_token,
     }
     return environment

@@ -19,6 +19,7 @@ from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgemen
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import text_of
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.compare.as_json import as_json, label_lines
@@ -95,7 +96,7 @@ class RunPages:
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
             labelled, changes = session.labelled, [change._asdict() for change in session.changes()]
-        return {**as_json(found), "warnings": warnings, "labelled": labelled, "labels": changes}
+        return {**as_json(found, text_of), "warnings": warnings, "labelled": labelled, "labels": changes}
 
     def label(self, query: Mapping[str, str]) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from replay.live.live_run import find_rules
 from replay.settings import ReplaySettings
-from scoring.method_choice import site_method
-from scoring.site_tally import SiteTally
-from scoring.sites.stored_method import method_of_text
+from scoring.sites.registry import method_of_text, site_method
+from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.records import SiteState
 

@@ -38,6 +38,7 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.site_fields import site_fields
+from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
@@ -51,6 +52,7 @@ from stream.schema.orders import Orders
 from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
+from stream.schema.vocabulary import SiteClass
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
@@ -58,7 +60,6 @@ _log = structlog.get_logger()
 Query = Mapping[str, str]
 Data = dict[str, Any]
 SPLITS = ("source", "rank", "query-group", "week")
-VERDICTS = ("llm", "human", "undecided", "unclassifiable")
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
@@ -122,7 +123,12 @@ class Console:
         (found, history), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in found.lines))
         lines = [
-            {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
+            {
+                **line_fields(line),
+                "remarks": sentences(line.remarks),
+                "run": shown_run(line.run),
+                "warning": warnings[line.detector],
+            }
             for line in found.lines
         ]
         return {
@@ -162,7 +168,7 @@ class Console:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
         chosen = {
             "search": query.get("search", "").strip()[:253],
-            "verdict": _one_of(query, "verdict", ("", *VERDICTS)),
+            "verdict": _one_of(query, "verdict", ("", *SiteClass)),
             "source": (source := query.get("source", "")[:100]),
             "sort": _one_of(query, "sort", tuple(SORTS)),
             "after": query.get("after", "")[:253],

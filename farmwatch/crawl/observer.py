@@ -20,6 +20,7 @@ from stream.log.errors import StreamError
 from stream.text.user_errors import Exit
 
 _DRAW_S = 0.5
+_STATUS_S = 30.0
 _KAFKA_CHECK_SLOWER = 10  # factor for the interval of checks whether all is done: on Kafka each reads the whole state
 _JOIN_S = 5.0
 
@@ -37,7 +38,7 @@ class CrawlObserver:
 
     config: Config
     watch: CrawlWatch
-    view: CrawlView | None  # None: a status line every up.status_s seconds
+    view: CrawlView | None  # None: a status line every 30 s
     stop: threading.Event
     hurry: threading.Event  # ends the process at once
     _: KW_ONLY
@@ -85,7 +86,7 @@ class CrawlObserver:
     def _show_and_check(self) -> None:
         if self.view is not None:
             self.view.show(self.watch.figures())
-        elif time.monotonic() - self._shown_at >= self.config.up.status_s:
+        elif time.monotonic() - self._shown_at >= _STATUS_S:
             self._shown_at = time.monotonic()
             message(status_line(self.watch.figures()))
         if self.until_done and not self.stop.is_set() and self._is_done():

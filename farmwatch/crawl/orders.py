@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from crawler.orders import CrawlOrders, in_words
+from crawler.stages.orders import CrawlOrders, in_words
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon import page_inspector
 from farmwatch.daemon.endpoints import Endpoints, Exposition
+from farmwatch.daemon.signals import signals_to
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
 from stream.log.contract import Log
@@ -59,7 +61,7 @@ def run_search(
     """
     if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, os.environ, config.crawl, page_inspector) for name in names]
+    sources = [open_source(config.search, name, os.environ) for name in names]
     for source in sources:
         if pages is not None and pages > source.pages_cap:
             raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")
@@ -111,9 +113,9 @@ class SearchRunner:
 
     async def run_once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Send every query to every source once; returns the exit code. Raises the error of a source after all end."""
-        self._handle_signals("what was found is kept; the next search begins anew")
         started_ms = int(time.time() * 1000)
-        with counting(len(queries) * len(sources), "queries") as advance:
+        kept = "what was found is kept; the next search begins anew"
+        with self._ending_on_signals(kept), counting(len(queries) * len(sources), "queries") as advance:
             async with self._client() as client:
                 rounds = [
                     self._searcher(source, client, PATIENCE_S).round(
@@ -135,9 +137,9 @@ class SearchRunner:
 
     async def run_scheduled(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Follow the schedule of every source until a signal; returns the exit code."""
-        self._handle_signals("the round continues at the next start")
-        async with self._client() as client:
-            await asyncio.gather(*(self._run_source(source, client, queries) for source in sources))
+        with self._ending_on_signals("the round continues at the next start"):
+            async with self._client() as client:
+                await asyncio.gather(*(self._run_source(source, client, queries) for source in sources))
         return Exit.OK
 
     async def _run_source(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
@@ -202,7 +204,7 @@ class SearchRunner:
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(paced, self.config.log.partitions, self._imports)
+        return Searcher(paced, self.config.log.partitions, self._imports, self.config.crawl, page_inspector)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
@@ -216,20 +218,19 @@ class SearchRunner:
             _log.warning("queries_unreadable", error=str(error))
             return queries
 
-    def _handle_signals(self, then: str) -> None:
+    def _ending_on_signals(self, then: str) -> AbstractContextManager[None]:
         """Let SIGTERM and SIGINT end the search between two requests, and a second signal end it at once."""
+        loop, came = asyncio.get_running_loop(), threading.Event()
 
-        def handle(number: signal.Signals) -> None:
-            if self.stopping.is_set():
+        def end(number: signal.Signals) -> None:
+            if came.is_set():
                 os._exit(Exit.INTERRUPTED)  # safe: appended hits are complete
+            came.set()
             self._interrupted = number == signal.SIGINT
             message(f"farmwatch: stopping; {then}. Once more ends it at once")
-            self.stopping.set()
+            loop.call_soon_threadsafe(self.stopping.set)
 
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # not in the main thread
-                loop.add_signal_handler(number, handle, number)
+        return signals_to(end)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until the time has passed or the search is to end."""

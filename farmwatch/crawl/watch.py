@@ -7,15 +7,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from crawler.stages.crawl import CrawlStage
 from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
+from stream.log.forwarding import ForwardingMember
 from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
+from stream.schema.vocabulary import FetchOutcome
 
 PARTITIONS_TO_COME = "the log to give this process its partitions"
 _READ_S = 0.5  # between two readings of the frontier
@@ -84,7 +85,7 @@ class CrawlWatch:
         """Observe both from now on; the loop works with the returned member."""
         if isinstance(stage, CrawlStage):
             self._stage = stage
-        return cast(Member, _ObservedMember(member, self))
+        return _ObservedMember(member, self)
 
     def count_pages(self, outputs: Iterable[Output]) -> None:
         """Count the page records of a commit."""
@@ -93,7 +94,7 @@ class CrawlWatch:
             if output.topic == PAGES and output.value:
                 page = decode(_PageHead, output.value)
                 found[page.reason or page.outcome] += 1
-                self._fetched += page.outcome == "fetched"
+                self._fetched += page.outcome == FetchOutcome.FETCHED
         if found:
             second = int(self._monotonic())
             with self._lock:
@@ -140,7 +141,7 @@ class CrawlWatch:
             resting=sums["sites"] - sums["active"] - sums["stopped"],
             **sums,
             fetched_now=self._fetched,
-            recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
+            recent_per_s=outcomes[FetchOutcome.FETCHED] / min(max(running_s, 1.0), _WINDOW_S),
             in_flight=self._stage.in_flight if self._stage else 0,
             received_bytes=self._stage.received_bytes if self._stage else 0,
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
@@ -159,15 +160,12 @@ def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
             yield due_ms, f"{row.site}, {row.parked_why}"
 
 
-class _ObservedMember:
+class _ObservedMember(ForwardingMember):
     """A member that reports each poll and commit to a watch."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
-        self._member = member
+        super().__init__(member)
         self._watch = watch
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._member, name)
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         self._watch.read_frontier(self._member)

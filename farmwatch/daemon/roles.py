@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from crawler.orders import free_bytes
+from crawler.stages.orders import free_bytes
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import open_configured
@@ -55,8 +55,8 @@ def build_stage(
     from `log`, SCORE announces its detectors there; TALLY needs it.
     """
     if role is Role.CRAWL:
-        from crawler.orders import CrawlOrders
         from crawler.stages.crawl import CrawlStage
+        from crawler.stages.orders import CrawlOrders
         from farmwatch.daemon import page_inspector
 
         orders = None if log is None else CrawlOrders(log, disks_of(config), config.crawl.pause_below_bytes)
@@ -234,13 +234,12 @@ class _RoleProcess:
 
     @contextmanager
     def _maintenance(self, log: Log, live: RunRules) -> Iterator[None]:
-        from farmwatch.daemon.maintenance import Maintenance
+        from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
 
         ended = threading.Event()
         method = site_method_of(self.config, live.run)
-        in_force = method.name, method.digest
-        maintenance = Maintenance(log, self.config.up, self.config.rate, self.metrics, live, in_force)
-        thread = threading.Thread(target=maintenance.run, args=(ended,), name="maintenance", daemon=True)
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
+        thread = threading.Thread(target=Maintenance(jobs).run, args=(ended,), name="maintenance", daemon=True)
         thread.start()
         try:
             yield

@@ -12,7 +12,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
 
 from stream.log.contract import At, Commit, Headers, Member, Message, Output
+from stream.log.forwarding import ForwardingMember
 from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
@@ -70,7 +71,7 @@ class Spans:
             "messaging.consumer.group.name": group,
             **({"farmwatch.run": stage.run} if stage.run else {}),
         }
-        return cast(Member, _TracedMember(member, self, labels))
+        return _TracedMember(member, self, labels)
 
     def processed(self, at: At, record: _Delivered, labels: Labels) -> None:
         """Export the span of a record that is processed and committed."""
@@ -123,15 +124,13 @@ class _Delivered(NamedTuple):
     epoch: int  # epoch of its partition's ownership
 
 
-class _TracedMember:
+class _TracedMember(ForwardingMember):
     """A member that remembers delivered records until they are committed."""
 
     def __init__(self, member: Member, spans: Spans, labels: Labels) -> None:
-        self._member, self._spans, self._labels = member, spans, labels
+        super().__init__(member)
+        self._spans, self._labels = spans, labels
         self._delivered: dict[At, deque[_Delivered]] = {}
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._member, name)
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         messages = self._member.poll(timeout_s, max_records, max_bytes)

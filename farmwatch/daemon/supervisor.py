@@ -7,7 +7,6 @@ child is a pipe from the supervisor: when the supervisor dies, the pipe ends and
 
 from __future__ import annotations
 
-import operator
 import os
 import signal
 import subprocess
@@ -20,12 +19,13 @@ from dataclasses import dataclass
 
 import structlog
 
-from farmwatch.config.settings import UpSettings
 from farmwatch.terminal.messages import OUT_OF_PROCESSES
 from stream.text.user_errors import Exit
 
 _log = structlog.get_logger()
 _POLL_S = 0.1  # between checks of the children
+_RESTART_MIN_S = 0.5  # before the first restart; doubles with each
+_RESTART_MAX_S = 60.0
 _HEALTHY_S = 60.0  # a child that ran for this long resets its back-off
 _RESTARTS = "RESTARTS_OF_THIS_ROLE"  # environment variable of a child: its number of restarts
 
@@ -47,16 +47,19 @@ class Supervisor:
     def __init__(
         self,
         children: Mapping[str, Sequence[str]],
-        settings: UpSettings,
+        drain_s: float,
         monotonic: Callable[[], float] = time.monotonic,
         extras: Collection[str] = (),
+        *,
+        restart_min_s: float = _RESTART_MIN_S,
+        restart_max_s: float = _RESTART_MAX_S,
     ) -> None:
-        """`children` maps the name in the logs to the command line; `run` starts them.
+        """`children` maps the name in the logs to the command line; `run` starts them, and lets them drain `drain_s`.
 
         A failure of a child in `extras` has no effect on the others, nor on the outcome.
         """
         self._children = [_Child(name, command) for name, command in children.items()]
-        self._settings = settings
+        self._drain_s, self._restart_min_s, self._restart_max_s = drain_s, restart_min_s, restart_max_s
         self._monotonic = monotonic
         self._extras = extras
 
@@ -103,7 +106,7 @@ class Supervisor:
     def _put_off(self, child: _Child, now: float, lived_s: float) -> float:
         """Set when the child starts again; returns the wait."""
         child.failures = 1 if lived_s >= _HEALTHY_S else child.failures + 1
-        wait_s = min(self._settings.restart_max_s, self._settings.restart_min_s * 2.0 ** min(child.failures - 1, 20))
+        wait_s = min(self._restart_max_s, self._restart_min_s * 2.0 ** min(child.failures - 1, 20))
         child.due_at = now + wait_s
         return wait_s
 
@@ -130,7 +133,7 @@ class Supervisor:
             with suppress(ProcessLookupError):
                 process.terminate()
         started = self._monotonic()
-        deadline = started + self._settings.drain_s
+        deadline = started + self._drain_s
         # checked once more at the end: a child that has just ended is not counted as killed
         while running := {name: process for name, process in running.items() if _ended(process) is None}:
             if self._monotonic() >= deadline or hurry.is_set():
@@ -169,34 +172,6 @@ def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0)
         os._exit(Exit.PROBLEM)
 
     threading.Thread(target=watch, name="follow-parent", daemon=True).start()
-
-
-def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None) -> None:
-    """SIGTERM and SIGINT set `stop`; the second one sets `hurry`. Call from the main thread.
-
-    A thread sets them, and the handler is a built-in function: one of Python code would be interrupted by the next
-    signal, which calls it again (in a storm of signals until RecursionError), and where it sets an event that the
-    interrupted code sets or waits for, it waits for itself for ever.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # a full pipe holds enough signals
-
-    def follow() -> None:
-        while came := os.read(reading, 1):
-            if came[0] not in (signal.SIGTERM, signal.SIGINT):  # every signal with a handler comes here
-                continue
-            was_set = stop.is_set()
-            stop.set()
-            if hurry is not None and was_set:
-                hurry.set()
-            elif hurry is not None and came[0] == signal.SIGINT:
-                with suppress(OSError):  # nobody reads it any more
-                    os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be at work elsewhere
-
-    threading.Thread(target=follow, name="signals", daemon=True).start()
-    signal.signal(signal.SIGTERM, operator.is_)  # does nothing: the bytes in the pipe tell
-    signal.signal(signal.SIGINT, operator.is_)
 
 
 def this_program() -> list[str]:

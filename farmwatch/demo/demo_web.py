@@ -10,13 +10,12 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import cycle
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
 from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import Article, DemoSite, Family, llm_articles
-
-Author = Literal["llm", "human"]
+from stream.schema.vocabulary import SiteClass, Truth
 
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
@@ -51,26 +50,26 @@ class DemoWeb(NamedTuple):
 
     hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
     hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
-    truth: dict[str, Author]  # host → author of its articles; the closed site has none
+    truth: dict[str, Truth]  # host → author of its articles; the closed site has none
     expected: dict[str, str]  # host → expected site verdict
 
 
 def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
     """Build the demo's web; each answer of the slow site takes `slow_s` seconds."""
     sites: dict[str, DemoSite] = {}
-    truth: dict[str, Author] = {}
+    truth: dict[str, Truth] = {}
     for host, articles in llm_articles().items():
         name, family, author = _LLM_SITES[host]
         sites[host] = DemoSite(host, name, family, articles, author=author)
-        truth[host] = "llm"
+        truth[host] = Truth.LLM
     for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _split(human_pages()), strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
         articles = [
             Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
         ]
         sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
-        truth[host] = "human"
-    expected = {**truth, SMALL_HOST: "unclassifiable", CLOSED_HOST: "unclassifiable"}
+        truth[host] = Truth.HUMAN
+    expected: dict[str, str] = {**truth, SMALL_HOST: SiteClass.UNCLASSIFIABLE, CLOSED_HOST: SiteClass.UNCLASSIFIABLE}
     return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth, expected)
 
 

@@ -23,14 +23,14 @@ from farmwatch.daemon.endpoints import require_free_ports
 from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
-from filters.errors import BadRuleset
+from farmwatch.terminal.remedies import in_full, remedy_of
 from filters.rules.ruleset import Ruleset
 from replay.live.live_run import ensure_live_run
 from replay.rows.site_table import read_sites, ruleset_of, short_ruleset
-from scoring.errors import ScoringError
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
+from stream.log.forwarding import innermost
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
 from stream.schema.roles import STAGES, Role
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog
 
 _log = structlog.get_logger()
-_REMEDIES: dict[type[Exception], str] = {
-    BadRuleset: "see `farmwatch rulesets check FILE`, or set judge.ruleset to one of `farmwatch rulesets list`",
-    ScoringError: "do what it says, or take another detector in score.detectors (`farmwatch detectors`)",
-}
 
 
 class DoctorCheck(NamedTuple):
@@ -115,9 +111,9 @@ def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -
 
 def _failure(error: Exception) -> CheckResult:
     said = one_line(" ".join(str(error).split()))
-    if not isinstance(error, FarmwatchError):  # the message has the remedy
+    if not isinstance(error, FarmwatchError):
         return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
-    return fail(said, next((mend for kind, mend in _REMEDIES.items() if isinstance(error, kind)), ""))
+    return fail(said, remedy_of(error))
 
 
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:
@@ -152,7 +148,7 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         with closing(open_configured(config)) as log:
             known = log.topics()
             if config.log.url.startswith("sqlite:"):
-                _rewrite_once(cast("EmbeddedLog", log))
+                _rewrite_once(cast("EmbeddedLog", innermost(log)))
             create_topics(log, config)
             if known:
                 _warn_missing(log.topics().keys() - known)
@@ -176,7 +172,9 @@ def _rewrite_once(log: EmbeddedLog) -> None:
     try:
         log.rewrite(say)
     except LogUnavailable as error:
-        message(f"warning: {error}; freed space does not return to the disk; the next `farmwatch up` tries again")
+        message(
+            f"warning: {in_full(error)}; freed space does not return to the disk; the next `farmwatch up` tries again"
+        )
 
 
 def _warn_missing(created: Collection[str]) -> None:

@@ -6,16 +6,17 @@ import os
 import time
 
 from crawler.errors import BadCrawlSettings, NoContact
-from crawler.orders import free_bytes, in_words
-from crawler.preflight import check_crawl
 from crawler.sources.catalogue import configured, open_source, settings_for
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
 from crawler.sources.usage import Usage, left, used
+from crawler.stages.orders import free_bytes, in_words
+from crawler.stages.preflight import check_crawl
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.terminal.remedies import in_full
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.topics import CONTROL
@@ -33,7 +34,7 @@ def crawl(at: Subject) -> Results:
     except NoContact as error:
         raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     except BadCrawlSettings as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(in_full(error)) from error
     archive = f"archive in {settings.warc_folder}" if settings.warc_folder else "no archive is written"
     yield ok(one_line(f"contact {settings.contact}; a request every {settings.delay_s:g} s a host; {archive}"))
 
@@ -65,7 +66,7 @@ def search(at: Subject) -> Results:
     for name in names:
         settings = settings_for(search, name)
         try:
-            open_source(search, name, os.environ, at.config.crawl)
+            open_source(search, name, os.environ)
         except SourceError as error:
             yield fail(one_line(error), "do what it says (docs/reference/sources.md)")
         else:

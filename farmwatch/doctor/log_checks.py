@@ -20,6 +20,7 @@ from replay.runs.overview import STOPPED, resume_command, state_of
 from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name
 from stream.log.contract import wall_ms
+from stream.log.forwarding import innermost
 from stream.processing.topic_reader import UnreadableCounter
 from stream.schema.control import Control
 from stream.schema.topics import DEAD_LETTERS
@@ -61,7 +62,7 @@ def broker(at: Subject) -> Results:
         return
     # before the first `up`, all topics are missing as expected
     needed = configured_topics(at.config) if at.log.topics() else []
-    for what, right, found in cast("KafkaLog", at.log).check(needed):
+    for what, right, found in cast("KafkaLog", innermost(at.log)).check(needed):
         yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
 
 
@@ -69,7 +70,7 @@ def database(at: Subject) -> Results:
     """The pages of the embedded log's database, all of which are read. Raises LogDamaged."""
     if at.log is None or not at.config.log.url.startswith("sqlite:"):
         return
-    cast("EmbeddedLog", at.log).require_sound()
+    cast("EmbeddedLog", innermost(at.log)).require_sound()
     yield ok("every page of log.sqlite is sound")
 
 
@@ -77,7 +78,7 @@ def segments(at: Subject) -> Results:
     """Missing segment files of the embedded log that records need."""
     if at.log is None or not at.config.log.url.startswith("sqlite:"):
         return
-    missing = cast("EmbeddedLog", at.log).missing_segments()
+    missing = cast("EmbeddedLog", innermost(at.log)).missing_segments()
     if not missing:
         yield ok("every file that records need is there")
         return

@@ -11,6 +11,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, open_configured
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
+from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
 from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
@@ -19,6 +20,7 @@ from scoring.interface import SiteMethod, name_of, refuse_uncalibrated
 from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
 from stream.log.errors import StreamError
 from stream.schema.control import Control
+from stream.schema.vocabulary import Truth
 from stream.text.wording import counted, one_line
 
 _GIB = 1024**3
@@ -26,7 +28,7 @@ _GIB = 1024**3
 
 def extractor(at: Subject) -> Results:
     """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
-    from filters.extraction.extractor import extract
+    from filters.measure.extractors import extract
 
     name = at.config.measure.extractor
     if error := extract(PLAIN_PAGE, "", at.config.measure).error:
@@ -48,7 +50,7 @@ def ruleset(at: Subject) -> Results:
         continues = _continued_rules(at.config)
         if not continues:
             raise
-        yield warn(one_line(f"judge.ruleset: {error}; {continues}"))
+        yield warn(one_line(f"judge.ruleset: {in_full(error)}; {continues}"))
     else:
         yield ok(f"{configured.name} {configured.digest}")
 
@@ -136,5 +138,5 @@ def canaries(at: Subject) -> Results:
         yield ok("none are sent: canary.file is not set")
         return
     found = read_canaries(at.config.canary)
-    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in ("human", "llm")]
+    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in Truth]
     yield ok(f"{at.config.canary.file}: {' and '.join(of)} a round")

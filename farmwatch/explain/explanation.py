@@ -15,11 +15,12 @@ from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.explain.page_records import PageRecords, ScannedRecords
 from farmwatch.terminal.jsonl import binary_input
+from farmwatch.terminal.remedies import in_full
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
 from filters.quality.names import TEXTS
-from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
+from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
@@ -30,6 +31,7 @@ from scoring.stages.score import score_of
 from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
+from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import FarmwatchError
 
 _FIRST_RUN = names_of(LIVE)
@@ -126,13 +128,15 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         with binary_input(file) as stream:
             html = stream.read()
     except FarmwatchError as error:
-        raise FarmwatchError(f"{error}; for a page of the log, give the full URL, such as https://{file}") from error
+        raise FarmwatchError(
+            f"{in_full(error)}; for a page of the log, give the full URL, such as https://{file}"
+        ) from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     with closing(ExtractionPool(settings)) as pool:
         features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))
     verdict, text = judge_and_text(features, ruleset)
     score = None
-    if verdict.verdict == ARTICLE:
+    if verdict.verdict == PageClass.ARTICLE:
         found = detector.score([text])[0]
         score = score_of(request_of(features, verdict, text, detector.identity), detector.identity, found)
     return _explanation(features, verdict, ruleset, config.measure, score=score, source="file", judged="now")
@@ -161,10 +165,10 @@ def _scores(
     """The score of the text that the verdict scores; without one, the newest score of another text."""
     features = records.found.features
     main = features.text_digest
-    kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
+    kept = [known for known in reversed(verdicts) if known.verdict == PageClass.ARTICLE]
     texts = [known.text_digest for known in kept if known.id == features.id]
     scores = records.scores({verdict.text_digest, main, *texts})
-    if verdict.verdict == ARTICLE and verdict.text_digest in scores:
+    if verdict.verdict == PageClass.ARTICLE and verdict.text_digest in scores:
         return _preferred_score(scores[verdict.text_digest], detector_identity), None
     text = next((digest for digest in (*texts, main) if digest in scores), None)
     if text is None:

@@ -12,6 +12,7 @@ from crawler.reasons import CONNECTION_FAILURES, in_words, what_ends_stop
 from stream.log.contract import Log, partition_of
 from stream.schema.records import Page
 from stream.schema.topics import FRONTIER_STORE
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.wording import counted, moment, one_line
 
 _LEFT = "its record has left the log"
@@ -65,12 +66,12 @@ def _rows(log: Log, site: str, page_ids: Collection[str]) -> tuple[SiteRow | Non
 
 def _of_record(page: Page) -> str:
     at = f"; visit {page.visit}, at {moment(page.fetched_at)}" if page.fetched_at else ""
-    if page.outcome == "fetched":
+    if page.outcome == FetchOutcome.FETCHED:
         return f"fetched, and not measured yet{at}"
-    if page.outcome == "unchanged":
+    if page.outcome == FetchOutcome.UNCHANGED:
         return f"unchanged since an earlier visit, whose measures have left the log{at}"
     has_failed = (
-        page.outcome == "failed" or page.reason in CONNECTION_FAILURES
+        page.outcome == FetchOutcome.FAILED or page.reason in CONNECTION_FAILURES
     )  # a site that does not answer is stopped
     outcome = "could not be fetched" if has_failed else page.outcome.replace("_", " ")
     return f"{outcome}: {in_words(page.reason)}{at}"

@@ -16,6 +16,7 @@ from filters.settings import MeasureSettings
 from filters.structure.names import MEANINGS
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
+from stream.schema.vocabulary import PageClass
 from stream.text.wording import counted, moment, one_line
 
 _PASSAGES = 8  # repeated passages shown without --verbose
@@ -193,7 +194,7 @@ def text_line(found: PageExplanation) -> str:
     text = found.scored_text if found.scored else found.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
-    if found.scored and found.verdict.verdict == "article":
+    if found.scored and found.verdict.verdict == PageClass.ARTICLE:
         return f"scored text: {TEXTS[found.scored]}, {size}"
     if found.scored:
         return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
@@ -205,7 +206,7 @@ def score_lines(found: PageExplanation) -> Iterator[str]:
     other = found.other_score
     if found.score is not None:
         yield f"score: {_score(found, found.score)}"
-    elif found.verdict.verdict != "article":
+    elif found.verdict.verdict != PageClass.ARTICLE:
         yield "score: none, only articles are scored"
     elif other is None or found.judged == "live":
         yield "score: none yet"

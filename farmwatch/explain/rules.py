@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.articles.inputs import MEANINGS
-from filters.articles.model import ARTICLE, Contribution
+from filters.articles.model import Contribution
 from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome
+from stream.schema.vocabulary import PageClass
 from stream.text.wording import counted, one_line
 
 _PROBABILITY = "article_probability"
@@ -90,7 +91,7 @@ def contributions(features: Features, rule: Rule) -> list[Contribution]:
     if model is None or logits is None:
         return []
     shown = [part for part in model.contributions(features)[:_INPUTS_SHOWN] if part.logit]
-    rest = logits[model.kinds.index(ARTICLE)] - sum(part.logit for part in shown)
+    rest = logits[model.kinds.index(PageClass.ARTICLE)] - sum(part.logit for part in shown)
     return [*shown, Contribution(REST, None, round(rest, 4))]
 
 

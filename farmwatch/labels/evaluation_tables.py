@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from filters.rules.evaluation import KeptShare, Pages, RuleDrops, RulesetEvaluation
-from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
 from scoring.estimate.rate import estimate
+from stream.schema.vocabulary import PageClass
 
 _WITHOUT_URL = " of the pages without a URL, if each had one,"
 
@@ -78,16 +78,18 @@ def remarks(report: Sequence[RulesetReport]) -> list[str]:
     found = report[0].found  # the labels are the same for every ruleset
     kinds = ", ".join(map(repr, found.labels))
     said = [
-        f"page_type {kind!r} counts as another kind of page: articles are {ARTICLE!r}, so written"
+        f"page_type {kind!r} counts as another kind of page: articles are '{PageClass.ARTICLE}', so written"
         for kind in found.labels
-        if kind != ARTICLE and kind.strip().casefold() == ARTICLE
+        if kind != PageClass.ARTICLE and kind.strip().casefold() == PageClass.ARTICLE
     ]
     if not found.labels:
         said.append("no page has a page_type: nothing can be said of precision and recall")
     elif not found.confusion.articles.pages:
-        said.append(f"no page_type is {ARTICLE!r}, there are {kinds}: nothing can be said of precision and recall")
+        said.append(
+            f"no page_type is '{PageClass.ARTICLE}', there are {kinds}: nothing can be said of precision and recall"
+        )
     elif not found.confusion.others.pages:
-        said.append(f"every page_type is {ARTICLE!r}: nothing can be said of precision")
+        said.append(f"every page_type is '{PageClass.ARTICLE}': nothing can be said of precision")
     return said
 
 

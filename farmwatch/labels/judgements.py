@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from farmwatch.terminal.jsonl import JsonLines
-from filters.rules.judgement import ARTICLE
+from stream.schema.vocabulary import PageClass, Truth
 from stream.text.user_errors import FarmwatchError
 
 OTHER = "other"  # page_type of other pages than articles
-LLM, HUMAN = "llm", "human"  # labels, as `farmwatch calibrate` reads them
 
 
 class Answer(NamedTuple):
@@ -29,10 +28,10 @@ class Answer(NamedTuple):
 
 
 ANSWERS = {
-    "a": Answer(ARTICLE, "", "article"),
+    "a": Answer(PageClass.ARTICLE, "", "article"),
     "n": Answer(OTHER, "", "not an article"),
-    "l": Answer(ARTICLE, LLM, "article, written by a language model"),
-    "h": Answer(ARTICLE, HUMAN, "article, written by a human"),
+    "l": Answer(PageClass.ARTICLE, Truth.LLM, "article, written by a language model"),
+    "h": Answer(PageClass.ARTICLE, Truth.HUMAN, "article, written by a human"),
 }
 """Key -> answer."""
 

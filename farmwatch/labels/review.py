@@ -7,12 +7,12 @@ from typing import Any
 
 import xxhash
 
-from filters.rules.judgement import ARTICLE
 from replay.compare.flips import texts_of
 from stream.log.contract import Log, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import SiteState, Verdict
 from stream.schema.runs import RunNames
+from stream.schema.vocabulary import PageClass
 
 
 def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], number: int, seed: int) -> list[str]:
@@ -43,7 +43,7 @@ def sample_lines(
         for _, verdict in records_of(Verdict, log.read(names.verdicts, partition)):
             if verdict.digest == digests.get(verdict.site):
                 articles[verdict.site].pop(verdict.page_id, None)
-                if verdict.verdict == ARTICLE:
+                if verdict.verdict == PageClass.ARTICLE:
                     articles[verdict.site][verdict.page_id] = verdict
     chosen = [
         verdict

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
-from filters.rules.judgement import ARTICLE
+from stream.schema.vocabulary import PageClass
 
 SKIP, UNDO = "s", "u"
 
@@ -77,9 +77,11 @@ class Session:
         said = self._said()
         for page in self.pages:
             if page.verdict_a != page.verdict_b and page.fetch_id in said:
-                kept, other = (page.run_a, page.run_b) if page.verdict_a == ARTICLE else (page.run_b, page.run_a)
+                kept, other = (
+                    (page.run_a, page.run_b) if page.verdict_a == PageClass.ARTICLE else (page.run_b, page.run_a)
+                )
                 articles = found.setdefault(f"kept by {kept}, dropped by {other}", [])
-                articles.append(said[page.fetch_id].page_type == ARTICLE)
+                articles.append(said[page.fetch_id].page_type == PageClass.ARTICLE)
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in found.items()]
 
     def _said(self) -> dict[str, Judgement]:

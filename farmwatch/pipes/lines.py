@@ -23,7 +23,7 @@ from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
-from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import quality_of
@@ -31,6 +31,7 @@ from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
 from stream.schema.records import Features, Verdict
+from stream.schema.vocabulary import PageClass
 from stream.text.toml import as_toml
 from stream.text.user_errors import Exit
 
@@ -123,7 +124,7 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
             continue
         if not articles:
             write_line(verdict_line(verdict))
-        elif verdict.verdict == ARTICLE:
+        elif verdict.verdict == PageClass.ARTICLE:
             write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": text})
     return lines.end()
 

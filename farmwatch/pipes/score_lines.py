@@ -10,17 +10,19 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from farmwatch.share.words import line_fields
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
 from scoring.detectors.detector_set import DetectorSet
 from scoring.detectors.registry import load_detectors
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import DeviceLost
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import is_pair, name_of
-from scoring.method_choice import site_method
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
-from scoring.settings import ScoreSettings, TallySettings
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -156,5 +158,5 @@ def _chosen(detector: str, named: Sequence[str]) -> str:
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
     """Site verdicts to the rate. Raises BadParameters for invalid error counts or confidence."""
     lines = JsonLines(files, SiteVerdictLine, "estimate")
-    write_line(estimate_sites((line for _, line in lines), errors, confidence))
+    write_line(line_fields(estimate_sites((line for _, line in lines), errors, confidence)))
     return lines.end()

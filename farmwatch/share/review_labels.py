@@ -10,7 +10,7 @@ import msgspec
 from farmwatch.terminal.jsonl import JsonLines
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import Truth
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
 
@@ -58,12 +58,12 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
     oldest = now_ms
     for label in newest_of_page.values():
         at = label.drawn_at or label.labelled_at
-        if label.label not in (LLM, HUMAN) or not label.site:
+        if label.label not in (Truth.LLM, Truth.HUMAN) or not label.site:
             continue
         if at + kept_ms < now_ms:
             too_old.add(label.site)
             continue
-        votes.setdefault(label.site, []).append(label.label == LLM)
+        votes.setdefault(label.site, []).append(label.label == Truth.LLM)
         oldest = min(oldest, at)
     shares = {site: sum(found) / len(found) for site, found in votes.items()}
     named = shares.keys() | {site for _, sites in samples.values() for site in sites}  # a site of two samples: once

@@ -15,7 +15,7 @@ from replay.rows.site_columns import SiteColumns
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import Template
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.registrable_domain import registrable_domain
 
 _CAP = 50_000  # templates that are held; about 110 MB, twice that with the longest URLs, and some seconds
@@ -34,7 +34,7 @@ class TemplateGroup(NamedTuple):
         return {
             "sites": len(self.sites),
             "domains": len(set(map(registrable_domain, self.sites))),
-            **{verdict: counts[verdict] for verdict in VERDICTS},
+            **{verdict: counts[verdict] for verdict in SiteClass},
             "template_id": self.template_id,
             "url": self.url,
         }

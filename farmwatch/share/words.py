@@ -12,6 +12,7 @@ from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RA
 from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
 _REASONS = frozenset(
@@ -23,6 +24,7 @@ _REASONS = frozenset(
         RemarkKind.OFTEN_FLAGGED,
     }
 )  # they complete the sentence before
+_OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
 _UNITS = {DOMAINS: "registrable domain", RESULTS: "search result", RANKED_RESULTS: "search result"}
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
@@ -107,7 +109,7 @@ def sentence(remark: Remark) -> str:
             )
         case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
             facts["width"] = 100 * facts["half_width"]
-    if "sites" in facts:
+    if remark.kind in _OF_SITES:
         facts["of"] = _base(facts)
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
     return _WORDS[remark.kind].format_map(facts) + _addition(remark.kind, facts)
@@ -145,6 +147,27 @@ def sentences(remarks: Iterable[Remark]) -> list[str]:
 def text_of(remarks: Iterable[Remark]) -> str:
     """All remarks in one line."""
     return "; ".join(sentences(remarks))
+
+
+def short_share(line: RateLine, *, at_every_look: bool = False) -> str:
+    """The share with its interval, its sites and its versions, for a line among others."""
+    if not line.scored_sites:
+        return "none yet"
+    of = f"{counted(line.scored_sites, 'site')}, ruleset {line.ruleset or '-'} {line.digest[:8]}".rstrip()
+    of += f", detector {line.detector or '-'}"
+    low, high = (line.look_low, line.look_high) if at_every_look else (line.low, line.high)
+    if line.share is None or low is None or high is None:
+        return f"none ({line.method}) of {of}"
+    holds = " at every look" if at_every_look else ""
+    return f"{line.share:.1%} ({line.confidence:.0%} interval{holds} {low:.1%} to {high:.1%}) of {of}"
+
+
+def short_judged(line: EstimateLine) -> str:
+    """The judged share with its interval and its number of sites."""
+    counts = f"{line.llm:,} llm of {line.classifiable:,} classifiable"
+    if line.judged_share is None or line.judged_low is None or line.judged_high is None:
+        return f"no share, {counts}"
+    return f"{line.judged_share:.1%} ({line.judged_low:.1%} to {line.judged_high:.1%}), {counts}"
 
 
 def line_fields(line: EstimateLine) -> dict[str, Any]:

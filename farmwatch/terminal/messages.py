@@ -7,12 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import escaped, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 OUT_OF_PROCESSES = (
     "no further process or thread can be started: raise the limit (`ulimit -u`, TasksMax= of a unit, pids of a"
@@ -49,13 +51,13 @@ def put_table(
     title: str = "",
     *,
     less: Sequence[str] = (),
-    same: Sequence[str] = (),
     styles: Sequence[str] = (),
-    below: int = 0,
 ) -> Sequence[str]:
-    """Print a table on stdout: fitted to the width of a terminal (`tables.fit`), otherwise tab-separated and whole.
+    """Print a table on stdout: fitted to the width of a terminal, otherwise tab-separated and whole.
 
-    `styles` are rich's, one per row; they must not be the only sign of anything. Returns the shown headings.
+    A terminal shows no empty columns. While the table is too wide, columns of `less` are left out in this order, with
+    a note that has a column's value if it is the same in all rows; then cells are folded. `styles` are rich's, one per
+    row; they must not be the only sign of anything. Returns the shown headings.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -67,14 +69,54 @@ def put_table(
         return headings
     from rich.console import Console
 
-    from farmwatch.terminal.tables import fit
-
     console = Console()
-    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
-    console.print(fitted.table)
-    for note in fitted.notes:
-        put_wrapped(note)
-    return fitted.shown
+    columns = [(heading, [row[place] for row in cells]) for place, heading in enumerate(headings)]
+    columns = [column for column in columns if any(column[1]) or not cells]
+    left_out = []
+    for column in sorted((column for column in columns if column[0] in less), key=lambda column: less.index(column[0])):
+        if _width(columns) <= console.width:
+            break
+        columns.remove(column)
+        heading, values = column[0], set(filter(None, column[1]))
+        left_out.append(f"{heading} ({values.pop()})" if len(values) == 1 else heading)
+    console.print(_table(columns, title, styles, broken=_width(columns) > console.width))
+    if left_out:
+        put_wrapped(f"left out for width: {', '.join(left_out)}; --json has all")
+    return [heading for heading, _ in columns]
+
+
+_Columns = Sequence[tuple[str, Sequence[str]]]  # headings with their cells
+_GAP = 2  # cells between two columns
+
+
+def _width(columns: _Columns) -> int:
+    """Width of a table whose cells are not folded."""
+    from rich.cells import cell_len
+
+    return sum(max(map(cell_len, (heading, *cells))) + _GAP for heading, cells in columns) - _GAP
+
+
+def _table(columns: _Columns, title: str, styles: Sequence[str], *, broken: bool) -> Table:
+    """The table for rich, with `broken` headings of a word a line. Text of crawled pages is no markup."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=escape(title) or None,
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for heading, _ in columns:
+        table.add_column(Text(heading.replace(" ", "\n") if broken else heading), overflow="fold")
+    for row, style in zip_longest(zip(*(cells for _, cells in columns), strict=True), styles):
+        table.add_row(*map(Text, row), style=style)
+    return table
 
 
 def put_columns(
@@ -83,12 +125,10 @@ def put_columns(
     title: str = "",
     *,
     less: Sequence[str] = (),
-    same: Sequence[str] = (),
-    below: int = 0,
 ) -> Sequence[str]:
     """Print a table of records, see `put_table`: each heading has an attribute or a function for its cells."""
     cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
-    return put_table(tuple(columns), cells, title, less=less, same=same, below=below)
+    return put_table(tuple(columns), cells, title, less=less)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:

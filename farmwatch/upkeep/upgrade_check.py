@@ -10,10 +10,11 @@ from contextlib import closing
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
-from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.judgement import judge_and_text
 from filters.site_memory.memory import Likeness
 from replay.live.live_run import find_rules
 from scoring.detectors.detector_set import DetectorSet
@@ -23,6 +24,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Page
 from stream.schema.topics import PAGES
+from stream.schema.vocabulary import PageClass
 
 _CLOSE = 1e-6  # relative difference of floats that counts as none
 _WINDOW = 4  # records of `pages` read at first for each wanted one: refused and failed ones are among them
@@ -150,7 +152,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _outcome(verdict: str, first_failed: str) -> str:
-    return verdict if verdict == ARTICLE else first_failed or verdict
+    return verdict if verdict == PageClass.ARTICLE else first_failed or verdict
 
 
 def _flags(config: Config, detector: str, texts: Sequence[str]) -> list[bool | None] | None:
@@ -173,4 +175,4 @@ def _share(sites: Sequence[str], flags: Sequence[bool | None] | None) -> str:
         scored[site] += flag is not None
         flagged[site] += flag is True
     cells = Counter((count, flagged[site]) for site, count in scored.items() if count)
-    return direct_share(cells)[0].text
+    return text_of(direct_share(cells)[0].remarks)

@@ -24,11 +24,11 @@ from filters.articles.inputs import INPUTS, UNKNOWN, has_inputs, inputs_of
 from filters.errors import BadModel
 from filters.model_file import decoded, read_bytes
 from stream.schema.records import Features
+from stream.schema.vocabulary import PageClass
 
 if TYPE_CHECKING:
     from filters.articles.inputs import Floats
 
-ARTICLE = "article"
 SHIPPED = "articles"
 """Name of the model in the package."""
 
@@ -130,15 +130,17 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
 
     def probability(self, logits: Logits) -> float:
         """The probability that the page is an article."""
-        return round(1 / (1 + math.exp(-max(min(logits[self.kinds.index(ARTICLE)], 500.0), -500.0))), _DIGITS)
+        return round(1 / (1 + math.exp(-max(min(logits[self.kinds.index(PageClass.ARTICLE)], 500.0), -500.0))), _DIGITS)
 
     def kind(self, logits: Logits) -> str:
         """Article if that is at least as probable as not, else the other kind with the highest logit."""
         if self.probability(logits) >= 0.5 or len(logits) == 1:
-            return ARTICLE
-        return max((logit, kind) for logit, kind in zip(logits, self.kinds, strict=True) if kind != ARTICLE)[1]
+            return PageClass.ARTICLE
+        return max((logit, kind) for logit, kind in zip(logits, self.kinds, strict=True) if kind != PageClass.ARTICLE)[
+            1
+        ]
 
-    def contributions(self, features: Features, kind: str = ARTICLE) -> list[Contribution]:
+    def contributions(self, features: Features, kind: str = PageClass.ARTICLE) -> list[Contribution]:
         """The part of each input in the logit of `kind`, the largest first; none for a page without logits."""
         if not has_inputs(features):
             return []
@@ -173,8 +175,8 @@ def read_model(data: bytes, where: str) -> ArticleModel:
     """Read and check a model; `where` names it in errors. Raises BadModel."""
     model = decoded(data, where, ArticleModel, version=VERSION, most=_MOST_BYTES, trainer="train-articles")
     width = len(model.kinds)
-    if ARTICLE not in model.kinds or len(set(model.kinds)) < width or len(model.bias) != width:
-        raise BadModel(f"{where}: the kinds are not distinct names with a bias each, {ARTICLE} among them")
+    if PageClass.ARTICLE not in model.kinds or len(set(model.kinds)) < width or len(model.bias) != width:
+        raise BadModel(f"{where}: the kinds are not distinct names with a bias each, {PageClass.ARTICLE} among them")
     for name, steps in model.inputs.items():
         if name not in INPUTS:
             raise BadModel(f"{where}: {name!r} is no measure of this farmwatch")

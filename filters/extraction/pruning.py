@@ -14,7 +14,7 @@ from typing import Any
 
 import re2
 
-from filters.no_page.signs.consent import asks_for_consent, is_about_consent
+from filters.no_page.consent import asks_for_consent, is_about_consent
 from filters.structure.names import UNSEEN
 from filters.structure.page_lines import INLINE, page_lines, size_of, visible_text
 

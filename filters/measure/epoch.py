@@ -15,6 +15,7 @@ import xxhash
 
 from filters.errors import FiltersError
 from filters.extraction.learned.model_name import model_digest
+from filters.measure.extractors import EXTRACTORS
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import MeasureSettings
 
@@ -27,11 +28,6 @@ _SETTINGS = (
 )
 _LIBRARIES = ("py3langid", "rensa")
 installed_version = cache(version)
-_OF_EXTRACTOR = {
-    "trafilatura": ("trafilatura", "justext", "lxml"),
-    "blocks": ("trafilatura", "justext", "lxml"),
-    "resiliparse": ("resiliparse",),
-}
 
 
 def feature_epoch(
@@ -54,21 +50,25 @@ def feature_epoch(
         "libraries": versions,
         **{name: getattr(settings, name) for name in _SETTINGS},
     }
-    if settings.extractor == "blocks":
+    if EXTRACTORS[settings.extractor].takes_model:
         meaning["model"] = model_digest(settings.extractor_model)
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 
 def library_versions(settings: MeasureSettings, version_of: Callable[[str], str] = installed_version) -> dict[str, str]:
     """Library -> installed version, of those that features depend on; "" = not installed."""
-    libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
-    return {name: _version(name, version_of) for name in libraries}
+    versions = {}
+    for name in (*_LIBRARIES, *EXTRACTORS[settings.extractor].libraries):
+        try:
+            versions[name] = version_of(name)
+        except PackageNotFoundError:
+            versions[name] = ""
+    return versions
 
 
 def _same_outputs(extractor: str, outputs: Callable[[str], str]) -> bool:
-    names = ("blocks", "trafilatura") if extractor == "blocks" else (extractor,)  # `blocks` calls Trafilatura, too
     try:
-        return all(outputs(name) == OUTPUTS.get(name) for name in names)
+        return all(outputs(name) == OUTPUTS.get(name) for name in (extractor, *EXTRACTORS[extractor].calls))
     except (FiltersError, ImportError):  # the extractor is not installed
         return False
 
@@ -76,18 +76,11 @@ def _same_outputs(extractor: str, outputs: Callable[[str], str]) -> bool:
 def epoch_settings(settings: MeasureSettings) -> dict[str, str]:
     """Name -> value of the settings marked (epoch) that differ from their defaults, and the extractor's model."""
     defaults = MeasureSettings()
-    found = {
+    changed = {
         f"measure.{name}": str(getattr(settings, name))
         for name in _SETTINGS
         if getattr(settings, name) != getattr(defaults, name)
     }
-    if settings.extractor == "blocks":
-        found["measure.extractor_model"] = settings.extractor_model or f"{model_digest('')}.json"
-    return found
-
-
-def _version(name: str, version_of: Callable[[str], str]) -> str:
-    try:
-        return version_of(name)
-    except PackageNotFoundError:
-        return ""
+    if EXTRACTORS[settings.extractor].takes_model:
+        changed["measure.extractor_model"] = settings.extractor_model or f"{model_digest('')}.json"
+    return changed

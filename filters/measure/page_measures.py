@@ -15,8 +15,8 @@ import zstandard
 from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.lines import Lines, lines_of
 from filters.duplicates.shingles import Outline, outline
-from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
+from filters.measure.extractors import extract
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality

@@ -17,13 +17,14 @@ import msgspec
 
 from filters.extraction.interface import ExtractError
 from filters.extraction.learned.model_name import model_bytes
+from filters.measure.extractors import EXTRACTORS
 from filters.measure.page_measures import RawPage, failed, measure, measure_raw
 from filters.settings import MeasureSettings
 
 
 def first_frame(settings: MeasureSettings) -> bytes:
     """What a worker gets first. Raises BadModel."""
-    model = model_bytes(settings.extractor_model) if settings.extractor == "blocks" else b""
+    model = model_bytes(settings.extractor_model) if EXTRACTORS[settings.extractor].takes_model else b""
     return msgspec.msgpack.encode((settings, model))
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import msgspec
 
 from filters.errors import WorkersUnavailable
-from filters.extraction.extractor import extractor
 from filters.extraction.interface import ExtractError
+from filters.measure.extractors import extractor
 from filters.measure.page_measures import PageMeasures, RawPage, failed
 from filters.measure.worker_process import first_frame
 from filters.settings import MeasureSettings

@@ -8,18 +8,17 @@ page, whatever it is about and whatever it embeds.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
 import re2
 
+from filters.no_page.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
-from filters.no_page.signs.consent import is_about_consent, offers_choice, tells_reader_of_consent
-from filters.no_page.signs.marks import MARKS
-from filters.no_page.signs.texts import TEXTS
-from filters.no_page.signs.titles import TITLES
 from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
 
 REASONS: tuple[str, ...] = (
@@ -208,13 +207,22 @@ def _letters(segment: str) -> str:
     return "".join(filter(str.isalnum, segment))
 
 
-@lru_cache
+def signs() -> dict[str, dict[str, list[str]]]:
+    """`titles`, `texts` and `marks`, by reason."""
+    return tomllib.loads(resources.files("filters.no_page").joinpath("signs.toml").read_text("utf-8"))
+
+
+@cache
 def _automata() -> tuple[Callable[[str], set[str]], Callable[[str], set[str]], Callable[[bytes], set[str]]]:
     """Automata that tell the reasons of a title's segment, of a text and of markup, in one pass each."""
+    of = signs()
+    titles = {reason: f"{_NOISE}(?:{'|'.join(patterns)}){_NOISE}" for reason, patterns in of["titles"].items()}
+    texts = {reason: "|".join(patterns) for reason, patterns in of["texts"].items()}
+    marks = {reason: "|".join(map(re2.escape, strings)) for reason, strings in of["marks"].items()}
     return (
-        _automaton(re2.Set.FullMatchSet, {reason: f"{_NOISE}(?:{_any(TITLES[reason])}){_NOISE}" for reason in TITLES}),
-        _automaton(re2.Set.SearchSet, {reason: _any(TEXTS[reason]) for reason in TEXTS}),
-        _automaton(re2.Set.SearchSet, {reason: "|".join(map(re2.escape, _listed(MARKS[reason]))) for reason in MARKS}),
+        _automaton(re2.Set.FullMatchSet, titles),
+        _automaton(re2.Set.SearchSet, texts),
+        _automaton(re2.Set.SearchSet, marks),
     )
 
 
@@ -228,12 +236,3 @@ def _automaton(kind: Any, patterns: dict[str, str]) -> Callable[[Any], set[str]]
     made.Compile()
     reasons = list(patterns)
     return lambda text: {reasons[index] for index in made.Match(text) or ()}
-
-
-def _any(table: str) -> str:
-    return "|".join(_listed(table))
-
-
-def _listed(table: str) -> list[str]:
-    """The entries of a table. A line ends after a "|" or in the place of a space."""
-    return re.split(r" ;\s", re.sub(r"(?<!\|)\n", " ", table.strip()).replace("\n", ""))

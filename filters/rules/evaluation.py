@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from filters.rules.judgement import ARTICLE, UNKNOWN
+from filters.rules.judgement import UNKNOWN
 from stream.schema.records import Verdict
+from stream.schema.vocabulary import PageClass
 
 _NONE: Mapping[str, Sequence[LabelledVerdict]] = MappingProxyType({})
 
@@ -103,8 +104,8 @@ def evaluate(
     return RulesetEvaluation(
         whole=_kept(judged),
         confusion=Confusion(
-            articles=_kept([page for page in labelled if page.page_type == ARTICLE]),
-            others=_kept([page for page in labelled if page.page_type != ARTICLE]),
+            articles=_kept([page for page in labelled if page.page_type == PageClass.ARTICLE]),
+            others=_kept([page for page in labelled if page.page_type != PageClass.ARTICLE]),
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
@@ -119,7 +120,7 @@ def _kept_by(judged: Sequence[LabelledVerdict], field: str) -> dict[str, KeptSha
 
 
 def _kept(judged: Sequence[LabelledVerdict]) -> KeptShare:
-    return KeptShare(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
+    return KeptShare(sum(page.verdict.verdict == PageClass.ARTICLE for page in judged), len(judged))
 
 
 def _drops(judged: Sequence[LabelledVerdict], number: int) -> RuleDrops:
@@ -137,6 +138,6 @@ def _drops(judged: Sequence[LabelledVerdict], number: int) -> RuleDrops:
 
 
 def _pages(judged: Sequence[LabelledVerdict]) -> Pages:
-    articles = sum(page.page_type == ARTICLE for page in judged)
+    articles = sum(page.page_type == PageClass.ARTICLE for page in judged)
     unlabelled = sum(not page.page_type for page in judged)
     return Pages(articles, len(judged) - articles - unlabelled, unlabelled)

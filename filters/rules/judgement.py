@@ -8,8 +8,8 @@ from filters.quality.names import TextName
 from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
 from filters.rules.ruleset import Ruleset
 from stream.schema.records import Features, RuleOutcome, Verdict
+from stream.schema.vocabulary import PageClass
 
-ARTICLE, DROPPED = "article", "dropped"
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
 
 
@@ -53,7 +53,7 @@ def judge_and_text(
         site=features.site,
         page_id=features.page_id,
         url=features.url,
-        verdict=DROPPED if failed else ARTICLE,
+        verdict=PageClass.DROPPED if failed else PageClass.ARTICLE,
         first_failed=failed[0] if failed else "",
         failed=failed,
         rules=outcomes,

@@ -13,25 +13,32 @@ from typing import Any
 from filters.quality.names import MEANINGS, MEASURES
 from filters.rules.kinds import RuleKind
 
-# The name is FAMILY_min_MEASURE or FAMILY_max_MEASURE; if the family has its own variant of the measure, it is used.
-_RULES = """
-gopher_min_words gopher_max_words gopher_min_mean_word_chars gopher_max_mean_word_chars gopher_min_median_word_chars
-gopher_max_median_word_chars gopher_max_hashes_per_word gopher_max_ellipses_per_word gopher_max_bullet_line_share
-gopher_max_ellipsis_line_share gopher_min_alpha_word_share gopher_min_stop_words gopher_max_duplicate_paragraph_share
-gopher_max_duplicate_paragraph_char_share gopher_max_duplicate_line_share gopher_max_duplicate_line_char_share
-gopher_max_top_2gram_share gopher_max_top_3gram_share gopher_max_top_4gram_share gopher_max_duplicate_5gram_share
-gopher_max_duplicate_6gram_share gopher_max_duplicate_7gram_share gopher_max_duplicate_8gram_share
-gopher_max_duplicate_9gram_share gopher_max_duplicate_10gram_share
-c4_lorem_ipsum c4_curly_bracket c4_min_sentences
-fineweb_min_punctuated_line_share fineweb_max_short_line_share fineweb_max_duplicate_line_char_share
-fineweb_max_newlines_per_word
-dolma_min_words dolma_max_words dolma_min_median_word_chars dolma_max_median_word_chars dolma_max_symbol_word_share
-dolma_min_alpha_word_share dolma_min_required_words dolma_max_bullet_line_share dolma_max_ellipsis_line_share
-dolma_max_duplicate_line_share dolma_max_duplicate_line_char_share dolma_max_top_2gram_share dolma_max_top_3gram_share
-dolma_max_top_4gram_share dolma_max_duplicate_5gram_share dolma_max_duplicate_6gram_share
-dolma_max_duplicate_7gram_share dolma_max_duplicate_8gram_share dolma_max_duplicate_9gram_share
-dolma_max_duplicate_10gram_share dolma_max_unpunctuated_line_share dolma_max_repetitions
-"""
+_DUPLICATES = tuple(f"max_duplicate_{size}gram_share" for size in range(5, 11))
+_TOPS = tuple(f"max_top_{size}gram_share" for size in range(2, 5))
+# Family -> its rules: `min_` or `max_` and the measure; if the family has its own variant of the measure, it is used.
+_RULES: dict[str, tuple[str, ...]] = {
+    "gopher": (
+        *("min_words", "max_words", "min_mean_word_chars", "max_mean_word_chars", "min_median_word_chars"),
+        *("max_median_word_chars", "max_hashes_per_word", "max_ellipses_per_word", "max_bullet_line_share"),
+        *("max_ellipsis_line_share", "min_alpha_word_share", "min_stop_words", "max_duplicate_paragraph_share"),
+        *("max_duplicate_paragraph_char_share", "max_duplicate_line_share", "max_duplicate_line_char_share"),
+        *_TOPS,
+        *_DUPLICATES,
+    ),
+    "c4": (*("lorem_ipsum", "curly_bracket", "min_sentences"),),
+    "fineweb": (
+        *("min_punctuated_line_share", "max_short_line_share", "max_duplicate_line_char_share"),
+        *("max_newlines_per_word",),
+    ),
+    "dolma": (
+        *("min_words", "max_words", "min_median_word_chars", "max_median_word_chars", "max_symbol_word_share"),
+        *("min_alpha_word_share", "min_required_words", "max_bullet_line_share", "max_ellipsis_line_share"),
+        *("max_duplicate_line_share", "max_duplicate_line_char_share"),
+        *_TOPS,
+        *_DUPLICATES,
+        *("max_unpunctuated_line_share", "max_repetitions"),
+    ),
+}
 _MEASURES = {"c4_lorem_ipsum": "c4_lorem_ipsum_lines", "c4_curly_bracket": "c4_curly_bracket_lines"}  # exceptions
 _LIMITS: dict[str, dict[str, Any]] = {"stop_words": {"whole": True, "high": 8}}
 _SOURCES = {
@@ -42,13 +49,12 @@ _SOURCES = {
 }
 
 
-def _kind(name: str) -> RuleKind:
-    family, _, rest = name.partition("_")
-    measured = rest.removeprefix("min_").removeprefix("max_")
-    own = _MEASURES.get(name, f"{family}_{measured}")
+def _kind(family: str, rule: str) -> RuleKind:
+    measured = rule.removeprefix("min_").removeprefix("max_")
+    own = _MEASURES.get(f"{family}_{rule}", f"{family}_{measured}")
     of = own if own in MEANINGS else measured
     position = MEASURES.index(of)  # computed once, not per page
-    limits = {"op": ">=" if rest.startswith("min_") else "<=", **_LIMITS.get(of, _limits(of))}
+    limits = {"op": ">=" if rule.startswith("min_") else "<=", **_LIMITS.get(of, _limits(of))}
     return RuleKind(
         measure=lambda facts, rule: facts.quality(rule)[position],
         of=of,
@@ -65,5 +71,5 @@ def _limits(of: str) -> dict[str, Any]:
     return {"whole": not of.endswith(("_share", "_chars", "_per_word"))}
 
 
-QUALITY_RULES = {name: _kind(name) for name in _RULES.split()}
+QUALITY_RULES = {f"{family}_{rule}": _kind(family, rule) for family, rules in _RULES.items() for rule in rules}
 """Rules by name, over the quality measures of the text that the rule or its ruleset names."""

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import xxhash
 
 from filters.known_scores import KnownScores, UnrequestedTexts
-from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
+from filters.rules.judgement import judge_and_text
 from filters.rules.kinds import ModelLogits
 from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
+from stream.schema.vocabulary import PageClass
 
 READ_ON_MS = 10_000  # interval between reads of new scores
 
@@ -67,7 +68,7 @@ class JudgeStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
         labels = {"run": run, "ruleset": self.ruleset.name}
-        for verdict in (ARTICLE, DROPPED):
+        for verdict in (PageClass.ARTICLE, PageClass.DROPPED):
             yield "page_verdicts", {**labels, "verdict": verdict}
             yield "stage_records", {**labels, "stage": self.name, "result": verdict}
         for rule in self.ruleset.rules:
@@ -88,7 +89,7 @@ class JudgeStage(Stage):
     def process(self, record: Features, prepared: ModelLogits, ctx: Context) -> None:
         verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, logits=prepared)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
-        if verdict.verdict == ARTICLE and self._is_wanted(verdict, ctx):
+        if verdict.verdict == PageClass.ARTICLE and self._is_wanted(verdict, ctx):
             request = request_of(record, verdict, text, self._detector)
             ctx.emit(self._names.requests, request, headers=self._headers)
         run, name = self.run, self.ruleset.name
@@ -162,7 +163,7 @@ class ScoreRequestStage(Stage):
         result = "passed_over"
         if self._unasked.has_fetch(ctx.partition, record.id):
             verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)
-            is_article = verdict.verdict == ARTICLE
+            is_article = verdict.verdict == PageClass.ARTICLE
             if is_article and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
                 result = "asked"
                 request = request_of(record, verdict, text, self._detector)

@@ -17,9 +17,9 @@ from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Page, Record, Template
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 
-_FETCHED = "fetched"
 _CANARY = "canary"  # found_by of a canary page
 _CANARY_KEPT_MS = 7 * DAY_MS
 
@@ -64,14 +64,17 @@ class MeasureStage(Stage):
 
     def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
-        fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
+        fetched = [page for page in records if isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED]
         # the content belongs to the final URL of the redirects
         raw = [
             RawPage(page.final_url or page.url, page.encoding, page.body, page.status or 200, page.headers)
             for page in fetched
         ]
         results = iter(self._pool.map(raw))
-        return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
+        return [
+            next(results) if isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED else None
+            for page in records
+        ]
 
     def process(self, record: Page, prepared: PageMeasures | None, ctx: Context) -> None:
         if prepared is None:

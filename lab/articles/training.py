@@ -11,10 +11,11 @@ import numpy as np
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.articles.inputs import INPUTS, LEARNED_INPUTS, has_inputs, inputs_of
-from filters.articles.model import ARTICLE, VERSION, ArticleModel, StepFunction
+from filters.articles.model import VERSION, ArticleModel, StepFunction
 from lab.articles.additive import AdditiveModel, Floats
 from lab.articles.held_out import HeldOutPage
 from scoring.errors import TooFewLabels
+from stream.schema.vocabulary import PageClass
 from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
 
@@ -49,10 +50,10 @@ class TrainingPages:
         kinds = {page.kind for page in self.labelled if page.inputs is not None}
         if not kinds:
             raise TooFewLabels("no page with a main text has a page_type: label pages with `farmwatch label`")
-        if ARTICLE not in kinds:
-            raise TooFewLabels(f"no page_type is {ARTICLE!r}, there are {', '.join(sorted(kinds))}: label articles too")
+        if PageClass.ARTICLE not in kinds:
+            raise TooFewLabels(f"no page_type is 'article', there are {', '.join(sorted(kinds))}: label articles too")
         if len(kinds) == 1:
-            raise TooFewLabels(f"every page_type is {ARTICLE!r}: label pages of other kinds too")
+            raise TooFewLabels("every page_type is 'article': label pages of other kinds too")
 
     @property
     def matrix(self) -> Floats:
@@ -112,7 +113,7 @@ def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> 
     weight = article_sources.get(label.source, 0.0)
     if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
         return None
-    return TrainingPage(label.id, label.source, domain, ARTICLE, False, weight, inputs)
+    return TrainingPage(label.id, label.source, domain, PageClass.ARTICLE, False, weight, inputs)
 
 
 def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:

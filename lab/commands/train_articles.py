@@ -16,13 +16,13 @@ from farmwatch.commands.options import DEFAULTS, Common, Jobs
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
 from filters.articles.inputs import LEARNED_INPUTS, MEANINGS
-from filters.articles.model import ARTICLE
 from lab.articles.additive import FOLDS, fit, out_of_fold
 from lab.articles.held_out import ArticleErrors, Estimate, article_errors, kept_share
 from lab.articles.training import TrainingPages, encode_model, model_of
 from scoring.errors import TooFewLabels
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.statistics.shares import Share
+from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import UsageError
 from stream.text.whole_files import write_whole
 
@@ -98,14 +98,17 @@ def train_articles(
         raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
     model = model_of(fitted, training.card())
     predicted = training.predicted(logits, model)
-    of_article = model.kinds.index(ARTICLE)
+    of_article = model.kinds.index(PageClass.ARTICLE)
     effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
     found = _Report(
         digest=model.digest,
         card=model.card,
         threshold=threshold,
         errors=article_errors(
-            [page for of, page in predicted if of.is_labelled], ARTICLE, sorted({*_THRESHOLDS, threshold}), threshold
+            [page for of, page in predicted if of.is_labelled],
+            PageClass.ARTICLE,
+            sorted({*_THRESHOLDS, threshold}),
+            threshold,
         ),
         sources={
             source: kept_share(

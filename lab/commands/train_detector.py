@@ -1,4 +1,4 @@
-"""The commands that train: `train-detector`, and `train-sites` for the site methods `deciles` and `gaussian`."""
+"""The commands that train: `train-detector`, and `train-sites` for the site method `deciles`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from farmwatch.commands.options import AsJson
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.terminal.messages import message, put, put_json
 from scoring.errors import PooledDetectors, TrainingRefused
-from scoring.sites.deciles import HeldOutErrors
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.whole_files import write_whole
 
@@ -75,11 +74,10 @@ def train_sites(
     force: Annotated[bool, Parameter(help="Write over a file that is there.", negative="")] = False,
     json: AsJson = False,
 ) -> int:
-    """Learn the numbers of the site methods from page scores, and print the errors on sites left out.
+    """Learn the numbers of the site method `deciles` from page scores, and print the errors on sites left out.
 
-    Writes the numbers of the method `deciles`, and prints those of `gaussian` as lines of the configuration.
     Bad lines are reported and skipped: exit code 1. Scores of two detectors are refused: they are never pooled.
-    JSON: one object with both sets of numbers and all errors.
+    JSON: one object with the numbers and all errors.
     """
     _require_sklearn()
     from lab.sites.training import LabelledSite
@@ -121,20 +119,12 @@ def _print(found: TrainingResult, out: Path) -> None:
     )
     put("Each site judged by numbers learned without it, by 15 of its pages:")
     draws = f"{found.human_draws_wrong:.2%} and {found.llm_draws_wrong:.2%} of single draws"
-    put(f"  deciles:  {_wrong(numbers.left_out)} ({draws}){': ' + ', '.join(found.wrong) if found.wrong else ''}")
-    put(f"  gaussian: {_wrong(found.gaussian_left_out)}")
-    put(f"Decile numbers: {out}; put it into tally.deciles. For the method gaussian:")
-    put("")
-    put("[tally.gaussian]")
-    for name in ("mu0", "sd0", "mu1", "sd1", "low", "high"):
-        put(f"{name} = {getattr(found.gaussian, name)}")
-
-
-def _wrong(errors: HeldOutErrors) -> str:
-    return (
-        f"{errors.human_wrong} of {errors.human_sites} human sites and {errors.llm_wrong} of {errors.llm_sites}"
-        " llm sites wrong"
+    errors = numbers.left_out
+    put(
+        f"  {errors.human_wrong} of {errors.human_sites} human sites and {errors.llm_wrong} of {errors.llm_sites} llm"
+        f" sites wrong ({draws}){': ' + ', '.join(found.wrong) if found.wrong else ''}"
     )
+    put(f"Decile numbers: {out}; put it into tally.deciles.")
 
 
 def _require_sklearn() -> None:

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scoring.errors import BadTrainingData
 from scoring.lite_ngram.detector import CALIBRATED_WORDS, MIN_WORDS
 from scoring.lite_ngram.normalisation import normalise
+from stream.schema.vocabulary import PageClass, Truth
 from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 
@@ -36,7 +37,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     id: Ident
     domain: str
     generator: str
-    label: Literal["human", "llm"]
+    label: Truth
     text: str
     src: str
     lic: str = "none stated"
@@ -126,7 +127,7 @@ def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = Fals
             dropped["duplicate"] += 1
         else:
             openings.add(opening)
-            llm = line.label == "llm"
+            llm = line.label == Truth.LLM
             kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
@@ -145,7 +146,7 @@ def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
     lines = list(_lines(path, _PageLine))
     for line in lines:
         plain = normalise(line.articleBody or "")
-        counts = plain and line.page_type in (None, "article") and _is_ascii(plain)
+        counts = plain and line.page_type in (None, PageClass.ARTICLE) and _is_ascii(plain)
         if counts and plain[:_SAME_OPENING] not in known_openings:
             kept.append((line.publish_date or "", plain.split()))
     if any(date for date, _ in kept):

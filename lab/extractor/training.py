@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from crawler.errors import UnusableUrl
 from crawler.web.urls import normalise, site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
-from filters.extraction.extractor import html_of, refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.context_inputs import context_inputs
 from filters.extraction.learned.inputs import MOST, block_inputs
@@ -32,6 +31,7 @@ from filters.extraction.learned.model import (
 )
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import word_inputs
+from filters.extraction.page_guards import html_of, refused
 from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text

@@ -1,4 +1,4 @@
-"""`farmwatch train-sites`: page scores of labelled sites -> the numbers of `deciles` and `gaussian`.
+"""`farmwatch train-sites`: page scores of labelled sites -> the numbers of `deciles`.
 
 The errors are measured by leaving one site out: each site is judged by numbers that were learned without it, at 15
 pages, drawn with a fixed seed.
@@ -10,15 +10,11 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
-from scoring.interface import PageScore
 from scoring.sites.deciles import PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
-from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
-from stream.schema.vocabulary import HUMAN, LLM
 
 C = 1.0  # of the support vector machine: the limit of one training site's effect on a weight
 MIN_SITES = 5  # of each label
@@ -38,8 +34,6 @@ class TrainingResult(NamedTuple):
     """The learned numbers, and their errors on sites left out."""
 
     deciles: DecileNumbers
-    gaussian: GaussianParams
-    gaussian_left_out: HeldOutErrors
     wrong: list[str]  # sites that `deciles` judged wrongly, by most of the draws
     too_small: int  # unused sites with fewer than PAGES scores
     human_draws_wrong: float  # share of all the draws from human sites that `deciles` judged wrongly
@@ -58,8 +52,8 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
             f"{humans} human and {llms} llm sites with at least {PAGES} scores; at least {MIN_SITES} of each are needed"
         )
     rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
-    wrong, gaussian_wrong = [], {False: 0, True: 0}  # by whether the site is an LLM site
-    draws_wrong = {False: 0, True: 0}
+    wrong: list[LabelledSite] = []
+    draws_wrong = {False: 0, True: 0}  # by whether the site is an LLM site
     for site in used:
         others = [other for other in used if other is not site]
         numbers = _fit_deciles(others, detector, HeldOutErrors(0, 0, 0, 0))
@@ -68,16 +62,9 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
         draws_wrong[site.llm] += misjudged
         if misjudged * 2 > DRAWS:
             wrong.append(site)
-        test = GaussianTest(_fit_gaussian(others))
-        found = [test.decide([PageScore(None, score) for score in draw]).verdict for draw in draws]
-        gaussian_wrong[site.llm] += found.count(HUMAN if site.llm else LLM) * 2 > DRAWS
     llm_wrong = sum(site.llm for site in wrong)
-    gaussian = _fit_gaussian(used)
-    rounded = {name: round(getattr(gaussian, name), 4) for name in ("mu0", "sd0", "mu1", "sd1", "low", "high")}
     return TrainingResult(
         deciles=_fit_deciles(used, detector, HeldOutErrors(humans, len(wrong) - llm_wrong, llms, llm_wrong)),
-        gaussian=msgspec.structs.replace(gaussian, **rounded),
-        gaussian_left_out=HeldOutErrors(humans, gaussian_wrong[False], llms, gaussian_wrong[True]),
         wrong=[site.name for site in wrong],
         too_small=len(sites) - len(used),
         human_draws_wrong=draws_wrong[False] / (DRAWS * humans),
@@ -113,8 +100,3 @@ def _fit_deciles(sites: Sequence[LabelledSite], detector: str, left_out: HeldOut
         pages=sum(len(site.scores) for site in sites),
         left_out=left_out,
     )
-
-
-def _fit_gaussian(sites: Sequence[LabelledSite]) -> GaussianParams:
-    human, llm = ([site.scores for site in sites if site.llm == label] for label in (False, True))
-    return fit_gaussian(human, llm)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from lxml import etree
 
 from filters.charsets import decode
-from filters.extraction.extractor import refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.interface import ExtractError
+from filters.extraction.page_guards import refused
 from filters.settings import MeasureSettings
 
 IMAGE = "\0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -9,12 +10,17 @@ import msgspec
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.compare.comparison import Comparison, Side
 from replay.compare.verdict_join import fetch_key
+from scoring.estimate.remarks import Remark
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
-    """The fields of the comparison, with their sums, and the changes as text."""
+def as_json(found: Comparison, text_of: Callable[[Iterable[Remark]], str]) -> dict[str, Any]:
+    """The fields of the comparison, with their sums; changes and remarks as text."""
     answer: dict[str, Any] = msgspec.to_builtins(found)
     answer["a"]["classifiable"], answer["b"]["classifiable"] = found.a.classifiable, found.b.classifiable
+    for name, side in (("a", found.a), ("b", found.b)):
+        for part, remarks in (("estimate", side.estimate.remarks), ("judged", side.judged.remarks)):
+            del answer[name][part]["remarks"]
+            answer[name][part]["text"] = text_of(remarks)
     answer["pages"]["common"] = found.pages.common
     answer["sites"]["llm_table"] = found.sites.llm_table
     changes = [found.changes, *(group.changes for group in found.groups)]

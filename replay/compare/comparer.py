@@ -19,7 +19,6 @@ from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.paired_bootstrap import RunErrors
 from scoring.estimate.reviewed_share import Review
 from scoring.estimate.share_change import NO_CELL, PairedCells
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
 from scoring.rates.direct_share import known_sites
 from scoring.rates.settings import RateSettings
@@ -27,7 +26,7 @@ from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a disabled rule
@@ -113,13 +112,12 @@ def _rated(found: SiteRows, settings: RateSettings, now_ms: int, review: Review 
     canaries = recent_canaries(settings, found.canaries, now_ms)
     rows = [found.rows[site] for site in sorted(found.rows)]
     direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
-    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
+    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
     judged = site_rate(
         (row.verdict for row in found.rows.values()),
         correction.errors,
         settings.confidence,
         without_pages,
-        settings.half_width,
     )
     return _Rated(found, direct, judged, canaries, correction)
 
@@ -127,7 +125,7 @@ def _rated(found: SiteRows, settings: RateSettings, now_ms: int, review: Review 
 def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
     """The cells of both runs for each canary: human canaries, then LLM canaries."""
     pairs: list[PairedCells] = []
-    for truth in (HUMAN_TRUTH, LLM_TRUTH):
+    for truth in Truth:
         of_a, of_b = ({row.site: (row.scored, row.flagged) for row in run.rounds[truth]} for run in (a, b))
         pairs.append(Counter((of_a.get(site, NO_CELL), of_b.get(site, NO_CELL)) for site in of_a | of_b))
     return pairs
@@ -146,7 +144,7 @@ def _same_inputs(runs: tuple[ComparedRun, ComparedRun], rated: tuple[_Rated, _Ra
 
 
 def _side(run: ComparedRun, rated: _Rated, sites: PairedSites, number: int, joined: VerdictJoin) -> Side:
-    kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
+    kinds = dict.fromkeys(map(str, SiteClass), 0)
     for row in rated.found.rows.values():
         kinds[row.verdict] += 1
     judged = rated.judged
@@ -168,7 +166,9 @@ def _side(run: ComparedRun, rated: _Rated, sites: PairedSites, number: int, join
         other_sites=rated.found.left_out,
         **sites.totals(number),
         estimate=rated.direct[0],
-        judged=JudgedShare(share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=judged.text),
+        judged=JudgedShare(
+            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, remarks=judged.remarks
+        ),
     )
 
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.direct_share import DirectShare
+from stream.schema.vocabulary import SiteClass
 
-SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
+SITE_KINDS: tuple[str, ...] = (*SiteClass, "absent")  # absent: the run has no row of the site
 OTHER_WINDOWS = "of different windows"  # mark of a difference if `other_windows`
 SITES_NAMED = 100  # largest number of sites with different verdicts that are listed
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
@@ -25,7 +27,7 @@ class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     method: str = "no classifiable sites"  # corrected | corrected by canaries | uncorrected
-    text: str = "no classifiable sites"
+    remarks: tuple[Remark, ...] = (Remark(RemarkKind.NO_RATE),)  # the first is the headline
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):

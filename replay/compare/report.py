@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -27,7 +27,8 @@ from replay.compare.comparison import (
     points,
     remarks_of,
 )
-from scoring.rates.split_rates import UNKNOWN
+from scoring.estimate.remarks import Remark
+from scoring.rates.groups import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEXT_CAP_CHARACTERS = 20_000  # of a flip's text: a browser opens the report at once
@@ -39,10 +40,11 @@ _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 Row = tuple[str, ShareChange]
 
 
-def render(found: Comparison, version: str = "unknown") -> str:
-    """The whole report. Values of crawled pages appear only as text."""
+def render(found: Comparison, text_of: Callable[[Iterable[Remark]], str], version: str = "unknown") -> str:
+    """The whole report, with remarks in the words of `text_of`. Values of crawled pages appear only as text."""
+    interval = f"{found.confidence:.0%}"
     template = _environment().get_template("report.html")
-    return template.render(found=found, interval=f"{found.confidence:.0%}", version=version).lstrip() + "\n"
+    return template.render(found=found, interval=interval, text_of=text_of, version=version).lstrip() + "\n"
 
 
 class Scale(NamedTuple):

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
 from scoring.estimate.clusters import WeightedSites, agreement
-from scoring.estimate.intervals import Interval
 from scoring.estimate.fit import Fit, KnownSites
+from scoring.estimate.intervals import Interval
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
-from scoring.rates.direct_share import REVIEWED, DirectShare, by_review, share_of_rows
-from scoring.rates.site_rates import by_rank_band, group_order
-from scoring.rates.split_rates import UNKNOWN
+from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
+from scoring.rates.groups import UNKNOWN, by_rank_band, group_order
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -206,8 +205,8 @@ class PairedSites:
         parts += [round((b.share or 0) * b.scored_sites), b.scored_sites]
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if a.share is None or b.share is None:
-            lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
-            remarks = [f"difference not known: {run}: {text}" for run, text in lacking.items()]
+            lacking = {run: share.method for run, share in (("A", a), ("B", b)) if share.share is None}
+            remarks = [f"difference not known: {run}: {why}" for run, why in lacking.items()]
         elif a.method != b.method:
             remarks = ["difference not known: one share is by the review, the other is not"]
         else:
@@ -225,7 +224,7 @@ class PairedSites:
         scored = [self._rows[number] for number in members.tolist() if any(row.scored for row in self._rows[number])]
         rows = [of_a if of_a.scored else of_b for of_a, of_b in scored]
         sides = [[pair[run] for pair in scored] for run in (0, 1)]
-        reviewed = direct.review if a.method == REVIEWED else None
+        reviewed = direct.review if a.method == ShareState.REVIEWED else None
         confidence = bootstrap.confidence
         of_a, of_b = (
             fit.moves(side) if reviewed is None else _moves_by_review(fit, side, reviewed, confidence)

@@ -21,7 +21,6 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from filters.rules.judgement import ARTICLE
 from replay.compare.comparison import IN, OUT, PageTable
 from replay.compare.run_pair import ComparedRun
 from scoring.rates.canary import is_canary
@@ -29,6 +28,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.projection import projection_of
 from stream.schema.records import Record, Verdict
+from stream.schema.vocabulary import PageClass
 
 _OTHER = -1  # code of a verdict by another ruleset
 
@@ -175,7 +175,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
         if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
-        article = verdict.verdict == ARTICLE
+        article = verdict.verdict == PageClass.ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
         is_own = verdict.digest == digest

@@ -14,7 +14,8 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from replay.engine.throttle import LiveFirstThrottle
 from replay.runs.offsets import Stops
-from stream.log.contract import At, Commit, Log, Member, Message, StateReader
+from stream.log.contract import At, Commit, Log, Member, Message
+from stream.log.forwarding import ForwardingMember
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 
@@ -24,7 +25,7 @@ _ALIVE_S = 1.0  # between polls that keep the membership alive while the replay 
 
 
 @dataclass(eq=False)
-class BoundedMember:
+class BoundedMember(ForwardingMember):
     """A `Member` that delivers nothing at or beyond `stops`; without stops it only waits for the live run.
 
     Heartbeats are delivered, so that their offsets are committed; the stages of a replay drop them. Records that
@@ -32,7 +33,7 @@ class BoundedMember:
     letter would count them twice. `on_advance` gets the number of committed offsets.
     """
 
-    member: Member  # of `group`, joined with `topics`
+    _member: Member  # of `group`, joined with `topics`
     log: Log
     group: str
     topics: Sequence[str]
@@ -54,7 +55,7 @@ class BoundedMember:
         if self._held is not None and self.throttle is not None and self.throttle.hold(timeout_s):
             self._keep_alive()
             return []
-        messages = self.member.poll(min(timeout_s, _CHECK_S) if self.stops else timeout_s, max_records, max_bytes)
+        messages = self._member.poll(min(timeout_s, _CHECK_S) if self.stops else timeout_s, max_records, max_bytes)
         self._follow_assignment()
         delivered = []
         for message in messages:
@@ -68,14 +69,8 @@ class BoundedMember:
             self._pass_gaps()
         return delivered
 
-    def assignment(self) -> Mapping[int, int]:
-        return self.member.assignment()
-
-    def state(self, partition: int) -> StateReader:
-        return self.member.state(partition)
-
     def commit(self, commit: Commit) -> None:
-        self.member.commit(commit)
+        self._member.commit(commit)
         advanced = 0
         for at, offset in commit.offsets.items():
             advanced += offset - self._next.get(at, offset)
@@ -86,15 +81,15 @@ class BoundedMember:
 
     def rewind(self) -> None:
         self._delivered.clear()
-        self.member.rewind()
+        self._member.rewind()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         if partitions is None or self._held is None:
             self._held = None
-            self.member.pause()
+            self._member.pause()
         else:
             self._held |= set(partitions)
-            self.member.pause(self._held)
+            self._member.pause(self._held)
 
     def resume(self) -> None:
         self._held = set()  # finished partitions stay paused
@@ -102,18 +97,15 @@ class BoundedMember:
 
     def lag(self) -> Mapping[At, int]:
         """Unprocessed records up to the stops, per owned partition."""
-        lag = self.member.lag()
+        lag = self._member.lag()
         return {at: max(0, min(behind, self._stop(at) - self._next.get(at, 0))) for at, behind in lag.items()}
-
-    def close(self) -> None:
-        self.member.close()
 
     def _stop(self, at: At) -> int:
         stops = self.stops.get(at.topic)
         return _ENDLESS if stops is None else stops[at.partition]
 
     def _follow_assignment(self) -> None:
-        owned = self.member.assignment()
+        owned = self._member.assignment()
         if owned == self._owned:
             return
         self._owned = dict(owned)
@@ -139,11 +131,11 @@ class BoundedMember:
             self._apply_pauses()
 
     def _apply_pauses(self) -> None:
-        self.member.resume()
+        self._member.resume()
         if self._held is None:
-            self.member.pause()
+            self._member.pause()
         elif self._done or self._held:
-            self.member.pause(self._done | self._held)
+            self._member.pause(self._done | self._held)
 
     def _pass_gaps(self) -> None:
         """Commit the stop if no record is left before it."""
@@ -184,6 +176,6 @@ class BoundedMember:
         if now - self._kept_s < _ALIVE_S:
             return
         self._kept_s = now
-        self.member.pause()
-        self.member.poll(0, 1, 1)
+        self._member.pause()
+        self._member.poll(0, 1, 1)
         self._apply_pauses()

@@ -212,7 +212,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     require_site_method(config, run)
     measure = phases_of(run)[0]
     if run.remeasures and (plan.is_new or run.follows or not is_at_stops(log, measure.group, measure.stops(log, run))):
-        from filters.extraction.extractor import extractor
+        from filters.measure.extractors import extractor
 
         extractor(config.measure)
         refuse_other_epoch(config, run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 
 import msgspec
@@ -14,15 +14,17 @@ from replay.runs.lookup import FIRST_RUN
 from replay.runs.overview import STOPPED, WAS_LIVE, resume_command, state_of
 from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
+from scoring.estimate.remarks import Remark
 from scoring.estimate.reviewed_share import Review
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.runs import LIVE, Gap, Run, RunStatus
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.wording import counted, one_line
 
+TextOf = Callable[[Iterable[Remark]], str]
 _NAMED = 8  # partitions named in a message
 
 
@@ -53,7 +55,13 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary_of(
-    log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int, review: Review | None = None
+    log: Log,
+    control: Control,
+    config: ReplaySettings,
+    run: Run,
+    now_ms: int,
+    review: Review | None,
+    text_of: TextOf,
 ) -> ReplaySummary:
     """The present result of the run; with a `review` its shares use those labels. Raises LogUnavailable."""
     rows = read_rows(log, run.names().sites)
@@ -63,8 +71,8 @@ def summary_of(
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
     gaps = gaps_of(log, run)
-    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
-    live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms, review=review)
+    lines = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
+    live_lines = rate_lines(live_rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     return ReplaySummary(
         run=run.shown,
         state=state,
@@ -75,10 +83,10 @@ def summary_of(
         score_runs=bool(log.members(Role.SCORE.value)),
         lost=records_in(gaps),
         lost_said=lost_text(gaps),
-        verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
-        rate=_rate(lines),
+        verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in SiteClass},
+        rate=_rate(lines, text_of),
         live=live.shown,
-        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
+        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest], text_of),
         next=_next(log, control, run, state, counts, scored_by),
     )
 
@@ -133,8 +141,8 @@ def _named(gaps: Sequence[Gap]) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
 
 
-def _rate(lines: Sequence[RateLine]) -> str:
-    return " | ".join(line.text for line in lines) or "none yet"
+def _rate(lines: Sequence[RateLine], text_of: TextOf) -> str:
+    return " | ".join(text_of(line.remarks) for line in lines) or "none yet"
 
 
 def _rate_text(text: str) -> str:

@@ -3,7 +3,7 @@
 Pages are compared with earlier ones of their site, so that a site's memory has one epoch. `change_epoch` sets the
 offsets of MEASURE back to the first retained page, removes the memory of the old epoch, and then writes the new epoch
 into the run. After a crash in between, all of it is repeated. A site's row drops the pages of the old epoch with the
-first verdict of the new one (`scoring.site_tally`).
+first verdict of the new one (`scoring.stages.site_tally`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
-from scoring.sites.stored_method import same_method
+from scoring.sites.registry import same_method
 from stream.log.contract import Clock, Log, StateReader, wall_ms
 from stream.log.errors import UnknownTopic
 from stream.processing.state import KeyedState

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
-from filters.rules.judgement import ARTICLE
 from replay.runs.offsets import is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
-from scoring.site_tally import JudgedPage
+from scoring.stages.site_tally import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control, Scorers, write_scorers
@@ -23,6 +22,7 @@ from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import Run
 from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.schema.vocabulary import PageClass
 
 _NONE = b""  # a key without a score, for the position in a partition
 _FIRST_KEPT = 16  # features whose verdicts are searched for the first one
@@ -138,7 +138,7 @@ def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[in
 def _articles(log: Log, run: Run, partition: int) -> Iterator[ArticleText]:
     topic = run.names().verdicts
     for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
-        if verdict.verdict == ARTICLE:
+        if verdict.verdict == PageClass.ARTICLE:
             yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
 

@@ -87,7 +87,7 @@ _NAMES = ("verdict", "detector", "digest", "ruleset", "run", "method", "method_d
 
 def slim(row: SiteState) -> SiteState:
     """The row without the fields on which no share depends, for rows that stay in memory."""
-    names = {name: intern(getattr(row, name)) for name in _NAMES}
+    names = {name: intern(str(getattr(row, name))) for name in _NAMES}
     lists = {"sources": list(map(intern, row.sources)), "queries": list(map(intern, row.queries))}
     return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, llr=0.0)
 

@@ -75,7 +75,7 @@ def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMe
 
     Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
     """
-    from scoring.sites.stored_method import method_of_text
+    from scoring.sites.registry import method_of_text
 
     return method_of_text(site_method_to_keep(config, identity or tally_identity(config)))
 
@@ -85,15 +85,14 @@ def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
 
     Raises BadSiteNumbers if this version of farmwatch cannot read it, and as `configured_site_method`.
     """
-    from scoring.sites.stored_method import method_of_text
+    from scoring.sites.registry import method_of_text
 
     return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
 
 
 def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector, as text to store with a run. Raises as `configured_site_method`."""
-    from scoring.method_choice import site_method
-    from scoring.sites.stored_method import text_of_method
+    from scoring.sites.registry import site_method, text_of_method
 
     return text_of_method(site_method(config.tally, identity, site_test_of(config, identity)))
 

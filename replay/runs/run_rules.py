@@ -40,7 +40,7 @@ def rules_of(control: Control, run: Run) -> RunRules:
 def method_name(text: str) -> str:
     """Name and digest of a site method that is stored as text; "" for none."""
     from scoring.errors import BadSiteNumbers
-    from scoring.sites.stored_method import method_of_text
+    from scoring.sites.registry import method_of_text
 
     if not text:
         return ""

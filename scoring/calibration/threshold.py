@@ -31,7 +31,7 @@ from scoring.calibration.platt import cross_fitted, fit_curve, reliability
 from scoring.calibration.report import CalibrationReport, Slice
 from scoring.errors import BadParameters, CalibrationRefused
 from scoring.interface import BUILT_IN, name_of
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams, fewest_pages, params_for
 from scoring.statistics.shares import share
 from scoring.thresholds.published import published_for

@@ -9,8 +9,8 @@ from scoring.interface import BUILT_IN, MEASURES, UNCALIBRATED, Detector, Measur
 from scoring.pair.settings import pair_identity
 
 if TYPE_CHECKING:
+    from scoring.detectors.settings import ScoreSettings
     from scoring.lite_ngram.detector import LiteNgram
-    from scoring.settings import ScoreSettings
     from scoring.thresholds.threshold_set import ThresholdSet
 
 

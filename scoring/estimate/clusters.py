@@ -21,8 +21,8 @@ import numpy.typing as npt
 import xxhash
 
 from scoring.estimate.definitions import DOMAINS, RANKED_RESULTS, RESULTS
-from scoring.estimate.intervals import Z95
 from scoring.estimate.fit import CellCounts
+from scoring.estimate.intervals import Z95
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain

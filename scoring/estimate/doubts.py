@@ -43,7 +43,7 @@ def kinds_not_told_apart(fit: Fit) -> tuple[Remark, ...]:
         apart = float(llm.mean() - human.mean())
         if apart <= Z95 * math.sqrt(human.var(ddof=1) / len(human) + llm.var(ddof=1) / len(llm)):
             shares = {"human": float(human.mean()), "llm": float(llm.mean())}
-            return Remark(RemarkKind.FLAGGED_ALIKE, dict(shares)), Remark(RemarkKind.OTHER_DETECTOR)
+            return Remark(RemarkKind.FLAGGED_ALIKE, shares), Remark(RemarkKind.OTHER_DETECTOR)
     flagged = fit.components.flagged[1]
     if len(llm) < FEWEST_KNOWN and flagged < LEAST_FLAGGED:
         return Remark.of(RemarkKind.SELDOM_FLAGGED, flagged=flagged), Remark.of(RemarkKind.KNOWN_WOULD_TELL, kind="LLM")
@@ -67,7 +67,7 @@ def doubts(cells: CellCounts, fit: Fit) -> list[Remark]:
     """Remarks if the sites are unlike the known ones, or not of two kinds; `cells` are those of the fit."""
     remarks = []
     if unlike := find_unlike(cells, fit):
-        remarks.append(Remark(RemarkKind.UNLIKE_KNOWN, dict(unlike._asdict())))
+        remarks.append(Remark(RemarkKind.UNLIKE_KNOWN, unlike._asdict()))
     if between := _between(cells, fit):
         remarks.append(Remark.of(RemarkKind.MIXED_SITES, share=between))
     if fit.misfit > 1:

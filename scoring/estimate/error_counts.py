@@ -28,10 +28,14 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     METHOD: ClassVar[str] = "corrected"
 
-    llm_sites: Count  # n1: LLM sites tested
-    llm_found: Count  # a: of them called llm
-    human_sites: Count  # n0: human sites tested
-    human_cleared: Count  # b: of them not called llm
+    llm_sites: Count
+    """n1: LLM sites tested."""
+    llm_found: Count
+    """a: of them called llm."""
+    human_sites: Count
+    """n0: human sites tested."""
+    human_cleared: Count
+    """b: of them not called llm."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.llm_found <= self.llm_sites and 0 <= self.human_cleared <= self.human_sites):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum, auto
 from typing import Self
 
@@ -74,9 +75,9 @@ class Remark(msgspec.Struct, frozen=True):
     """A kind with the numbers and names that belong to it."""
 
     kind: RemarkKind
-    facts: dict[str, Fact] = {}
+    facts: Mapping[str, Fact] = {}
 
     @classmethod
-    def of(cls, kind: RemarkKind, **facts: Fact) -> Self:
+    def of(cls, kind: RemarkKind, /, **facts: Fact) -> Self:
         """With these facts."""
         return cls(kind, facts)

@@ -14,9 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-HUMAN_TRUTH: Final = "human"
-LLM_TRUTH: Final = "llm"
-TRUTHS: Final = (HUMAN_TRUTH, LLM_TRUTH)
+from stream.schema.vocabulary import Truth
+
 LABEL_CAP: Final = 40  # characters of a label
 
 _SUFFIX = ".canary.invalid"
@@ -56,7 +55,7 @@ def truth_of(site: str) -> str | None:
     if not site.endswith(_SUFFIX):
         return None
     label, _, truth = site.removesuffix(_SUFFIX).rpartition(".")
-    return truth if label and truth in TRUTHS else None
+    return truth if label and truth in tuple(Truth) else None
 
 
 def canary_name(site: str) -> CanaryName | None:

@@ -25,13 +25,12 @@ import msgspec
 from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
 from scoring.estimate.intervals import Z95, Interval, wilson
 from scoring.estimate.remarks import Fact, Remark, RemarkKind
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
+from scoring.rates.canary import canary_name, truth_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.versions import refuse_pooled
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.times import DAY_MS
-
 
 CANARY_LEAST = 20  # classifiable canary sites of each truth that correct a rate
 
@@ -56,7 +55,7 @@ class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
     measured: int  # with features
     kept: int  # articles by the ruleset
     scored: int  # articles with a usable score
-    flagged: int  # those flagged as LLM text
+    flagged: int  # those flagged as SiteClass.LLM text
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,13 +73,13 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counts(self) -> CanaryCounts:
         """The errors of the site verdict."""
-        human, llm = self.sites[HUMAN_TRUTH], self.sites[LLM_TRUTH]
+        human, llm = self.sites[Truth.HUMAN], self.sites[Truth.LLM]
         classifiable = {truth: _classifiable(found) for truth, found in self.sites.items()}
         return CanaryCounts(
-            llm_sites=classifiable[LLM_TRUTH],
-            llm_found=llm.get(LLM, 0),
-            human_sites=classifiable[HUMAN_TRUTH],
-            human_cleared=classifiable[HUMAN_TRUTH] - human.get(LLM, 0),
+            llm_sites=classifiable[Truth.LLM],
+            llm_found=llm.get(SiteClass.LLM, 0),
+            human_sites=classifiable[Truth.HUMAN],
+            human_cleared=classifiable[Truth.HUMAN] - human.get(SiteClass.LLM, 0),
         )
 
     def counts_as_long_as(self, sites: Iterable[Measured]) -> CanaryCounts:
@@ -88,13 +87,13 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         counts, share_of_length = self.counts, _shares_of_lengths(sites)
         kept = {}
         for truth, rows in self.rounds.items():
-            shares = [share_of_length(row.pages_used) for row in rows if row.verdict == LLM]
+            shares = [share_of_length(row.pages_used) for row in rows if row.verdict == SiteClass.LLM]
             kept[truth] = sum(shares) / len(shares) if shares else 1.0
         called = counts.human_sites - counts.human_cleared
         return msgspec.structs.replace(
             counts,
-            llm_found=round(counts.llm_found * kept[LLM_TRUTH]),
-            human_cleared=counts.human_sites - round(called * kept[HUMAN_TRUTH]),
+            llm_found=round(counts.llm_found * kept[Truth.LLM]),
+            human_cleared=counts.human_sites - round(called * kept[Truth.HUMAN]),
         )
 
     def shares(self) -> dict[str, Interval]:
@@ -105,11 +104,11 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         shares are those of `scoring.statistics.shares`, in which whole sites vary.
         """
         shares: dict[str, Interval] = {}
-        for truth, name in ((HUMAN_TRUTH, "fpr"), (LLM_TRUTH, "tpr")):
+        for truth, name in ((Truth.HUMAN, "fpr"), (Truth.LLM, "tpr")):
             found, pages = self.sites[truth], [_pages(row) for row in self.rounds[truth]]
             classifiable = _classifiable(found)
             if classifiable:
-                shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, Z95)
+                shares[f"site_{name}"] = wilson(found.get(SiteClass.LLM, 0), classifiable, Z95)
             for kind, counted in (
                 (f"page_{name}", [(site.flagged, site.scored) for site in pages]),
                 (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),
@@ -127,7 +126,7 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     canaries = [row for row in rows if truth_of(row.site) is not None]
     refuse_pooled(canaries)
     chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
-    of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in TRUTHS}
+    of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in Truth}
     return CanarySummary(
         sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
         rounds={truth: [found.row for found in of if found.over] for truth, of in of_truth.items()},
@@ -219,9 +218,9 @@ def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:
     ended: Counter[int] = Counter()  # undecided: they have no more articles
     decided: Counter[int] = Counter()  # further articles would not have been crawled
     for row in sites:
-        if row.verdict != UNCLASSIFIABLE:
-            length = row.scored if row.verdict == UNDECIDED else max(row.articles - row.abstained, row.scored)
-            (ended if row.verdict == UNDECIDED else decided)[length] += 1
+        if row.verdict != SiteClass.UNCLASSIFIABLE:
+            length = row.scored if row.verdict == SiteClass.UNDECIDED else max(row.articles - row.abstained, row.scored)
+            (ended if row.verdict == SiteClass.UNDECIDED else decided)[length] += 1
     shares, share, left = {}, 1.0, ended.total() + decided.total()
     for length in sorted(ended | decided):
         shares[length] = share  # of sites of at least that length
@@ -239,7 +238,7 @@ def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:
 
 
 def _classifiable(verdicts: Mapping[str, int]) -> int:
-    return sum(count for verdict, count in verdicts.items() if verdict != UNCLASSIFIABLE)
+    return sum(count for verdict, count in verdicts.items() if verdict != SiteClass.UNCLASSIFIABLE)
 
 
 def _pages(row: SiteState) -> CanaryPages:

@@ -23,16 +23,16 @@ class Cut:
     since: date | None = None
     until: date | None = None
 
-    def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
+    def of(self, rows: Iterable[SiteState], groups: Patterns) -> list[SiteState]:
         """The sites that meet it; canaries pass, because they have no search result, and are left out later."""
-        group_of = query_groups(settings.groups)
+        group_of = query_groups(groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
 
-    def undated(self, rows: Iterable[SiteState], settings: RateSettings) -> int:
+    def undated(self, rows: Iterable[SiteState], groups: Patterns) -> int:
         """Sites that `since` or `until` leave out only because the day of their search results is unknown."""
         if self.since is None and self.until is None:
             return 0
-        group_of = query_groups(settings.groups)
+        group_of = query_groups(groups)
         without = replace(self, since=None, until=None)
         return sum(not row.days and not is_canary(row.site) and without._has(row, group_of) for row in rows)
 

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
 from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary
 from stream.schema.records import SiteState
+from stream.schema.vocabulary import Truth
 
 if TYPE_CHECKING:
     from scoring.estimate.clusters import WeightedSites
@@ -79,7 +79,7 @@ def known_sites(canaries: CanarySummary) -> KnownSites:
     """The canary sites as sites of known truth."""
     from scoring.estimate.fit import KnownSites
 
-    return KnownSites(cells_of(canaries.rounds[HUMAN_TRUTH]), cells_of(canaries.rounds[LLM_TRUTH]))
+    return KnownSites(cells_of(canaries.rounds[Truth.HUMAN]), cells_of(canaries.rounds[Truth.LLM]))
 
 
 def share_of_rows(
@@ -237,7 +237,7 @@ def every_look(sites: int, confidence: float) -> float:
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, float]:
+def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, Any]:
     """Both intervals of a share, `times` as wide, and the one of every look `every` times as wide as that."""
     stretched = {"low": (low, times), "high": (high, times), "look_low": (low, times * every)}
     stretched["look_high"] = (high, times * every)

@@ -15,7 +15,7 @@ import msgspec
 from scoring.rates.terms import counted_at, earlier_rows, is_too_old
 from scoring.rates.versions import versions_of
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import LLM, UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 
 _SEED = 1
 
@@ -68,10 +68,10 @@ def panel_change(
             other += 1
         elif before.term == now.term:
             not_yet += 1
-        elif UNCLASSIFIABLE in (before.verdict, now.verdict):
+        elif SiteClass.UNCLASSIFIABLE in (before.verdict, now.verdict):
             unclassified += 1
         else:
-            by_site[site] = before.verdict == LLM, now.verdict == LLM
+            by_site[site] = before.verdict == SiteClass.LLM, now.verdict == SiteClass.LLM
     pairs = list(by_site.values())
     change, low, high = _interval(pairs, confidence)
     to_llm = [site for site, pair in by_site.items() if pair == (False, True)]

@@ -16,21 +16,23 @@ _RESERVED_GROUPS = (OTHER, "unknown")
 class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the rate is estimated, split and kept."""
 
-    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95  # of the interval
-    # the site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
-    # human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so
+    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
+    """Confidence of the interval."""
     errors: ErrorCounts | None = None
-    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days for which a canary site counts
-    # labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses them
+    """The site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
+    human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so."""
+    canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
+    """Days for which a canary site counts."""
     review: str = ""
-    # days after the draw of its sample for which a label counts
+    """Labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses
+    them."""
     review_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 180.0
-    # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
-    # that matches counts, and other queries are in the group `other`
+    """Days after the draw of its sample for which a label counts."""
     groups: dict[str, list[str]] = {}
-    series_s: Annotated[int, msgspec.Meta(ge=60, le=TEN_YEARS_S)] = (
-        3600  # seconds between two points of the stored series
-    )
+    """Groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
+    that matches counts, and other queries are in the group `other`."""
+    series_s: Annotated[int, msgspec.Meta(ge=60, le=TEN_YEARS_S)] = 3600
+    """Seconds between two points of the stored series."""
 
     def __post_init__(self) -> None:
         for name in self.groups:

@@ -13,7 +13,7 @@ from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.rates.canary import is_canary
 from scoring.rates.versions import refuse_pooled
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
+from stream.schema.vocabulary import SiteClass
 
 
 class SiteRate(Rate, frozen=True, kw_only=True):
@@ -35,15 +35,17 @@ def site_rate(
 ) -> SiteRate:
     """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
-    sites, unclassifiable = counts.total(), counts[UNCLASSIFIABLE]
-    rate = estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width)
+    sites, unclassifiable = counts.total(), counts[SiteClass.UNCLASSIFIABLE]
+    rate = estimate(
+        counts[SiteClass.LLM], sites - unclassifiable, errors, confidence, counts[SiteClass.UNDECIDED], half_width
+    )
     facts: dict[str, Fact] = {"unclassifiable": unclassifiable, "sites": sites}
     if without_pages is not None and unclassifiable:
         facts["without_pages"] = without_pages
     return SiteRate(
         **{**msgspec.structs.asdict(rate), "remarks": (*rate.remarks, Remark(RemarkKind.UNCLASSIFIABLE, facts))},
-        human=counts[HUMAN],
-        undecided=counts[UNDECIDED],
+        human=counts[SiteClass.HUMAN],
+        undecided=counts[SiteClass.UNDECIDED],
         unclassifiable=unclassifiable,
         sites=sites,
         without_pages=without_pages,
@@ -62,5 +64,5 @@ def rate_of(
     """
     counted = [row for row in rows if not is_canary(row.site)]
     refuse_pooled(counted)
-    without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in counted)
+    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in counted)
     return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)

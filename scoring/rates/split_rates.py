@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,9 +44,9 @@ class RateQuery:
     """What is asked of the rows of sites."""
 
     by: str = ""  # one of SPLITS; "" = all sites
-    settings: RateSettings = RateSettings()
+    settings: RateSettings = field(default_factory=RateSettings)
     now_ms: int = 0  # a verdict that is too old then does not count
-    cut: Cut = Cut()
+    cut: Cut = field(default_factory=Cut)
     run: str = ""  # of the line without rows
     review: Review | None = None  # the share rests on its labels where enough of its sites have one
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
@@ -118,9 +118,7 @@ def _cut(rows: Sequence[SiteState], query: RateQuery) -> tuple[list[SiteState], 
     return counted, grouped(counted, group_key(query.by, patterns)) if query.by else {"": counted}
 
 
-def _whole(
-    versions: Versions, rows: Sequence[SiteState], counted: Sequence[SiteState], query: RateQuery
-) -> _Whole:
+def _whole(versions: Versions, rows: Sequence[SiteState], counted: Sequence[SiteState], query: RateQuery) -> _Whole:
     settings = query.settings
     undated = query.cut.undated(rows, settings.groups)
     correction = errors_in_force(settings, rows, query.now_ms, counted)

@@ -16,7 +16,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.groups import UNKNOWN, WindowDays
 from scoring.rates.versions import versions_of
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
 
 GRACE = 0.25  # of a term: the crawl visits a site that is due within days, and 22 days cover one that is down
@@ -82,8 +82,8 @@ def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteStat
     at_ms = (day + 1) * DAY_MS - 1
     terms = [term for term in earlier if versions_of(term) == versions_of(row)] + [row]
     *before, held = [term for term in terms if term.term_start <= at_ms] or terms[:1]
-    former = before[-1] if before and held.verdict == UNCLASSIFIABLE else None
-    if former is not None and former.verdict != UNCLASSIFIABLE and at_ms <= _holds_until(former):
+    former = before[-1] if before and held.verdict == SiteClass.UNCLASSIFIABLE else None
+    if former is not None and former.verdict != SiteClass.UNCLASSIFIABLE and at_ms <= _holds_until(former):
         held = former
     else:
         held = counted_at(held, at_ms)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scoring.errors import PooledDetectors
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 
 
 class Versions(NamedTuple):
@@ -50,7 +50,7 @@ def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
 
 def has_verdict(row: SiteState) -> bool:
     """Whether any page of the site was judged; otherwise ruleset and site method had no part in the row."""
-    return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
+    return bool(row.ruleset) or row.verdict != SiteClass.UNCLASSIFIABLE
 
 
 def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:

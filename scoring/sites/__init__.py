@@ -1,1 +1,1 @@
-"""From page scores to a site verdict: the methods sprt, gaussian and deciles."""
+"""From page scores to a site verdict: the methods sprt and deciles."""

@@ -20,12 +20,12 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from scoring.errors import BadSiteNumbers, NoSiteTest
+from scoring.errors import BadSiteNumbers, NoDeciles
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured, same_family
 from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
-from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15
@@ -33,7 +33,6 @@ _NINE = msgspec.Meta(min_length=9, max_length=9)
 _SHIPPED = "deciles-binoculars.json"
 _MAX_BYTES = 1 << 16
 _FAR = 1e6  # standard deviations
-_MEND = "run `farmwatch train-sites`"
 
 
 class HeldOutErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,36 +67,35 @@ class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def deciles(scores: Sequence[float]) -> list[float]:
     """The nine deciles of at least one score, linear between neighbours (as numpy.quantile)."""
     ordered = sorted(scores)
-    found = []
+    values = []
     for share in PLACES:
         place = share * (len(ordered) - 1)
         below = math.floor(place)
         above = min(below + 1, len(ordered) - 1)
         part = place - below
-        found.append(ordered[below] * (1 - part) + ordered[above] * part)
-    return found
+        values.append(ordered[below] * (1 - part) + ordered[above] * part)
+    return values
 
 
 def load_deciles(detector: str, file: Path | None = None) -> DecileNumbers:
     """The numbers for this detector's scores: from `file`, or those that ship with farmwatch.
 
-    Raises BadSiteNumbers for a file that is broken or another detector's, NoSiteTest where none ship for the detector.
+    Raises BadSiteNumbers for a file that is broken or another detector's, NoDeciles where none ship for the detector.
     """
     if file:
         try:
             if file.stat().st_size > _MAX_BYTES or not file.is_file():
-                raise BadSiteNumbers(f"{file} is no regular file of at most {_MAX_BYTES} bytes: {_MEND}")
+                raise BadSiteNumbers(f"{file} is no regular file of at most {_MAX_BYTES} bytes")
             data = file.read_bytes()
         except OSError as error:
-            raise BadSiteNumbers(f"{file} cannot be read ({error.strerror}): {_MEND}") from error
+            raise BadSiteNumbers(f"{file} cannot be read ({error.strerror})") from error
         numbers = read_numbers(data, str(file))
         if not same_family(detector, numbers.detector):
-            raise BadSiteNumbers(f"{file} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
+            raise BadSiteNumbers(f"{file} was learned from scores of {numbers.detector}, not of {detector}")
         return numbers
     if reason := not_as_measured(detector):
-        raise NoSiteTest(
-            f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
-            ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
+        raise NoDeciles(
+            f"the method deciles ships with numbers that are not for {detector}, since {reason}", detector=detector
         )
     return read_numbers(resources.files("scoring.data").joinpath(_SHIPPED).read_bytes(), _SHIPPED)
 
@@ -107,7 +105,7 @@ def read_numbers(data: bytes, name: str) -> DecileNumbers:
     try:
         return msgspec.json.decode(data, type=DecileNumbers)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadSiteNumbers(f"{name} is no file of decile numbers ({error}): {_MEND}") from error
+        raise BadSiteNumbers(f"{name} is no file of decile numbers ({error})") from error
 
 
 class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
@@ -125,7 +123,8 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
             closes_at = decided_at + self.close_after_ms
             usable = [*given[:PAGES], *(page for page in given[PAGES:] if page.fetched_at <= closes_at)]
         scores = [page.score for page in usable if page.score is not None]
-        verdict, margin, before = UNCLASSIFIABLE, 0.0, ""
+        verdict: str = SiteClass.UNCLASSIFIABLE
+        margin, before = 0.0, ""
         if len(scores) >= PAGES:
             margin = self.numbers.margin(scores)
             verdict, first = _verdict_of(margin), _verdict_of(self.numbers.margin(scores[:PAGES]))
@@ -145,9 +144,9 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        if verdict.verdict == UNCLASSIFIABLE:
+        if verdict.verdict == SiteClass.UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, PAGES) + describe_corrections(verdict)
-        side = "above" if verdict.verdict == LLM else "not above"
+        side = "above" if verdict.verdict == SiteClass.LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
         return said + describe_corrections(verdict)
 
@@ -158,4 +157,4 @@ def _standard(decile: float, centre: float, scale: float) -> float:
 
 
 def _verdict_of(margin: float) -> str:
-    return LLM if margin > 0 else HUMAN
+    return SiteClass.LLM if margin > 0 else SiteClass.HUMAN

@@ -5,8 +5,25 @@ flags the logarithm of the likelihood ratio of "LLM site" to "human site" is
 
     llr = k ln(p1 / p0) + (n - k) ln((1 - p1) / (1 - p0)).
 
-`scoring.sites.sequential` has the bounds at which it decides, why its errors stay below alpha and beta, and how later
-pages correct a verdict. Two departures from Wald, both on the careful side:
+Wald (Sequential Tests of Statistical Hypotheses, Ann. Math. Statist. 16, 1945) decides at the first page with
+
+    llr >= ln((1 - beta) / alpha)   -> llm,
+    llr <= ln(beta / (1 - alpha))   -> human.
+
+Among tests with these errors it needs the fewest pages on average (Wald and Wolfowitz 1948).
+
+Pages that were in flight when the site was decided still arrive. They count in the sum, and where it crosses the
+*other* bound later, the verdict changes. The errors do not grow if exp(step) of a human page has a mean of at most 1,
+whatever came before. Then exp(llr) is a supermartingale, and by Ville's inequality (1939)
+
+    P(exp(llr) >= x at any time at all) <= 1 / x.
+
+So the probability that a human site is ever called llm is at most alpha / (1 - beta); for LLM sites exp(-llr) gives
+beta / (1 - alpha). A correction adds no error. A site whose pages are flagged more often than p0 is beyond the
+condition. The test ends when the site closes: pages fetched more than `close_after_ms` after the first decision are no
+evidence, so a verdict does not move for months. All times are fetch times of pages: a replay gives the same verdict.
+
+Two departures from Wald, both on the careful side:
 
 - Pages of a site resemble each other, and some human sites are flagged twice as often as the mean. So p0 is the share
   of a *bad* human site: for every site below it the bound on alpha holds. `min_pages` looks at no bound before that
@@ -29,9 +46,14 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from scoring.errors import BadParameters, NoSiteTest
-from scoring.interface import MethodName, PageScore
+from scoring.interface import MethodName, PageScore, SiteVerdict
+from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured
-from scoring.sites.sequential import PLACES, SequentialMethod, check_errors, wald_bounds
+from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
+from stream.schema.vocabulary import DECIDED, SiteClass
+from stream.text.ranges import MOST
+
+PLACES = 9  # after the point, of the sum and its bounds, nats
 
 
 class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,20 +63,30 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Raises BadParameters if they make no test.
     """
 
-    p0: float = 0.20  # share of a human site's pages that are flagged: of a bad one; the mean is .03
-    p1: float = 0.65  # share of an LLM site's pages that are flagged
-    alpha: float = 0.001  # a human site is called llm: at most about this often
-    beta: float = 0.02  # an LLM site is called human: at most about this often
-    clip: float = 3.0  # largest step of one page, nats
-    min_pages: int = 1  # no verdict on fewer usable scores
-    min_articles: int = 5  # fewer usable scores: unclassifiable. 5 flags are the fewest that can decide at the defaults
+    p0: float = 0.20
+    """Share of a human site's pages that are flagged: of a bad one; the mean is .03."""
+    p1: float = 0.65
+    """Share of an LLM site's pages that are flagged."""
+    alpha: float = 0.001
+    """A human site is called llm: at most about this often."""
+    beta: float = 0.02
+    """An LLM site is called human: at most about this often."""
+    clip: float = 3.0
+    """Largest step of one page, nats."""
+    min_pages: int = 1
+    """No verdict on fewer usable scores."""
+    min_articles: int = 5
+    """Fewer usable scores: unclassifiable. 5 flags are the fewest that can decide at the defaults."""
 
     def __post_init__(self) -> None:
         if not 0 < self.p0 < self.p1 < 1:
             raise BadParameters(f"sprt needs 0 < p0 < p1 < 1, not p0={self.p0} p1={self.p1}")
         if not 0 < self.clip <= 1000:
             raise BadParameters(f"sprt needs a finite clip > 0 and <= 1000 (100 cuts nothing), not clip={self.clip}")
-        check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "sprt")
+        if not (0 < self.alpha < 0.5 and 0 < self.beta < 0.5):
+            raise BadParameters(f"sprt needs alpha and beta in (0, .5), not alpha={self.alpha} beta={self.beta}")
+        if not (1 <= self.min_pages <= MOST and 1 <= self.min_articles <= MOST):
+            raise BadParameters(f"sprt needs min_pages and min_articles from 1 to {MOST:,}")
 
 
 class Steps(NamedTuple):
@@ -62,6 +94,18 @@ class Steps(NamedTuple):
 
     flagged: float
     clear: float
+
+
+class Bounds(NamedTuple):
+    """The bounds of the running sum, nats."""
+
+    lower: float
+    upper: float
+
+
+def wald_bounds(alpha: float, beta: float) -> Bounds:
+    """Bounds of the sum, rounded: for errors alpha (a human site is called llm) and beta (an LLM site, human)."""
+    return Bounds(round(math.log(beta / (1 - alpha)), PLACES), round(math.log((1 - beta) / alpha), PLACES))
 
 
 class FewestPages(NamedTuple):
@@ -111,8 +155,8 @@ def params_for(detector: str) -> SprtParams:
     reason = not_as_measured(detector) if name == "binoculars" and params else "at this threshold"
     if params is None or (name == "binoculars" and reason):
         raise NoSiteTest(
-            f"it was not measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
-            " `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
+            f"it was not measured how many pages of a site {detector} flags, so it cannot judge sites ({reason})",
+            detector=detector,
         )
     return params
 
@@ -122,11 +166,16 @@ def is_measured(detector: str) -> bool:
     return detector.partition("/")[0] in _MEASURED
 
 
-class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
+class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
     """The method `sprt`. Pages without a flag are skipped."""
 
     name: ClassVar[MethodName] = "sprt"
     params: SprtParams = msgspec.field(name="numbers")
+    close_after_ms: int | None = None
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return wald_bounds(self.params.alpha, self.params.beta)
 
     @cached_property
     def steps(self) -> Steps:
@@ -136,8 +185,62 @@ class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
         shrink = min(1.0, self.params.clip / max(flagged, -clear))
         return Steps(flagged * shrink, clear * shrink)
 
-    def step_of(self, page: PageScore) -> float | None:
-        return None if page.flag is None else self.steps[not page.flag]
+    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
+        """Judge a site by its page flags in the order of their fetch.
+
+        The first crossing of a bound decides, but no crossing before min_pages and min_articles pages. Until the site
+        closes, a later crossing of the other bound corrects the verdict. The sum is rounded as the bounds are: a sum
+        that meets a bound decides on every processor.
+        """
+        usable = [page for page in pages if page.flag is not None]
+        total, llr, flagged, used, closes_at, closed = 0.0, 0.0, 0, 0, math.inf, False
+        lower, upper = self.bounds
+        needed = max(self.params.min_pages, self.params.min_articles)
+        decided = SiteVerdict(verdict=SiteClass.UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
+        for page in usable:
+            closed = page.fetched_at > closes_at
+            if closed:
+                break
+            used += 1
+            flagged += bool(page.flag)
+            total += self.steps.flagged if page.flag else self.steps.clear
+            llr = round(total, PLACES)
+            if lower < llr < upper or used < needed:
+                continue
+            verdict = SiteClass.LLM if llr >= upper else SiteClass.HUMAN
+            if verdict == decided.verdict:
+                continue
+            first = decided.verdict == SiteClass.UNDECIDED
+            if first and self.close_after_ms is not None and page.fetched_at > 0:
+                closes_at = page.fetched_at + self.close_after_ms
+            decided = SiteVerdict(
+                verdict=verdict,
+                pages_used=used,
+                flagged=flagged,
+                llr=llr,
+                pages=used,
+                method=self.name,
+                decided_at=page.fetched_at if first else decided.decided_at,
+                before="" if first else decided.verdict,
+                before_pages=0 if first else decided.pages_used,
+            )
+        if decided.verdict == SiteClass.UNDECIDED:
+            verdict = SiteClass.UNCLASSIFIABLE if used < self.params.min_articles else SiteClass.UNDECIDED
+            decided = msgspec.structs.replace(decided, verdict=verdict, pages_used=used, flagged=flagged, llr=llr)
+        return msgspec.structs.replace(decided, pages=used, closed=closed, mixed=is_mixed(usable[:used]))
+
+    def evidence(self, verdict: SiteVerdict) -> str:
+        if verdict.verdict == SiteClass.UNCLASSIFIABLE:
+            return describe_too_few(verdict.pages, self.params.min_articles)
+        lower, upper = self.bounds
+        where = f"between {lower:.2f} and {upper:.2f}: not decided"
+        if verdict.verdict in DECIDED:
+            is_llm = verdict.verdict == SiteClass.LLM
+            where = f"at or above {upper:.2f}" if is_llm else f"at or below {lower:.2f}"
+        return (
+            f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged;"
+            f" log-likelihood ratio {verdict.llr:+.2f}, {where}{describe_corrections(verdict)}"
+        )
 
 
 def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:

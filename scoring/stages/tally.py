@@ -22,10 +22,10 @@ import xxhash
 
 from scoring.errors import FoldFailed
 from scoring.interface import SiteMethod, SiteVerdict
-from scoring.method_choice import site_method
 from scoring.rates.canary import is_canary
-from scoring.settings import TallySettings
-from scoring.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
+from scoring.stages.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.stage import Context, Series, Stage
@@ -34,7 +34,7 @@ from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
 from stream.text.times import DAY_MS
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 Canaries = Callable[[Mapping[int, Context]], None]
 
@@ -197,7 +197,7 @@ class TallyStage(Stage):
         except Exception as error:
             if not concerns_one_record(error):
                 raise
-            log.exception("site_not_reopened", site=key.decode(errors="replace"))
+            _log.exception("site_not_reopened", site=key.decode(errors="replace"))
             ctx.state.put(key, value)  # the next record of the site is dead-lettered
 
     def _date_older_keys(self, ctx: Context) -> None:

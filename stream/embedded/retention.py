@@ -26,7 +26,7 @@ from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import LogUnavailable, TooMuchExpired
 from stream.text.times import DAY_MS
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 TOMBSTONE_MS = DAY_MS  # readers have this long to see a tombstone, like Kafka's delete.retention.ms
 _UNNAMED_MS = DAY_MS  # age at which a segment with uncommitted bytes is removed
 _ROWS = 2000  # per transaction
@@ -105,7 +105,7 @@ class Retention:
         except Exception as error:
             if isinstance(translate(error, self._folder), LogUnavailable):
                 raise
-            log.error("retention_failed", topic=topic, error=f"{type(error).__name__}: {error}"[:300])
+            _log.error("retention_failed", topic=topic, error=f"{type(error).__name__}: {error}"[:300])
             return 0
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:

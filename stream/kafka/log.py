@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
@@ -47,7 +46,6 @@ from stream.log.contract import (
 from stream.log.errors import StreamError
 from stream.log.sql_state import all_entries
 
-log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near the end, check whether a record follows
 
 

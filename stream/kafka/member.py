@@ -35,7 +35,7 @@ from stream.log.errors import Fenced, LogUnavailable, StreamError
 from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 # Longest single wait of a poll; rebalances and restores are handled in between.
 _SLICE_S = 0.25
 _BUSY_SLICE_S = 0.05  # while there is such work
@@ -75,7 +75,7 @@ class KafkaMember:
         try:
             self._open()
         except LogUnavailable as error:
-            log.warning("kafka_unavailable", member=self._said, error=str(error))
+            _log.warning("kafka_unavailable", member=self._said, error=str(error))
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         deadline = time.monotonic() + timeout_s
@@ -325,13 +325,13 @@ class KafkaMember:
         if not producer.alive:
             self._producer = None
         if not producer.alive and not isinstance(error, RecordRefused):  # that one was not committed
-            log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
+            _log.warning("commit_in_doubt", member=self._said, error=f"{type(error).__name__}: {error}")
             consumer.hold(self._owned.inputs(self._owned.epochs))
             self._buffer.clear()
             self._owned.win(list(self._owned.epochs))
 
     def _supersede(self) -> None:
-        log.warning("member_name_taken", member=self._said)
+        _log.warning("member_name_taken", member=self._said)
         self._superseded = True
         self._disconnect()
 
@@ -340,7 +340,7 @@ class KafkaMember:
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now
             if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)):
-                log.info("member_name_free", member=self._said)
+                _log.info("member_name_free", member=self._said)
                 self._superseded = False
                 return
         time.sleep(max(0.0, min(deadline - now, 1.0)))

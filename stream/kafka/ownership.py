@@ -15,7 +15,7 @@ from stream.kafka.state import LocalState
 from stream.log.contract import At, StateChange
 from stream.log.errors import LogUnavailable, StreamError
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 _OFFSETS_WAIT_S = 1.0  # wait for open transactions of an earlier owner; the next poll asks again
 _SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted open ones
 
@@ -103,7 +103,7 @@ class Ownership:
             try:
                 self.states[partition].apply(changes, next_offset, self._site.clock())
             except StreamError as error:
-                log.warning("local_state_failed", partition=partition, error=str(error))
+                _log.warning("local_state_failed", partition=partition, error=str(error))
                 self.win([partition])
 
     def _begin(self, consumer: GroupConsumer) -> bool:

@@ -17,7 +17,7 @@ from stream.kafka.state import LocalState, decode_change
 from stream.log.contract import Clock
 from stream.log.errors import LogUnavailable, StreamError
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 _STEP_S = 0.2
 _TURN_MS = 20
 _LOG_EVERY_S = 5.0
@@ -81,7 +81,7 @@ class KafkaReader:
         for at, stop in list(self._stops.items()):
             position = _reached(consumer, at)
             if position >= 0 and _is_removed(self._options, at, position, stop):
-                log.warning("offsets_removed", topic=at.topic, partition=at.partition, first=position, end=stop)
+                _log.warning("offsets_removed", topic=at.topic, partition=at.partition, first=position, end=stop)
                 steps[at] = ([], stop)
                 del self._stops[at]
                 consumer.pause(at)
@@ -181,4 +181,4 @@ class Restore(KafkaReader):
         if now - self._logged_at > _LOG_EVERY_S:
             self._logged_at = now
             done = 1 - self._left / self._total if self._total else 1.0
-            log.info("state_restoring", partitions=len(self._states), left=self._left, share_done=round(done, 3))
+            _log.info("state_restoring", partitions=len(self._states), left=self._left, share_done=round(done, 3))

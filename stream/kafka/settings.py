@@ -26,18 +26,27 @@ _Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times and sizes of the Kafka log. The defaults suit one broker in the same data centre."""
 
-    session_timeout_s: _Positive = 45.0  # a silent member's partitions go to others after this
-    heartbeat_s: _Positive = 0.5  # also how soon a member learns that another one joins or leaves
-    max_poll_interval_s: _Positive = 300.0  # a member that does not poll for this long loses its partitions
-    transaction_timeout_s: _Positive = 30.0  # the broker aborts a transaction that is left open for this long
-    commit_timeout_s: _Positive = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
-    request_timeout_s: _Positive = 10.0  # of one request
-    connect_timeout_s: _Positive = 3.0  # of the first contact with the broker
-    # Page bodies are zstd already, and zstd gives up on such bytes at once; the small topics shrink to a third or less.
-    # One producer writes all topics of a transaction, so the choice cannot differ by topic.
+    session_timeout_s: _Positive = 45.0
+    """A silent member's partitions go to others after this."""
+    heartbeat_s: _Positive = 0.5
+    """Seconds between heartbeats of a member: also how soon a member learns that another one joins or leaves."""
+    max_poll_interval_s: _Positive = 300.0
+    """A member that does not poll for this long loses its partitions."""
+    transaction_timeout_s: _Positive = 30.0
+    """The broker aborts a transaction that is left open for this long."""
+    commit_timeout_s: _Positive = 20.0
+    """A commit without an answer for this long is in doubt: LogUnavailable."""
+    request_timeout_s: _Positive = 10.0
+    """Seconds that one request may take."""
+    connect_timeout_s: _Positive = 3.0
+    """Seconds that the first contact with the broker may take."""
     compression: str | None = "zstd"
-    replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=32_767)] = -1  # of new topics; -1 = the broker's default
-    client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
+    """Compression of batches; null: none. Page bodies are zstd already, and zstd gives up on such bytes at once; the
+    small topics shrink to a third or less."""
+    replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=32_767)] = -1
+    """Replicas of new topics; -1: the broker's default."""
+    client: dict[str, Any] = {}
+    """Further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism."""
 
     def connection_options(self, bootstrap: str) -> dict[str, Any]:
         """The options of every client."""

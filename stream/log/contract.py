@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import xxhash
@@ -191,7 +191,9 @@ class Member(Protocol):
 class Log(Protocol):
     """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
 
-    forgets_offsets: ClassVar[bool]  # whether offsets of long idle groups expire; those set by `reset` never do
+    @property
+    def forgets_offsets(self) -> bool:
+        """Whether offsets of long idle groups expire; those set by `reset` never do."""
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Create missing topics; existing ones stay as they are. Raises TopicMismatch if a partition count differs."""

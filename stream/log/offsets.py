@@ -9,7 +9,7 @@ import structlog
 from stream.log.contract import NO_HEADERS, At, Log, Message
 from stream.log.errors import LogUnavailable, StreamError
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 
 def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
@@ -31,7 +31,7 @@ def next_offset(committed: int | None, end: int, first: int = 0) -> int:
 
 def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
     """Log that a group rereads a partition because its offset is beyond the end, see `next_offset`."""
-    log.warning(
+    _log.warning(
         "offset_beyond_end",
         group=group,
         topic=at.topic,

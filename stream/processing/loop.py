@@ -28,7 +28,7 @@ from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 # Waits during slow work: for its end before the partitions are paused, and after that; and for its end and for records
 # while the loop reads ahead, which is how long a finished batch may wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
@@ -39,17 +39,28 @@ _OBJECTS = 10_000  # new objects between two garbage collections: more than a ba
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a loop batches, retries and gives up."""
 
-    max_records: PositiveCount = 1000  # of a batch; a stage may want fewer
-    max_bytes: PositiveBytes = 16 * 1024 * 1024  # of a batch
-    linger_s: Seconds = 0.02  # how long a batch waits to fill once it has a record
-    backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
-    backoff_cap_s: PositiveSeconds = 30.0  # longest wait
-    drain_s: Seconds = 20.0  # after SIGTERM, batches in flight may take this long to be committed
-    watchdog_s: PositiveSeconds = 120.0  # time with input but without progress until unhealthy
-    breaker_window: PositiveCount = 200  # records looked back on
-    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
-    breaker_least: PositiveCount = 20  # dead letters below which it stays closed
-    lag_every_s: PositiveSeconds = 5.0  # how often the lag is measured
+    max_records: PositiveCount = 1000
+    """Records of a batch, at most; a stage may want fewer."""
+    max_bytes: PositiveBytes = 16 * 1024 * 1024
+    """Bytes of a batch, at most."""
+    linger_s: Seconds = 0.02
+    """Seconds that a batch waits to fill once it has a record."""
+    backoff_s: PositiveSeconds = 0.1
+    """Seconds of the first wait after a transient error; doubles."""
+    backoff_cap_s: PositiveSeconds = 30.0
+    """Seconds of the longest wait after a transient error."""
+    drain_s: Seconds = 20.0
+    """Seconds that batches in flight may take to be committed after SIGTERM."""
+    watchdog_s: PositiveSeconds = 120.0
+    """Seconds with input but without progress until unhealthy."""
+    breaker_window: PositiveCount = 200
+    """Records that the breaker looks back on."""
+    breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    """Share of them in the dead letters that opens the breaker."""
+    breaker_least: PositiveCount = 20
+    """Dead letters below which the breaker stays closed."""
+    lag_every_s: PositiveSeconds = 5.0
+    """Seconds between two measurements of the lag."""
 
 
 class StageLoop:
@@ -105,7 +116,7 @@ class StageLoop:
             try:
                 self._member.close()
             except StreamError as error:
-                log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
+                _log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
         """Run one round; True if a batch was committed. After a transient error, roll back and wait.
@@ -207,7 +218,7 @@ class StageLoop:
             if self._drain_until is None:
                 self._drain_until = self._monotonic() + self._settings.drain_s
             if self._monotonic() > self._drain_until:
-                log.warning("drain_deadline_passed", stage=self._stage.name)
+                _log.warning("drain_deadline_passed", stage=self._stage.name)
                 return False
         if held:
             self._member.resume()
@@ -236,7 +247,7 @@ class StageLoop:
             self._memory.forget(lost)
             self._owned = owned
             self._metrics.count("log_rebalances")
-            log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
+            _log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
         self._watchdog.ready = bool(owned) and self._stage.ready()
 
     def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
@@ -255,10 +266,10 @@ class StageLoop:
         for lost in batch.expired:
             place = {"topic": lost.topic, "partition": lost.partition}
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
-            log.error("records_expired_unread", stage=name, **place, said=lost.damage)
+            _log.error("records_expired_unread", stage=name, **place, said=lost.damage)
         if batch.last_error is not None:
             letters = {"run": self._stage.run or None, "count": batch.dead_letters}
-            log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
+            _log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
 
     def _learns(self, error: Exception) -> bool:
         """Whether the log refused a record that is smaller than those it had refused before."""
@@ -277,7 +288,7 @@ class StageLoop:
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._attempt += 1
-        write = log.info if isinstance(error, Fenced) else log.warning
+        write = _log.info if isinstance(error, Fenced) else _log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
         try:
             self._member.resume()
@@ -285,7 +296,7 @@ class StageLoop:
         except StreamError as second:
             if not second.retriable:
                 raise
-            log.warning("rewind_failed", stage=self._stage.name, error=_line(second))
+            _log.warning("rewind_failed", stage=self._stage.name, error=_line(second))
 
     def _back_off(self, stop: threading.Event, error: Exception) -> None:
         s = self._settings

@@ -18,7 +18,7 @@ import structlog
 from stream.log.contract import Clock, wall_ms
 from stream.processing.metrics import Metrics
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 
 _STEP_MS = 3000  # a smaller change is followed at once: a time service that slews, a leap second
 _LEAST_MS, _MOST_MS = 60_000, 3_600_000  # how long a new wall clock must last until it is believed
@@ -74,12 +74,12 @@ class SteadyClock:
             return
         needed_ms = min(max(step.since_ms - self._since_ms, _LEAST_MS), _MOST_MS)
         if now_ms - step.since_ms >= needed_ms:
-            log.warning("clock_step_believed", moved_s=_seconds(difference_ms - self._difference_ms))
+            _log.warning("clock_step_believed", moved_s=_seconds(difference_ms - self._difference_ms))
             self._difference_ms, self._since_ms, self._step = difference_ms, step.since_ms, None
 
     def _report(self, moved_ms: int) -> None:
         mend = "set this machine's clock; if it is right now, it is believed within an hour"
-        log.warning("clock_stepped", moved_s=_seconds(moved_ms), mend=mend)
+        _log.warning("clock_stepped", moved_s=_seconds(moved_ms), mend=mend)
         if self._metrics is not None:
             self._metrics.count("clock_steps", direction=FORWARD if moved_ms > 0 else BACK)
 

@@ -19,7 +19,7 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import R, read
 from stream.text.wording import counted
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger()
 T = TypeVar("T")
 OnBad = Callable[[Message, BadRecord], None]
 
@@ -91,7 +91,7 @@ class UnreadableCounter:
 
 def _warn(message: Message, error: BadRecord) -> None:
     place = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
-    log.warning("record_unreadable", **place, error=str(error)[:300])
+    _log.warning("record_unreadable", **place, error=str(error)[:300])
 
 
 _on_bad: ContextVar[OnBad] = ContextVar("on_bad", default=_warn)

@@ -14,6 +14,7 @@ import msgspec
 from stream.log.contract import Message
 from stream.log.errors import BadRecord, SchemaTooNew
 from stream.schema import topics
+from stream.schema.vocabulary import FetchOutcome, SiteClass
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -48,7 +49,7 @@ class Page(Record, frozen=True, kw_only=True):
     page_id: str  # digest of the URL; the same on every visit
     url: str
     visit: int = 1
-    outcome: str = "fetched"  # fetched | unchanged | no_page | refused | failed
+    outcome: str = FetchOutcome.FETCHED.value
     reason: str = ""  # why not fetched: challenge, soft_404, robots, private_address, http_404, timeout, …
     final_url: str = ""
     status: int = 0  # HTTP; 0 = no answer
@@ -103,7 +104,7 @@ class Verdict(Record, frozen=True, kw_only=True):
 
     page_id: str
     url: str
-    verdict: str  # article | dropped
+    verdict: str  # PageClass
     first_failed: str = ""
     failed: list[str] = []
     rules: list[RuleOutcome] = []
@@ -152,7 +153,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     `id` is the site. Rows of earlier terms omit the data from search results.
     """
 
-    verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
+    verdict: str = SiteClass.UNCLASSIFIABLE.value
     detector: str = ""
     digest: str = ""  # of the ruleset
     ruleset: str = ""
@@ -170,7 +171,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     hits: int = 0
     updated_at: int = 0
     run: str = "live"
-    method: str = "sprt"  # method of the verdict: sprt | gaussian | deciles
+    method: str = "sprt"  # method of the verdict: sprt | deciles
     mixed: bool = False  # two clear groups of scores: part of the site looks written by a model, part does not
     decided_at: int = 0  # fetch time of the page whose score decided; 0 = not decided
     days: list[int] = []  # days (since 1970, UTC) with a hit of the site, sorted; the newest MAX_DAYS of them
@@ -209,7 +210,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     digest: str = ""  # of the ruleset
     detector: str = ""  # identity
     run: str = "live"
-    site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
+    site_method: str = ""  # of the site verdicts: sprt | deciles
     site_method_digest: str = ""  # of the site method's parameters
     share: float | None = None  # the direct estimate; older points have none
     share_low: float | None = None  # valid at every look; the other pair is below

@@ -36,18 +36,30 @@ ON_KAFKA = {name: limits._replace(size_bytes=0) for name, limits in ON_ONE_MACHI
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of topics, in days and in bytes of all partitions (0: no limit); null: see docs/how-to/disk.md."""
 
-    hits_days: HitDays | None = None  # days that a hit is kept
-    hits_bytes: TopicBytes | None = None  # most bytes of hits
-    pages_days: Days | None = None  # days that a page is kept: so far back can pages be measured again
-    pages_bytes: TopicBytes | None = None  # most bytes of pages
-    features_days: Days | None = None  # days that features are kept: so far back reaches a replay of a ruleset
-    features_bytes: TopicBytes | None = None  # most bytes of features
-    verdicts_days: Days | None = None  # days that the verdict of a page is kept
-    verdicts_bytes: TopicBytes | None = None  # most bytes of verdicts
-    score_requests_days: Days | None = None  # days that a request is kept, of live runs and of replays
-    score_requests_bytes: TopicBytes | None = None  # most bytes of either
-    dead_letters_days: Days | None = None  # days that a dead letter is kept
-    dead_letters_bytes: TopicBytes | None = None  # most bytes of dead letters
+    hits_days: HitDays | None = None
+    """Days that a hit is kept."""
+    hits_bytes: TopicBytes | None = None
+    """Most bytes of hits."""
+    pages_days: Days | None = None
+    """Days that a page is kept: so far back can pages be measured again."""
+    pages_bytes: TopicBytes | None = None
+    """Most bytes of pages."""
+    features_days: Days | None = None
+    """Days that features are kept: so far back reaches a replay of a ruleset."""
+    features_bytes: TopicBytes | None = None
+    """Most bytes of features."""
+    verdicts_days: Days | None = None
+    """Days that the verdict of a page is kept."""
+    verdicts_bytes: TopicBytes | None = None
+    """Most bytes of verdicts."""
+    score_requests_days: Days | None = None
+    """Days that a score request is kept, of live runs and of replays."""
+    score_requests_bytes: TopicBytes | None = None
+    """Most bytes of score requests: of live runs, and again of replays."""
+    dead_letters_days: Days | None = None
+    """Days that a dead letter is kept."""
+    dead_letters_bytes: TopicBytes | None = None
+    """Most bytes of dead letters."""
 
     def limits(self, name: str, default: Limits) -> Limits:
         """The limits of a topic, by its name in the settings; `default` for those that are not set."""

@@ -28,10 +28,11 @@ from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
-from filters.extraction.extractor import extractor, refused
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.model import load_model
+from filters.extraction.page_guards import refused
 from filters.measure import page_measures
+from filters.measure.extractors import extractor
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings

@@ -20,13 +20,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
+from crawler.fetch.jobs import FetchResult, Job
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import site_of_key
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
+from stream.schema.vocabulary import FetchOutcome
 from tests.bench.frontier_builder import (
     PARTITIONS,
     EmbeddedShelf,

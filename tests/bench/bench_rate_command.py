@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from farmwatch.config.config import load
-from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.share.live_share import LiveShare
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from stream.log.contract import Output, partition_of
@@ -115,9 +115,9 @@ def _look(url: str) -> tuple[float, float, float, float]:
     )
     config = load(None, [], {}).config
     with closing(open_log(url)) as log:
-        maintenance = Maintenance(log, config.up, config.rate, Metrics(), live, METHOD)
-        first, look = cpu_s(maintenance.update_gauges), cpu_s(maintenance.update_gauges)
-        series = cpu_s(lambda: maintenance.append_points(time.time()))
+        share = LiveShare(log, config.rate, Metrics(), live, METHOD)
+        first, look = cpu_s(share.update_gauges), cpu_s(share.update_gauges)
+        series = cpu_s(lambda: share.append_points(time.time()))
         return first, look, series, memory_mib("VmHWM")
 
 

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from scoring.estimate.intervals import Interval, Known, corrected_interval, wilson
+from scoring.estimate.intervals import Interval, Known, interval_of, wilson
 from scoring.rates.canary import CanaryName
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
 
 ROUNDS = 10_000
@@ -137,7 +137,7 @@ def holds(setting: Setting, x: int, a: int, b: int) -> bool:
     known = Known(setting.n1, a, setting.n0, b)
     if (a + 1) / (setting.n1 + 2) + (b + 1) / (setting.n0 + 2) <= 1:
         return False
-    found = corrected_interval(x, setting.n, known, Z95)
+    found = interval_of(x, setting.n, known, Z95)
     return found.low <= setting.rate <= found.high
 
 
@@ -227,7 +227,7 @@ def speed() -> None:
         took = []
         for _ in range(3):
             started = time.process_time()
-            lines = rate_lines(rows, by, settings, now_ms=1)
+            lines = rate_lines(rows, RateQuery(by=by, settings=settings, now_ms=1))
             took.append(time.process_time() - started)
         print(f"  {by or 'all':12} {statistics.median(took) * 1000:7.0f} ms, {len(lines)} groups")
 

@@ -25,14 +25,14 @@ import xxhash
 
 from farmwatch.config.config import Config
 from filters.measure.epoch import feature_epoch
-from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import JudgeStage, requested_store
 from replay.engine.stages import loop_settings
 from replay.rows.scores import known_texts
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
@@ -44,6 +44,7 @@ from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
+from stream.schema.vocabulary import PageClass
 from tests.bench.timing import apart, argument, memory_mib
 from tests.support.page_records import text_score
 from tests.support.paths import data_root
@@ -129,7 +130,7 @@ def fill(kind: str, where: str, records: int, detector: str) -> tuple[str, int, 
     log.create([*all_topics(PARTITIONS, feature_epoch(MeasureSettings())), *own, *stores])
     base, what = base_features()
     ruleset = load_ruleset("default")
-    articles = {f.text_digest for f in base if judge_and_text(f, ruleset)[0].verdict == ARTICLE}
+    articles = {f.text_digest for f in base if judge_and_text(f, ruleset)[0].verdict == PageClass.ARTICLE}
     size = 0
     outputs: list[Output] = []
     for number, features in enumerate(many(base, records)):

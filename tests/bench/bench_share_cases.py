@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoring.estimate.doubts import doubts
 from scoring.estimate.fit import WIDE, KnownSites
 from scoring.estimate.mixture import estimate_share
 from scoring.estimate.reviewed_share import Review
-from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, doubts, share_of_rows
+from scoring.rates.direct_share import WIDEST, DirectShare, by_review, cells_of, direct_share, share_of_rows
 from stream.schema.records import SiteState
 from tests.bench.bench_share import Web, _cells, _drawn, _flags_of, _shares
 

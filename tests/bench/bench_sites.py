@@ -25,9 +25,8 @@ from scoring.interface import PageScore, SiteMethod
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.deciles import PAGES, DecileTest, load_deciles
-from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import SiteClass
 from tests.bench.timing import argument, json_lines
 from tests.support.paths import data_root
 
@@ -105,7 +104,9 @@ class Vote:
         self._share = share
 
     def verdict(self, pages: Sequence[PageScore]) -> tuple[str, int]:
-        return (LLM if sum(bool(page.flag) for page in pages) > self._share * len(pages) else HUMAN), len(pages)
+        return (
+            SiteClass.LLM if sum(bool(page.flag) for page in pages) > self._share * len(pages) else SiteClass.HUMAN
+        ), len(pages)
 
 
 def on_real_sites(sites: Sequence[Site], title: str) -> None:
@@ -118,7 +119,6 @@ def on_real_sites(sites: Sequence[Site], title: str) -> None:
         ("sprt", ACCURACY, BUDGET, of_method(SiteTest(SprtParams()))),
         ("sprt, p0 = .10 of the study", ACCURACY, BUDGET, of_method(SiteTest(SprtParams(p0=0.10, min_articles=4)))),
         ("sprt, low-FPR threshold", LOW_FPR, BUDGET, of_method(SiteTest(LOW_FPR_PARAMS))),
-        ("gaussian", ACCURACY, BUDGET, of_method(GaussianTest(GaussianParams()))),
         (f"deciles, {PAGES} pages (in sample)", ACCURACY, PAGES, of_method(DecileTest(load_deciles(DETECTOR)))),
         ("majority of 20, accuracy threshold", ACCURACY, BUDGET, Vote().verdict),
         ("majority of 20, low-FPR threshold", LOW_FPR, BUDGET, Vote().verdict),
@@ -145,7 +145,7 @@ def of_method(method: SiteMethod) -> Callable[[Sequence[PageScore]], tuple[str, 
 
 def print_row(name: str, human: Found, llm: Found) -> None:
     cells = []
-    for found, right, wrong in ((human, HUMAN, LLM), (llm, LLM, HUMAN)):
+    for found, right, wrong in ((human, SiteClass.HUMAN, SiteClass.LLM), (llm, SiteClass.LLM, SiteClass.HUMAN)):
         rest = 1 - found.share(right) - found.share(wrong)
         cells.append(f"{found.share(right):7.2%} {found.share(wrong):7.3%} {max(rest, 0.0):7.2%}".rjust(28))
     pages = human.pages + llm.pages
@@ -153,34 +153,18 @@ def print_row(name: str, human: Found, llm: Found) -> None:
 
 
 def left_out(sites: Sequence[Site]) -> None:
-    """Trained methods on sites that were left out of the training."""
+    """Trained numbers on sites that were left out of the training."""
     print("\nleave one site out: sites judged by numbers learned without them")
     trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
-    for name, errors in (
-        ("deciles, 15 pages", trained.deciles.left_out),
-        ("gaussian, 15 pages", trained.gaussian_left_out),
-    ):
-        print(
-            f"  {name}: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of {errors.llm_sites}"
-            " LLM sites wrong (by most of 20 draws)"
-        )
+    errors = trained.deciles.left_out
+    print(
+        f"  deciles, 15 pages: {errors.human_wrong} of {errors.human_sites} human and {errors.llm_wrong} of"
+        f" {errors.llm_sites} LLM sites wrong (by most of 20 draws)"
+    )
     print(
         f"  deciles, of the draws: {trained.human_draws_wrong:.2%} of human and {trained.llm_draws_wrong:.2%} of LLM"
         " sites wrong"
     )
-    human, llm = Found(Counter(), []), Found(Counter(), [])
-    rng = random.Random(2)
-    for site in sites:
-        others = [
-            [other.scores for other in sites if other is not site and other.llm == kind] for kind in (False, True)
-        ]
-        judge = of_method(GaussianTest(fit_gaussian(*others)))
-        for _ in range(SHUFFLES):
-            verdict, used = judge(pages_of(rng.sample(site.scores, min(BUDGET, len(site.scores)))))
-            found = llm if site.llm else human
-            found.verdicts[verdict] += 1
-            found.pages.append(used)
-    print_row("gaussian, up to 20 pages", human, llm)
 
 
 def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
@@ -243,7 +227,6 @@ def simulated(sites: Sequence[Site], runs: int) -> None:
             for p0 in (0.10, 0.15, 0.20)
         ),
         ("sprt low-FPR", sprt_maker(LOW_FPR_PARAMS), LOW_FPR),
-        ("gaussian", lambda close: GaussianTest(GaussianParams(), close), ACCURACY),
     ]
     for budget in (20, 40):
         for replace in (True, False):
@@ -289,7 +272,7 @@ def run_sites(method: SiteMethod, draws: Iterator[Draw], runs: int, seed: int = 
 
 def print_errors(name: str, human: Found, llm: Found) -> None:
     """Error rates, and whether they are within alpha and beta."""
-    alpha, beta = human.share(LLM), llm.share(HUMAN)
+    alpha, beta = human.share(SiteClass.LLM), llm.share(SiteClass.HUMAN)
     within = "within" if alpha <= 0.001 and beta <= 0.02 else "ABOVE"
     pages = human.pages + llm.pages
     print(
@@ -307,7 +290,7 @@ def above_p0(sites: Sequence[Site]) -> None:
         share = float(np.mean(np.array(site.scores) < ACCURACY))
         if (share < p1) if site.llm else (share > p0):
             found = run_sites(SiteTest(SprtParams()), resampled([site], site.llm, BUDGET, ACCURACY, True), 2000)
-            wrong = found.share(HUMAN if site.llm else LLM)
+            wrong = found.share(SiteClass.HUMAN if site.llm else SiteClass.LLM)
             kind = "LLM" if site.llm else "human"
             print(
                 f"  {kind:5s} {site.name:40s} {share:.2f} flagged of {len(site.scores)}: wrong {wrong:.2%},"
@@ -354,17 +337,22 @@ def flag_groups(data: Path) -> dict[str, list[list[bool]]]:
     detector = LiteNgram.load()
     web = flags_by(detector, data / "sampleweb/pages.jsonl.zst", "site")
     dev = {
-        key: flags for key, flags in flags_by(detector, data / "texts/dev.jsonl.zst", "src").items() if key[0] == LLM
+        key: flags
+        for key, flags in flags_by(detector, data / "texts/dev.jsonl.zst", "src").items()
+        if key[0] == SiteClass.LLM
     }
     made = [flags for flags in dev.values() if len(flags) >= 20]
     chat = [flags for (_, source, _), flags in dev.items() if source == "alpaca_eval" and len(flags) >= 20]
-    sites = {kind: [flags for (label, _, _), flags in web.items() if label == kind] for kind in (HUMAN, LLM)}
+    sites = {
+        kind: [flags for (label, _, _), flags in web.items() if label == kind]
+        for kind in (SiteClass.HUMAN, SiteClass.LLM)
+    }
     return {
-        "sampleweb, human sites": sites[HUMAN],
-        "sampleweb, LLM sites": sites[LLM],
+        "sampleweb, human sites": sites[SiteClass.HUMAN],
+        "sampleweb, LLM sites": sites[SiteClass.LLM],
         "dev set, generators by source": made,
         "dev set, chat assistants": chat,
-        "LLM sites and chat assistants": sites[LLM] + chat,
+        "LLM sites and chat assistants": sites[SiteClass.LLM] + chat,
     }
 
 

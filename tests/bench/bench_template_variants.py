@@ -20,7 +20,7 @@ import justext
 import numpy as np
 
 from crawler.settings import CrawlSettings
-from filters.extraction.extractor import extract
+from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
 from lab.commands.templates.learners import learner_of
 from lab.templates import diff

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from farmwatch.audit.audit import audit
 from farmwatch.canaries.file import canary_sender, page_of_text, read_canaries
 from farmwatch.config.config import Config, load
-from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_series import read_points
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import load_ruleset
@@ -23,10 +23,10 @@ from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_sites
 from replay.runs.run_rules import RunRules
 from scoring.detectors.testing import FakeDetector
-from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.sites.registry import site_method
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
 from stream.memory.log import MemoryLog
@@ -112,17 +112,18 @@ class World:
         work(self.log, stage, lambda: int(self.now_s * 1000))
 
     def lines(self) -> list[RateLine]:
-        return rate_lines(read_sites(self.log), "", self.config.rate, now_ms=int(self.now_s * 1000))
+        return rate_lines(read_sites(self.log), RateQuery(settings=self.config.rate, now_ms=int(self.now_s * 1000)))
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A farm with a complete round of canaries and the pages of one real site."""
     file = canary_file(tmp_path_factory.mktemp("canaries"))
-    flags = [f"canary.file={file}", "rate.canary_least=8", "measure.workers=1", f"log.partitions={PARTITIONS}"]
+    flags = [f"canary.file={file}", "measure.workers=1", f"log.partitions={PARTITIONS}"]
     world = World(load(None, flags, {}).config)
     put_real_site(world.log)
-    with closing(world.measure):
+    with closing(world.measure), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scoring.rates.canary_counts.CANARY_LEAST", 8)
         world.work()
         yield world
 
@@ -153,7 +154,9 @@ def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
     """The rate covers the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
     assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
-    assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.judged_text
+    assert line.correction is not None
+    counts = {"llm_sites": 9, "llm_found": 8, "human_sites": 8, "called": 1}
+    assert counts.items() <= dict(line.correction.facts).items()
 
 
 def test_the_log_adds_up(world: World) -> None:
@@ -227,15 +230,13 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
     in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
-    maintenance = Maintenance(
-        world.log, world.config.up, world.config.rate, world.metrics, *in_force, lambda: world.now_s
-    )
-    maintenance.update_gauges()
+    share = LiveShare(world.log, world.config.rate, world.metrics, *in_force, lambda: world.now_s)
+    share.update_gauges()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
     assert 'farmwatch_canary_share{kind="page_tpr"} 0.775' in page
     assert 'farmwatch_sites{ruleset="default",run="first",verdict="llm"} 1.0' in page
     assert "invalid" not in page
-    maintenance.append_points(world.now_s)
+    share.append_points(world.now_s)
     (point,) = [point for point in read_points(world.log) if not point.by]
     assert (point.llm, point.human, point.method) == (1, 0, "corrected by canaries")

@@ -52,7 +52,6 @@ class Commands:
             "log.state_folder": str(folder / "state"),
             "log.partitions": "4",
             "metrics.port": "0",
-            "up.status_s": "0.2",
             "crawl.allow_private": "true",
             "crawl.contact": "https://operator.example/crawler",
             "crawl.delay_s": "0.05",

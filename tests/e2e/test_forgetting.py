@@ -12,8 +12,8 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from crawler.frontier.report import frontier_left
-from crawler.orders import CrawlOrders
 from crawler.stages.crawl import CrawlStage
+from crawler.stages.orders import CrawlOrders
 from farmwatch.audit.audit import audit
 from farmwatch.config.opening import as_read
 from farmwatch.upkeep.forgetting import ForgetReport, Forgetting, known_hosts

@@ -38,6 +38,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
 from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import crawl_settings
 from tests.support.web.crawl_process import FIRST, INSPECTS, Crawl
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
@@ -136,8 +137,7 @@ class Answers:
 
 def settings(port: int) -> CrawlSettings:
     """The tested delays; everything that would cause further requests is off."""
-    return CrawlSettings(
-        contact="https://crawler.example/about",
+    return crawl_settings(
         delay_s=HOST_S,
         domain_delay_s=DOMAIN_S,
         address_delay_s=ADDRESS_S,

@@ -56,7 +56,6 @@ class World(NamedTuple):
             f"score.pair.performer={self.pair.performer}",
             "score.pair.device=cpu",
             "score.pair.batch_tokens=2048",
-            "up.status_s=1000",
         ]
         if calibrated:
             sets = ", ".join(f'"{name}" = "{file}"' for name, file in self.thresholds().items())

@@ -28,6 +28,7 @@ from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbe
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates
 from tests.support.sizes import LONG
+from tests.support.web.crawl_driver import crawl_settings
 from tests.support.web.crawl_process import Crawl
 from tests.support.web.loopback_dns import LoopbackDns, Zone
 from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
@@ -94,8 +95,7 @@ class Crawled:
 
 def settings(nameserver: str) -> CrawlSettings:
     """Polite settings with short times, so that a bad host costs seconds."""
-    return CrawlSettings(
-        contact="https://crawler.example/about",
+    return crawl_settings(
         delay_s=0.05,
         domain_delay_s=0.0,
         address_delay_s=0.0,

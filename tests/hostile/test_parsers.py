@@ -169,7 +169,7 @@ def hits(data: bytes, _: Path) -> None:
 
 
 def answers(data: bytes, _: Path) -> None:
-    sources = Mojeek(MojeekSettings(), "key"), CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-10"), SETTINGS)
+    sources = Mojeek(MojeekSettings(), "key"), CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-10"))
     for source in sources:
         for status in (200, 429, 500):
             try:

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
+from crawler.fetch.jobs import FetchResult, Job
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
 from crawler.stages.crawl import CrawlStage
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.stages.tally import TallyStage
 from stream.log.contract import CleanupPolicy, Output
 from stream.processing.loop import StageLoop
@@ -23,6 +23,7 @@ from stream.processing.steady_clock import SteadyClock
 from stream.schema.records import Decision, Page, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DEAD_LETTERS, DECISIONS, FRONTIER_STORE, HITS, PAGES, RETRIES, SCORES
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.loops import FAST, Around, count
 from tests.support.set_clock import NOON_MS, SetClock
 from tests.support.tally_desk import DETECTOR, SPRT, page

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, cast
 
 import pytest
 
@@ -17,6 +16,7 @@ from farmwatch.upkeep.group_repair import repair_groups
 from replay.runs.topology import READS
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, StateChange, Topic, TopicSize, wall_ms
 from stream.log.errors import StreamError
+from stream.log.forwarding import ForwardingLog
 from stream.processing.heartbeat import HEADER, is_heartbeat, travelling
 from stream.schema import topics
 from stream.schema.roles import Role
@@ -99,14 +99,12 @@ def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
     assert live.outcome()[1] == rows
 
 
-class _Lacking:
+class _Lacking(ForwardingLog):
     """A log that reports the offsets or records of a topic as deleted."""
 
     def __init__(self, log: Log, *, offsets: str = "", records: str = "") -> None:
-        self._log, self._offsets, self._records = log, offsets, records
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+        super().__init__(log)
+        self._offsets, self._records = offsets, records
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         found = self._log.committed(group, topic)
@@ -120,7 +118,7 @@ class _Lacking:
 @on_embedded
 def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
     """TALLY has rows, so it has read its third topic: missing offsets of that topic are reported."""
-    lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
+    lacking = _Lacking(live.log, offsets=VERDICTS)
     (found,) = find_rereading_groups(lacking)
     assert (found.group, found.records) == ("tally", {VERDICTS: records(live, VERDICTS)})
     assert "has no offsets of verdicts, though sites has its output" in found.text
@@ -139,7 +137,7 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
 @on_embedded
 def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     """TALLY with offsets and rows but without state is reported."""
-    lacking = cast(Log, _Lacking(live.log, records="state.tally"))
+    lacking = _Lacking(live.log, records="state.tally")
     (found,) = find_rereading_groups(lacking)
     assert found.group == "tally"
     assert "has offsets, but its store tally is empty: it resumes without its memory" in found.text

@@ -19,7 +19,7 @@ from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_rows
 from replay.runs.topology import READS, lag_of
 from scoring.detectors.testing import FakeDetector
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output

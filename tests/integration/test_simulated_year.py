@@ -16,7 +16,7 @@ import pytest
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import TALLIED
 from farmwatch.config.config import Config
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.stages.score import score_key
 from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog

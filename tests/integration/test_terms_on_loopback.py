@@ -15,7 +15,7 @@ from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
 from filters.settings import MeasureSettings
 from replay.rows.site_table import read_rows
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from stream.log.contract import Log
 from stream.schema.records import SiteState
 from stream.schema.runs import names_of

@@ -31,7 +31,7 @@ from stream.log.contract import Output
 from stream.schema.roles import Role
 from stream.schema.topics import HITS
 from tests.ops.servers import Alertmanager, Prometheus
-from tests.support.farm import Farm
+from tests.support.farm import QUICK, Farm
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 from tests.support.web.search_engines import SEARXNG, Engine, says
@@ -96,8 +96,6 @@ def settings(folder: Path) -> dict[str, str]:
         "crawl.stop_when_decided": "true",
         "crawl.warc_folder": str(folder / "archive"),
         "metrics.port": str(free_base()),
-        "up.heartbeat_s": "1",
-        "up.retention_s": "2",
         "loop.lag_every_s": "1",
     }
 
@@ -110,7 +108,7 @@ def write_hits(folder: Path, demo: DemoWeb) -> Path:
 
 @contextmanager
 def command(
-    farm: Farm, *arguments: str, module: str = "farmwatch", by: Sequence[str] = ()
+    farm: Farm, *arguments: str, module: str = QUICK, by: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A farmwatch command on the farm's log, ended with the block; `by` is another program to start it."""
     flags = [flag for setting in farm.flags for flag in ("--set", setting)]

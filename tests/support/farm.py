@@ -30,9 +30,11 @@ from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.extraction_here import extract_here
+from tests.support.paths import ROOT
 from tests.support.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
+QUICK = "tests.support.quick_farmwatch"
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
 # Without stop_when_decided, the pages of a site are the same in every run: the time of a decision varies.
@@ -51,8 +53,6 @@ REPRODUCIBLE = {
     "log.partitions": str(PARTITIONS),
     "metrics.port": "0",
     "console.port": "0",
-    "up.restart_min_s": "0.1",
-    "up.restart_max_s": "0.2",
 }
 
 
@@ -76,13 +76,15 @@ class Farm:
 
     def start(self, hits: Path | None = None, *, console: bool = False) -> None:
         """Start the supervisor and its roles, by default without the console; `hits` are appended first."""
-        command = [sys.executable, "-m", "farmwatch", "up", *(f for s in self.flags for f in ("--set", s))]
+        command = [sys.executable, "-m", QUICK, "up", *(f for s in self.flags for f in ("--set", s))]
         if not console:
             command += ["--role", ",".join(ROLES)]
         if hits is not None:
             command += ["--hits", str(hits)]
         with self.output.open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
+            self._process = subprocess.Popen(
+                command, stdout=output, stderr=output, cwd=self._folder, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            )
 
     def work_here(
         self, hits: Path, timeout_s: float, *, meanwhile: Callable[[Log], None] | None = None, skipped: int = 0

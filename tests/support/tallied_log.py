@@ -7,7 +7,7 @@ import msgspec
 from crawler.web.urls import fetch_id, page_id
 from replay.rows.site_table import read_sites
 from replay.runs.topology import READS
-from scoring.sites.stored_method import method_of_text
+from scoring.sites.registry import method_of_text
 from scoring.stages.score import score_key
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.tally import TallyStage
 from stream.log.sql_state import MemoryState

@@ -23,7 +23,9 @@ WALKS = {
     "plan": "replay",
 }
 GROUND = "stream"  # its words are known to the reader: a walk does not follow them
-COMMAND = re.compile(r"\bfarmwatch [a-z]|(?<![\w-])--[a-z]")
+COMMAND = re.compile(
+    r"`farmwatch [a-z]|(?<!this )\bfarmwatch (?!reads|has\b|cannot|computes|is\b)[a-z]+ |(?<![\w-])--[a-z]"
+)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -144,12 +146,8 @@ def body_lines(function: Function) -> int:
 
 
 def spoken(tree: ast.AST) -> Iterator[ast.Constant]:
-    """String constants that are no docstrings."""
-    silent = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and node.body and isinstance(node.body[0], ast.Expr)
-    }
+    """String constants that document nothing."""
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
             yield node

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -25,7 +22,7 @@ from crawler.reasons import NO_PAGES, PAGES, STOPS, Meaning
 from farmwatch.archive.tables import COLUMNS
 from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
-from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
+from farmwatch.config.layers import allowed_values, encode, meanings_of, settings_of, shown_value
 from farmwatch.daemon.endpoints import ROLE, Exposition
 from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
@@ -52,7 +49,6 @@ _CONDITIONS = {
     "not in": "not in the list",
 }
 _WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds that all numbers share, given once per page
-_UNITS = {"s": "seconds", "ms": "milliseconds", "bytes": "bytes"}
 _TOPICS = {  # name -> key, writers
     "hits": ("site", "`farmwatch search`, `crawl --hits`, `up --hits`, `import`"),
     "pages": ("site", "CRAWL; archived pages: `import`, `search --source commoncrawl`; canary pages: TALLY"),
@@ -106,11 +102,11 @@ def configuration_page() -> str:
         lines += [f"## [{name}]\n", f"{(inspect.getdoc(kind) or '').splitlines()[0]}\n"]
         lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
         for path, setting in settings_of(kind, f"{name}.").items():
-            meaning = meaning_of(setting.owner, path.rpartition(".")[2])
+            meaning = setting.meaning
             if allowed := allowed_values(setting.type):
                 meaning += f" One of {', '.join(f'`{shown_value(value)}`' for value in allowed)}."
             if bounds := bounds_of(setting.type):
-                meaning += f" {bounds.capitalize()}." if meaning.endswith(".") else f"; {bounds}"
+                meaning += f" {bounds.capitalize()}."
             lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
             lines += _rows_within(path, setting.type)
         lines.append("")
@@ -123,7 +119,7 @@ def _rows_within(path: str, kind: Any) -> Iterator[str]:
     for table in (one for one in within if isinstance(one, type) and issubclass(one, msgspec.Struct)):
         for field in msgspec.structs.fields(table):
             default = "required" if field.required else f"`{_default(field.default)}`"
-            yield f"| `{path}`: key `{field.name}` | {default} | {_cell(meaning_of(table, field.name))} | |"
+            yield f"| `{path}`: key `{field.name}` | {default} | {_cell(meanings_of(table)[field.name])} | |"
 
 
 def metrics_page() -> str:
@@ -209,30 +205,6 @@ def commands(app: App, prefix: str = "") -> dict[str, App]:
             found[full] = command
         found.update(commands(command, f"{full} "))
     return found
-
-
-def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
-    """The meaning of a field: the comment on its line or above it, or else its name in words."""
-    lines = _source_of(owner)
-    start = next(place for place, line in enumerate(lines) if re.match(rf" {{4}}{name}:", line))
-    end = start + 1
-    while end < len(lines) and re.match(r" {5}| {4}[)\]]", lines[end]):
-        end += 1
-    if beside := [comment[1] for line in lines[start:end] if (comment := re.search(r"  # (.+)", line))]:
-        return " ".join(beside)
-    if docstring := re.match(r' {4}"""(.+?)"""', "\n".join(lines[end:]), re.DOTALL):
-        return docstring[1]
-    above = list(takewhile(lambda line: line.startswith("    # "), reversed(lines[:start])))
-    if above and len(above[0].split()) > 4:  # shorter ones are headings of a part
-        return " ".join(line.strip("# ") for line in reversed(above))
-    words = name.split("_")
-    unit = _UNITS.get(words[-1])
-    return f"{' '.join(words[:-1])}, {unit}" if unit else " ".join(words)
-
-
-@cache
-def _source_of(owner: type[msgspec.Struct]) -> list[str]:
-    return inspect.getsource(owner).splitlines()
 
 
 def bounds_of(kind: Any) -> str:

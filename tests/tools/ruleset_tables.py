@@ -29,7 +29,7 @@ from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from farmwatch.labels.url_forms import RulesetVerdicts
 from filters.articles.inputs import LEARNED_INPUTS
-from filters.articles.model import ARTICLE, SHIPPED, load_model
+from filters.articles.model import SHIPPED, load_model
 from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
@@ -37,6 +37,7 @@ from lab.articles.additive import out_of_fold
 from lab.articles.held_out import Estimate, HeldOutPage, ThresholdErrors, article_errors, kept_share
 from lab.articles.training import TrainingPages
 from scoring.lite_ngram.detector import LiteNgram
+from stream.schema.vocabulary import PageClass
 from stream.text.registrable_domain import registrable_domain
 from tests.support.paths import ROOT, data_root
 from tests.tools.generated import document, renewed, section
@@ -76,7 +77,7 @@ class Judged:
         least = next((float(r.threshold) for r in ruleset.rules if r.name == MODEL_RULE and r.threshold), 0.0)  # type: ignore[arg-type]
         others = without_model(ruleset)
         return {
-            page.label.id: judge(page.features, others).verdict == ARTICLE and self._of(page) >= least
+            page.label.id: judge(page.features, others).verdict == PageClass.ARTICLE and self._of(page) >= least
             for page in self.measured
         }
 
@@ -89,7 +90,7 @@ class Judged:
 
     def errors(self, kept: Mapping[str, bool]) -> ThresholdErrors:
         """F1, precision, recall and kept others over the pages with a label."""
-        return article_errors(_held_out(self.labelled, kept), ARTICLE, (0.5,), 0.5).thresholds[0]
+        return article_errors(_held_out(self.labelled, kept), PageClass.ARTICLE, (0.5,), 0.5).thresholds[0]
 
 
 def _held_out(pages: Iterable[LabelledPage], kept: Mapping[str, bool]) -> list[HeldOutPage]:
@@ -134,7 +135,7 @@ def _by_ruleset(judged: Judged, rulesets: Mapping[str, Mapping[str, bool]]) -> T
     for name, kept in rulesets.items():
         found = judged.errors(kept)
         rows.append([name, *map(_shown, (found.f1, found.precision, found.recall, found.others_kept))])
-    articles = sum(page.label.page_type == ARTICLE for page in judged.labelled)
+    articles = sum(page.label.page_type == PageClass.ARTICLE for page in judged.labelled)
     title = (
         f"{len(judged.labelled)} labelled pages, {articles} of them articles (95% intervals, bootstrap over domains)"
     )
@@ -203,7 +204,7 @@ def _origin(page: LabelledPage, folder: Path) -> str:
     data = (folder / page.label.source / "html" / f"{page.label.id}.html.zst").read_bytes()
     html = zstandard.ZstdDecompressor().stream_reader(data).read().decode("utf-8", "replace")
     date = _DATE.search(html)
-    is_article = page.label.page_type == ARTICLE
+    is_article = page.label.page_type == PageClass.ARTICLE
     if date and "1990" < date[1] <= _LAST_MONTH:
         return "human: dated articles" if is_article else "human: dated others"
     return f"of any author: {page.label.page_type}"
@@ -211,7 +212,7 @@ def _origin(page: LabelledPage, folder: Path) -> str:
 
 def _kinds(judged: Judged) -> Table:
     pages = [held for page, held in judged.predicted if page.is_labelled]
-    confusion = article_errors(pages, ARTICLE, (0.5,), 0.5).confusion
+    confusion = article_errors(pages, PageClass.ARTICLE, (0.5,), 0.5).confusion
     guesses = sorted({guess for row in confusion.values() for guess in row})
     rows = [[kind, *(str(row.get(guess, 0)) for guess in guesses)] for kind, row in confusion.items()]
     return Table("Page kinds: labels in rows, guesses in columns", ["label", *(g or "no text" for g in guesses)], rows)

@@ -11,7 +11,7 @@ from farmwatch.config.opening import opened
 from farmwatch.share.template_groups import read_template_groups, read_verdicts
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.runs.lookup import names_to_read
-from stream.schema.vocabulary import VERDICTS
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
@@ -37,7 +37,7 @@ def template_groups(
         for row in rows:
             put_json(row)
     else:
-        put_table(("sites", "domains", *VERDICTS, "template", "page"), [list(row.values())[:-1] for row in rows])
+        put_table(("sites", "domains", *SiteClass, "template", "page"), [list(row.values())[:-1] for row in rows])
     part = "" if found.is_whole else ", a random part of the log's"
     count, among = counted(len(found.groups), "template"), counted(found.sites, "site")
     hint = "" if json or not rows else "; --json has their names"

@@ -14,10 +14,12 @@ from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import short_share
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
+from stream.log.forwarding import innermost
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import one_line
 
@@ -63,7 +65,7 @@ def audit(
             message("the log is empty: nothing to audit")
             return Exit.OK
         if config.log.url.startswith("sqlite:"):
-            cast("EmbeddedLog", log).require_sound()
+            cast("EmbeddedLog", innermost(log)).require_sound()
         report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
         found_seams = seams_of(log, run)
     if json:
@@ -100,8 +102,8 @@ def _audit_bundle(folder: Path, *, as_json: bool) -> int:
         return Exit.OK if found.ok else Exit.PROBLEM
     for name in found.changed:
         message(one_line(f"changed: {name} does not have its checksum"))
-    message(one_line(f"share of the bundle: {found.stored.short()}"))
-    message(one_line(f"share recomputed from its files: {found.recomputed.short()}"))
+    message(one_line(f"share of the bundle: {short_share(found.stored)}"))
+    message(one_line(f"share recomputed from its files: {short_share(found.recomputed)}"))
     if found.differs:
         message(f"different: {', '.join(found.differs)}")
     message(f"audit: {'clean' if found.ok else 'the files and the share do not fit together'}")

@@ -70,8 +70,7 @@ def list_letters(
             "at": lambda group: moment(group.newest.message.timestamp_ms),
             "error": lambda group: group.newest.letter.error.partition(": ")[2][:_SHOWN],
         },
-        same=("run",),
-        below=1,
+        less=("run",),
     )
     message("`farmwatch dead show NEWEST` shows a letter, `dead retry` and `dead drop` settle open ones")
     return Exit.OK
@@ -210,8 +209,7 @@ def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
             "at": lambda stored: moment(stored.message.timestamp_ms),
             "error": lambda stored: stored.letter.error,
         },
-        same=("run",),
-        below=1,
+        less=("run",),
     )
     return Exit.OK
 

@@ -9,7 +9,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.config import setting_rows
+from farmwatch.config.config import Config, setting_rows
+from farmwatch.config.layers import settings_of
 from farmwatch.config.opening import check_log_url, opened
 from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.checks import examine
@@ -66,7 +67,9 @@ def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     check_log_url(loaded.config)
     rows = setting_rows(loaded)
     if json:
-        put_json([{"path": path, "value": value, "origin": origin} for path, value, origin in rows])
+        known = settings_of(Config)
+        names = ("path", "value", "origin", "meaning")
+        put_json([dict(zip(names, (*row, known[row[0]].meaning), strict=True)) for row in rows])
     else:
         texts = [value if isinstance(value, str) else dumps(value, ensure_ascii=False) for _, value, _ in rows]
         put_table(("setting", "value", "from"), [(row[0], text, row[2]) for row, text in zip(rows, texts, strict=True)])

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from crawler import reasons
 from crawler.errors import NoContact
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult
 from crawler.fetch.robots_request import ask_site
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
@@ -29,6 +29,7 @@ from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, moment, one_line
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.console.serving import serve
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 from farmwatch.terminal.messages import start_logging
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import Exit
@@ -29,5 +29,5 @@ def serve_until_signal(config: Config, arguments: Sequence[str]) -> None:
     """Serve the console until SIGTERM or Ctrl-C; `arguments` give a command this configuration. Raises as `serve`."""
     start_logging(role="console")
     stop = threading.Event()
-    stop_on_signals(stop)
-    serve(config, stop, Metrics(), arguments)
+    with stopping_on_signals(stop):
+        serve(config, stop, Metrics(), arguments)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from crawler.orders import in_words
+from crawler.stages.orders import in_words
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
@@ -20,7 +20,7 @@ from farmwatch.crawl.plan import show_plan
 from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 from farmwatch.doctor.checks import prepare
 from farmwatch.terminal.messages import error_console, message, start_logging
 from stream.schema.roles import Role
@@ -54,7 +54,7 @@ def run_crawl(
 ) -> int:
     """Crawl: the role `crawl` of `up` alone, in this process, with a live view on a terminal. Ctrl-C drains.
 
-    Off a terminal a line of status comes every up.status_s seconds. What is fetched goes to the topic `pages`, as under
+    Off a terminal a line of status comes every 30 seconds. What is fetched goes to the topic `pages`, as under
     `up`, and further processes of the role share the work.
 
     Dry run: as if a crawl began now on the frontier as it is committed, the hits that it has not read yet, and those of
@@ -117,7 +117,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
         if console.is_terminal and not console.is_dumb_terminal:
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
-        stop_on_signals(stop, hurry)
+        held.enter_context(stopping_on_signals(stop, hurry))
         held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
     return Exit.PROBLEM if skipped else Exit.OK

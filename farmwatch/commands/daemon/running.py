@@ -17,7 +17,8 @@ from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import check_log_url
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.daemon.roles import run_role
-from farmwatch.daemon.supervisor import Supervisor, follow_parent, restarts, stop_on_signals, this_program
+from farmwatch.daemon.signals import stopping_on_signals
+from farmwatch.daemon.supervisor import Supervisor, follow_parent, restarts, this_program
 from farmwatch.doctor.checks import prepare, require_fit
 from farmwatch.terminal.messages import message, start_logging
 from stream.schema.roles import Role
@@ -123,24 +124,24 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()
-    stop_on_signals(stop, hurry)
-    if leash:
-        follow_parent(stop, 2 * config.up.drain_s)
     children = {role.value: child_command(role, name, arguments) for role in roles}
-    return Supervisor(children, config.up, extras=[Role.CONSOLE.value]).run(stop, hurry)
+    with stopping_on_signals(stop, hurry):
+        if leash:
+            follow_parent(stop, 2 * config.up.drain_s)
+        return Supervisor(children, config.up.drain_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool, arguments: Sequence[str]) -> int:
     stop = threading.Event()
-    stop_on_signals(stop)
-    if leash:
-        follow_parent(stop, config.up.drain_s)
-    if role is Role.CONSOLE:
-        from farmwatch.console.serving import run_console
+    with stopping_on_signals(stop):
+        if leash:
+            follow_parent(stop, config.up.drain_s)
+        if role is Role.CONSOLE:
+            from farmwatch.console.serving import run_console
 
-        run_console(config, stop, restarts(), arguments)
-    else:
-        run_role(role, config, name, stop, restarts=restarts())
+            run_console(config, stop, restarts(), arguments)
+        else:
+            run_role(role, config, name, stop, restarts=restarts())
     return Exit.OK
 
 

@@ -15,13 +15,14 @@ from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
 from farmwatch.labels.label_lines import LabelFile, LabelledText
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.remedies import in_full
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
 from scoring.calibration.report import CalibrationReport, summary, tables
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import detector_identities, load_detectors
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
 from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
-from scoring.settings import ScoreSettings
 from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import valid_name
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
@@ -78,7 +79,7 @@ def calibrate(
         drawn = draw(report) if drawn_too else {}  # before anything is written
     except CalibrationRefused as error:
         file.end()
-        message(f"farmwatch: {error}")
+        message(f"farmwatch: {in_full(error)}")
         return Exit.PROBLEM
     out.mkdir(parents=True, exist_ok=True)
     write_thresholds(files["json"], chosen, force=force)
@@ -116,7 +117,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
                 raise
             raise UsageError(
                 f"--detector {detector!r}: scores need the detector's whole identity, as `farmwatch score` prints it;"
-                f" the name alone does not give it on this machine: {error}"
+                f" the name alone does not give it on this machine: {in_full(error)}"
             ) from error
     rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:

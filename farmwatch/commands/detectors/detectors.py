@@ -10,6 +10,7 @@ from farmwatch.config.detector_config import known_detectors
 from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
 from farmwatch.terminal.messages import message, put_columns, put_json
+from farmwatch.terminal.remedies import in_full
 from scoring.errors import ScoringError
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
@@ -50,5 +51,5 @@ def _refusal(config: Config) -> str:
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))
     except ScoringError as error:
-        return str(error)
+        return in_full(error)
     return ""

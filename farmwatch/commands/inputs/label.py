@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import getpass
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -16,9 +15,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AsJson
 from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.screen import layout
 from farmwatch.labels.session import SKIP, UNDO, Session
-from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, end_by, key_terminal
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from scoring.estimate.rate import estimate
@@ -27,6 +24,7 @@ from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _QUIT = "q"
+_KEYS = (*ANSWERS, SKIP, UNDO, _QUIT)
 _LONGEST_NAME = 64
 
 
@@ -45,8 +43,7 @@ def label(
     """Label the pages of a sample, one key a page, without their verdicts.
 
     a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
-    s: skip. u: undo. Space: more of the text. q: quit; the same command resumes later with the pages that have no
-    label.
+    s: skip. u: undo. q: quit; the same command resumes later with the pages that have no label.
 
     Each answer is written to the labels file before the next page is shown; the last line of a page counts. `farmwatch
     rulesets evaluate` and `farmwatch calibrate` read that file. Keys may come from a pipe; white space is ignored.
@@ -59,100 +56,65 @@ def label(
     pages = LabelSample(sample)
     with closing(LabelsFile(out)) as labels:
         session = Session(pages.pages, labels, operator, wall_ms)
-        leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
+        if answers is None and sys.stdin.isatty():
+            keys = _asked(session, show_verdicts=show_verdicts)
+        else:
+            keys = _read(answers)
+        leftover = _press(session, keys)
         if json:
             counts = {"pages": len(session.pages), "labelled": session.labelled, "answers": session.counts()}
             put_json({"labels": str(out), **counts, "changes": [change._asdict() for change in session.changes()]})
         else:
             _put_summary(session, out, changes=show_verdicts or session.labelled == len(session.pages))
-    if signalled:
-        _end(signalled)
     if leftover:
         message(f"{leftover}: the keys are not those of this sample?")
     return Exit.PROBLEM if leftover else pages.exit
 
 
-def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: bool) -> tuple[str, int]:
-    """Ask for answers until there are no more. Returns why the keys do not fit the pages, and the ending signal."""
-    if answers is not None or not sys.stdin.isatty():
-        return _from_keys(session, answers), 0
-    screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
-    if screen is None:
-        raise UsageError("there is no terminal to show the pages on: do not redirect both stdout and stderr")
-    try:
-        with key_terminal(screen.fileno()) as terminal:
-            _at(terminal, session, title, show_verdicts=show_verdicts)
-    except SignalReceived as ended:
-        return "", ended.number
-    return "", 0
-
-
-def _at(terminal: Terminal, session: Session, title: str, *, show_verdicts: bool) -> None:
-    """Ask at a terminal until the person quits."""
-    top, note = 0, ""
-    while True:
-        size = terminal.size()
-        number, of = session.number, len(session.pages)
-        page = None if number is None else session.pages[number]
-        seen = f"page {number + 1:,} of {of:,}, " if number is not None else f"{counted(of, 'page')}, "
-        shown = layout(
-            page,
-            f"{seen}{session.labelled:,} labelled   {title}",
-            columns=size.columns,
-            rows=size.lines,
-            top=top,
-            note=note,
-            verdicts=show_verdicts,
-        )
-        terminal.draw(shown.lines)
-        key, note = terminal.key(), ""
-        top = min(top, shown.last)
-        if key in (_QUIT, "\x04", CLOSED):
-            return
-        if key in ANSWERS or key in (SKIP, UNDO):
-            top, note = 0, session.press(key)
-        elif key == SEVERAL:
-            note = "several keys at once: none was taken"
-        elif key in _MOVES:
-            top = min(max(0, top + _MOVES[key](shown.step)), shown.last)
-        elif key != REDRAW:
-            note = f"{key!r} is no key here"
-
-
-_MOVES: dict[str, Callable[[int], int]] = {
-    " ": lambda step: step,
-    "page down": lambda step: step,
-    "b": lambda step: -step,
-    "page up": lambda step: -step,
-    "down": lambda _: 1,
-    "\n": lambda _: 1,
-    "up": lambda _: -1,
-    "home": lambda _: -(10**9),
-    "end": lambda _: 10**9,
-}
-
-
-def _from_keys(session: Session, answers: Path | None) -> str:
-    """Press the keys of a file. Returns "", or the keys without a page. Raises UsageError for an unknown key."""
-    for place, key in _keys(answers):
+def _press(session: Session, keys: Iterable[tuple[str, str]]) -> str:
+    """Press keys until `q`. Returns "", or the key without a page. Raises UsageError for an unknown key."""
+    for place, key in keys:
         if key == _QUIT:
             break
-        if key not in ANSWERS and key not in (SKIP, UNDO):
+        if key not in _KEYS:
             raise UsageError(
-                f"{place}: {one_line(key)!r} is no key; there are {' '.join(ANSWERS)}, {SKIP}, {UNDO} and {_QUIT}."
-                " What was answered before it stands"
+                f"{place}: {one_line(key)!r} is no key; there are {' '.join(_KEYS)}. What was answered before it stands"
             )
         if why := session.press(key):
             return f"{place}: {key}: {why}"
     return ""
 
 
-def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
+def _read(answers: Path | None) -> Iterator[tuple[str, str]]:
+    """The keys of a file or pipe, with their places."""
     with binary_input(answers or Path("-")) as stream:
         for number, line in enumerate(stream, 1):
             for key in line.decode("latin-1").lower():
                 if not key.isspace():
                     yield f"{answers or 'stdin'}: line {number}", key
+
+
+def _asked(session: Session, *, show_verdicts: bool) -> Iterator[tuple[str, str]]:
+    """The key that the person types below each page, until all were seen. Other input is asked for again."""
+    while (number := session.number) is not None:
+        page = session.pages[number]
+        message(f"\n{page.url}")
+        for run, verdict, failed in (
+            (page.run_a, page.verdict_a, page.failed_a),
+            (page.run_b, page.verdict_b, page.failed_b),
+        ):
+            if show_verdicts:
+                message(f"{run}: {verdict}{', fails ' if failed else ''}{', '.join(rule.name for rule in failed)}")
+        message("(its text is no longer in the log)" if page.text is None else page.text)
+        if page.text_cut:
+            message(f"... and {page.text_cut:,} characters more, not shown")
+        message(f"page {number + 1:,} of {len(session.pages):,}, one of {' '.join(_KEYS)} and Enter:")
+        typed = sys.stdin.readline()
+        if not typed:
+            return
+        key = typed.strip().lower()
+        if key in _KEYS:
+            yield "stdin", key
 
 
 def _operator(name: str) -> str:
@@ -199,10 +161,3 @@ def _next(page: SamplePage, out: Path) -> Iterator[str]:
             yield f"runs show {quote(run)} --ruleset-text {log} > {quote(ruleset)}"
     rulesets = "".join(f" {quote(ruleset)}" for ruleset in named if ruleset)
     yield f"rulesets evaluate{rulesets} --labels {quote(str(out))} {log}"
-
-
-def _end(number: int) -> None:
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    sys.stdout.flush()
-    end_by(number)

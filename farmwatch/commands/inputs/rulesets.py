@@ -93,7 +93,7 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
         rows = [{"rule": d.rule, "field": d.field, "a": d.a, "b": d.b} for d in found]
         put_json({"a": _summary(one), "b": _summary(other), "equal": not found, "differences": rows})
     elif found:
-        put_table(("rule", "field", a, b), (shown(difference) for difference in found), below=2)
+        put_table(("rule", "field", a, b), (shown(difference) for difference in found))
     else:
         put(f"{a} and {b} are equal in meaning: digest {one.digest}")
     return Exit.PROBLEM if found else Exit.OK

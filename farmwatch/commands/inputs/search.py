@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from crawler.sources.catalogue import SOURCES
 from crawler.sources.ledger import interval_s
 from crawler.sources.queries import query_file
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -34,8 +35,8 @@ def search(
     source: Annotated[
         list[str] | None,
         Parameter(
-            help="file (with --hits), searxng, brave, mojeek, marginalia, commoncrawl, or a name of search.json_http;"
-            " may be repeated. Default: file.",
+            help=f"file (with --hits), {', '.join(SOURCES)}, or a name of search.json_http; may be repeated."
+            " Default: file.",
             negative="",
         ),
     ] = None,

@@ -12,6 +12,7 @@ from farmwatch.commands.options import JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put_json
 from scoring.estimate.error_counts import ErrorCounts
+from scoring.interface import MethodName
 from stream.text.user_errors import Exit, UsageError
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
@@ -87,9 +88,7 @@ def tally(
     files: Files = None,
     /,
     *,
-    method: Annotated[
-        Literal["sprt", "gaussian", "deciles"] | None, Parameter(help="Site method. Default: tally.method.")
-    ] = None,
+    method: Annotated[MethodName | None, Parameter(help="Site method. Default: tally.method.")] = None,
     detector: Annotated[
         str, Parameter(help="Whose scores are tallied, by name or identity; needed where lines name several.")
     ] = "",
@@ -101,7 +100,7 @@ def tally(
     """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
 
     Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, scored,
-    flagged, evidence, mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the
+    flagged, evidence, mixed, detector, method, method_digest}. `sprt` reads the flags, `deciles` the
     scores. Numbers of [tally] hold here too. Scores of two detectors are never pooled: where lines name several,
     --detector chooses one, and the others are skipped. Where no line and no option names a detector it is lite-ngram;
     a line that names none beside lines that do is bad, unless --detector names it.

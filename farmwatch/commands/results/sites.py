@@ -19,7 +19,7 @@ from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
@@ -50,7 +50,7 @@ def sites(
     now_ms = int(time.time() * 1000)
     review = read_review(config.rate, now_ms)
     is_llm = {} if review is None else review.is_llm(SITES)
-    labels = {site: LLM if llm else HUMAN for site, llm in is_llm.items()}
+    labels = {site: Truth.LLM if llm else Truth.HUMAN for site, llm in is_llm.items()}
     with opened(config) as log:
         everything = read_sites(log, run)
         no_page = reasons_without_page(log, config, everything, now_ms)
@@ -85,8 +85,10 @@ def sites(
             "detector": "detector",
             "feature epoch": "epoch",
         },
-        less=("most dropped by", "scored", "pages", "articles", "mixed", "llr", "used", "flagged"),
-        same=("ruleset", "detector", "feature epoch"),
+        less=(
+            *("ruleset", "detector", "feature epoch"),
+            *("most dropped by", "scored", "pages", "articles", "mixed", "llr", "used", "flagged"),
+        ),
     )
     if shown and (explained := legend(headings)):
         message(explained)

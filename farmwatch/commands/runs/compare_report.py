@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
 from replay.compare.comparison import (
@@ -64,9 +65,9 @@ def _head(found: Comparison) -> None:
         put_wrapped(f"note: {one_line(note)}", "  ")
 
 
-def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]], **more: Any) -> None:
+def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]], less: Sequence[str] = ()) -> None:
     put("")
-    put_table(headings, rows, title=title, **more)
+    put_table(headings, rows, title=title, less=less)
 
 
 def _changes(found: Comparison) -> None:
@@ -80,7 +81,7 @@ def _changes(found: Comparison) -> None:
     _put_mark(found)
     for remark, titles in remarks_of((change.title, change) for change in found.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
-    texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
+    texts = {"A": text_of(found.a.estimate.remarks), "B": text_of(found.b.estimate.remarks)}
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
@@ -131,7 +132,6 @@ def _sites(found: Comparison) -> None:
         "Verdicts of sites: rows are A, columns B",
         ("A \\ B", *SITE_KINDS),
         [(f"A: {kind}", *row) for kind, row in kinds if kind != "absent" or any(row)],
-        below=len(SITE_KINDS),
     )
     put_wrapped(
         f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
@@ -169,7 +169,7 @@ def _rules(found: Comparison) -> None:
         if rule.let_in_any or rule.thrown_any
     ]
     if rows:
-        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules", below=4)
+        put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
     idle = sum(
         not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
         for rule in found.rules
@@ -208,7 +208,6 @@ def _groups(found: Comparison, by: str) -> None:
                 for group in groups
             ],
             less=("unscored A/B", "sites A", "sites B"),
-            below=7,
         )
         _put_mark(found)
 

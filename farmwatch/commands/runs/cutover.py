@@ -12,6 +12,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
+from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
 from replay.live.live_run import differences, find_rules
@@ -20,7 +21,7 @@ from replay.runs.control_update import operator as operator_here
 from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
 from replay.runs.topology import MAX_LAG
-from scoring.sites.stored_method import same_method
+from scoring.sites.registry import same_method
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Cutover, shown_run
@@ -105,7 +106,7 @@ def _warn_differences(log: Log, config: Config) -> None:
         for difference in differences(live, config, control):
             message(one_line(difference))
     except BadRuleset as error:
-        message(one_line(f"judge.ruleset: {error}"))
+        message(one_line(f"judge.ruleset: {in_full(error)}"))
 
 
 def _show(log: Log, as_json: bool) -> int:
@@ -124,7 +125,7 @@ def _show(log: Log, as_json: bool) -> int:
             "behind": "lag",
             "why": "why",
         }
-        put_columns(control.cutovers, columns, below=5)
+        put_columns(control.cutovers, columns)
     else:
         message("no cutover yet")
     live, before = control.live, control.alias.before

@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from contextlib import ExitStack, redirect_stderr, suppress
+from functools import partial
 from typing import Annotated, Any, TextIO, cast
 
 import msgspec
@@ -18,7 +19,9 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
+from farmwatch.daemon.signals import note, signals_to
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run
@@ -33,7 +36,7 @@ from replay.rows.site_table import short_ruleset
 from replay.runs.overview import resume_command
 from replay.runs.run_rules import method_name
 from replay.runs.window import early_begin_note, run_window
-from scoring.sites.stored_method import same_method
+from scoring.sites.registry import same_method
 from stream.log.contract import Log, wall_ms
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
@@ -101,7 +104,8 @@ def replay(
             message(one_line(text))
         message(f"metrics: {process.url}")
         process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
-        with _stopping_on_signals(stop) as signals:
+        signals: list[int] = []
+        with signals_to(partial(_end, stop, signals)):
             line = ProgressLine(run.name)
             resources.callback(line.clear)
 
@@ -241,26 +245,14 @@ def _report_ending(
     if dead := count_dead_letters(log, row):
         message(f"warning: {counted(dead, 'record')} failed and went to the dead-letter topic")
     now_ms = wall_ms()
-    summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
+    summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms), text_of)
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 
 
-@contextmanager
-def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
-    """SIGTERM and SIGINT set `stop`; a second one ends the process at once. Yields the list of received signals."""
-    received: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        received.append(number)
-        if len(received) > 1:
-            os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
-        with suppress(OSError):  # not print: the signal may have interrupted print
-            os.write(2, b"\ndraining; a second signal ends it at once\n")
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _end(stop: threading.Event, received: list[int], number: int) -> None:
+    """Set `stop` at a signal; a second one ends the process at once."""
+    received.append(number)
+    if len(received) > 1:
+        os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
+    note("\ndraining; a second signal ends it at once\n")
+    stop.set()

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from farmwatch.upkeep.disk_forecast import held_for
 from replay.engine.lifecycle import cancel
@@ -72,8 +73,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         "articles": lambda state: "" if state.tallied is None else state.tallied[0],
         "unscored": lambda state: "" if state.tallied is None else state.tallied[1],
     }
-    less, same = ("source", "rate", "window", "articles", "phase"), ("detector", "source", "window")
-    put_columns(states, columns, less=less, same=same, below=len(columns) - 2)
+    put_columns(states, columns, less=("detector", "source", "window", "rate", "articles", "phase"))
     for state in states:
         if state.resume:
             why = f" by an error ({state.run.error})" if state.run.error else ""
@@ -100,7 +100,7 @@ def show_run(
         if ruleset_text:
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, wall_ms())
-        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
+        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()), text_of)
         dead = count_dead_letters(log, row)
     if json:
         result_fields = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")

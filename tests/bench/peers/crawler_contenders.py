@@ -22,7 +22,7 @@ import yarl
 
 from crawler.fetch.address_guard import FixedResolver
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.report import frontier_left
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
@@ -35,6 +35,7 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, encode
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
+from stream.schema.vocabulary import FetchOutcome
 from tests.bench.peers.crawler_peers import crawlee, scrapy
 from tests.bench.peers.crawler_server import PER_SITE
 from tests.bench.timing import memory_mib

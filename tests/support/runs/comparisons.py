@@ -17,7 +17,8 @@ from replay.compare.comparison import (
     SiteCells,
     Stratum,
 )
-from scoring.rates.direct_share import DIRECT, DirectShare
+from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.rates.direct_share import DirectShare, ShareState
 
 AT = 1_790_000_000_000
 
@@ -34,8 +35,9 @@ def change(
 
 def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
     """A direct estimate as in `rate`."""
-    text = f"{share:.1%} (95% interval {low:.1%} to {high:.1%}) of {sites:,} sites with scored articles"
-    return DirectShare(share=share, low=low, high=high, method=DIRECT, scored_sites=sites, text=text)
+    facts = {"share": share, "low": low, "high": high, "confidence": 0.95, "sites": sites}
+    known = {"share": share, "low": low, "high": high, "scored_sites": sites}
+    return DirectShare(method=ShareState.DIRECT, remarks=(Remark(RemarkKind.SHARE, facts),), **known)  # type: ignore[arg-type]
 
 
 def side(run: str, **other: Any) -> Side:
@@ -62,7 +64,7 @@ def side(run: str, **other: Any) -> Side:
         "unscored": 86,
         "flagged": 7_211,
         "estimate": direct(0.331, 0.301, 0.362, sites=1247),
-        "judged": JudgedShare(share=0.312, low=0.28, high=0.34, method="corrected", text="31.2% corrected"),
+        "judged": JudgedShare(share=0.312, low=0.28, high=0.34, method="corrected"),
     }
     return Side(run=run, **{**known, **other})
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
@@ -18,11 +19,21 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Page, Record, decode
 
+_BASE = CrawlSettings(contact="https://crawler.example/about")
 
-def patient_settings(target: str, **changes: object) -> CrawlSettings:
+
+def crawl_settings(base: CrawlSettings = _BASE, /, **changes: Any) -> CrawlSettings:
+    """Settings with changes, also of the limits that are constants of the class."""
+    limits = {name: value for name, value in changes.items() if name not in base.__struct_fields__}
+    assert all(hasattr(CrawlSettings, name) for name in limits), limits
+    options = {"frozen": True, "forbid_unknown_fields": True, "kw_only": True}
+    kind: type[CrawlSettings] = type("LimitedSettings", (type(base),), limits, **options) if limits else type(base)
+    return kind(**asdict(base) | {name: value for name, value in changes.items() if name not in limits})
+
+
+def patient_settings(target: str, **changes: Any) -> CrawlSettings:
     """Settings for a web on loopback: only the site's delay applies, and each page is visited once."""
     values: dict[str, object] = {
-        "contact": "https://crawler.example/about",
         "domain_delay_s": 0.0,
         "address_delay_s": 0.0,
         "ask_tdmrep": False,
@@ -31,10 +42,10 @@ def patient_settings(target: str, **changes: object) -> CrawlSettings:
         "resolve_to": {"*": target},
         **changes,
     }
-    return CrawlSettings(**values)  # type: ignore[arg-type]
+    return crawl_settings(**values)
 
 
-def settings_for(target: str, **changes: object) -> CrawlSettings:
+def settings_for(target: str, **changes: Any) -> CrawlSettings:
     """The same for a server that answers at once: polite, but fast."""
     quick = {"delay_s": 0.03, "retry_s": 0.03, "robots_retry_s": 0.05}
     timeouts = {"connect_timeout_s": 2.0, "idle_timeout_s": 1.0, "total_timeout_s": 3.0}

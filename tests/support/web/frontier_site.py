@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, site_key, site_of_key, unpack
 from crawler.frontier.stored_times import StoredClock
@@ -16,7 +14,8 @@ from crawler.web.inspection import Inspector
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
-from tests.support.web.crawl_driver import Committed, Store, hits_of
+from stream.schema.vocabulary import FetchOutcome
+from tests.support.web.crawl_driver import Committed, Store, crawl_settings, hits_of
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
 
@@ -24,9 +23,9 @@ SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask
 class Site:
     """A frontier under test over time; each call is a committed batch."""
 
-    def __init__(self, inspector: Any = None, **changes: object) -> None:
+    def __init__(self, inspector: Any = None, **changes: Any) -> None:
         self.inspector: Inspector | None = inspector
-        self.settings = msgspec.structs.replace(SETTINGS, **changes)
+        self.settings = crawl_settings(SETTINGS, **changes)
         self.store = Store(partitions=1)
         self.now = 1_000_000
         self.pages: list[Page] = []

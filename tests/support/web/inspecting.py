@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from crawler.fetch.jobs import FetchOutcome
 from crawler.reasons import NO_PAGES
+from stream.schema.vocabulary import FetchOutcome
 
 _SAID = re.compile(r"no page: (\w+)")
 _HEADING = re.compile(r"<h1>(.*?)</h1>")

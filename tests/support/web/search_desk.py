@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from crawler.settings import CrawlSettings
 from crawler.sources.ledger import Exclusion, Ledger, Round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of
@@ -30,11 +31,14 @@ Answering = Callable[[SourceRequest], SourceAnswer | Exception]
 class Desk:
     """Everything around a `Searcher`; each `run` makes a new one on the same log, as after a restart."""
 
-    def __init__(self, log: Log, source: Source, settings: SourceSettings, answering: Answering) -> None:
+    def __init__(
+        self, log: Log, source: Source, settings: SourceSettings, answering: Answering, tries: int = 5
+    ) -> None:
         self.log = log
         self.source = source
         self.settings = settings
         self.answering = answering
+        self.tries = tries
         self.now = NOON
         self.asked: list[float] = []
         self.stop_after: int | None = None
@@ -46,7 +50,7 @@ class Desk:
 
     async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
         """Answer once other requests could begin."""
-        assert timeout_s == self.settings.timeout_s
+        assert timeout_s > 0
         self.asked.append(self.now)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -80,9 +84,10 @@ class Desk:
             stopped=self.stopped,
             metrics=self.metrics,
             patience_s=patience_s,
+            tries=self.tries,
             draw=lambda: 1.0,
         )
-        return Searcher(turns, PARTITIONS, KnownHits(self.log))
+        return Searcher(turns, PARTITIONS, KnownHits(self.log), CrawlSettings())
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; an interrupted one is resumed."""

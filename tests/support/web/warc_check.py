@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 from warcio import cli
 from warcio.archiveiterator import ArchiveIterator
@@ -15,6 +14,7 @@ from warcio.bufferedreaders import BufferedReader
 from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc.writer import WarcWriter
+from tests.support.web.crawl_driver import crawl_settings
 
 STARTED_MS = 1_700_000_000_123
 HTML = b"<!doctype html><html><body><p>words</p></body></html>"
@@ -35,9 +35,8 @@ def capture(number: int = 0, **fields: object) -> Capture:
     return Capture(**(known | fields))  # type: ignore[arg-type]
 
 
-def settings_in(folder: Path, **changes: object) -> CrawlSettings:
-    known = CrawlSettings(contact="mailto@example.org", warc_folder=str(folder), allow_private=True)
-    return msgspec.structs.replace(known, **changes)
+def settings_in(folder: Path, **changes: Any) -> CrawlSettings:
+    return crawl_settings(contact="mailto@example.org", warc_folder=str(folder), allow_private=True, **changes)
 
 
 class Read(NamedTuple):
@@ -90,8 +89,7 @@ def finished(folder: Path) -> list[Path]:
 
 def write(folder: Path, captures: Iterable[Capture], **changes: Any) -> list[Path]:
     """The files that the crawler's writer makes of the captures."""
-    known = CrawlSettings(contact="a@example.org", warc_folder=str(folder))
-    archive = WarcWriter(msgspec.structs.replace(known, **changes))
+    archive = WarcWriter(crawl_settings(contact="a@example.org", warc_folder=str(folder), **changes))
     for capture in captures:
         archive(capture)
     archive.close()

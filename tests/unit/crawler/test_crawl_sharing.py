@@ -7,7 +7,7 @@ import time
 import pytest
 
 from crawler.errors import OldFrontier
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
+from crawler.fetch.jobs import FetchResult, Job
 from crawler.fetch.thread import ClaimResult
 from crawler.frontier.rows import TOTALS_KEY
 from crawler.stages.crawl import CrawlStage
@@ -16,6 +16,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import Committed, Store, driving, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")

@@ -11,8 +11,8 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from crawler.frontier.rows import SiteRow, site_key, unpack
-from crawler.orders import DISK, LOOK_S, OPERATOR, CrawlOrders
 from crawler.stages.crawl import CrawlStage
+from crawler.stages.orders import DISK, LOOK_S, OPERATOR, CrawlOrders
 from stream.log.contract import CleanupPolicy, Topic, partition_of
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

@@ -13,7 +13,7 @@ import pytest
 
 from farmwatch.archive.release_check import LABELS_FILE, SITES_FILE
 from farmwatch.config.config import load
-from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.share.live_share import LiveShare
 from replay.runs.run_rules import live_now
 from stream.log.contract import Topic
 from stream.opening import open_log
@@ -96,9 +96,9 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     log = open_log(url)
     live = live_now(Control(log))
     assert live is not None
-    maintenance = Maintenance(log, config.up, config.rate, metrics, live, METHOD)
-    maintenance.update_gauges()
-    maintenance.append_points(maintenance.clock())
+    share = LiveShare(log, config.rate, metrics, live, METHOD)
+    share.update_gauges()
+    share.append_points(share.clock())
     log.close()
     assert {name: run("rate", "--history", "--json")[name] for name in SHARE} == wanted
     gauges = {

@@ -12,9 +12,10 @@ import pytest
 
 from scoring.errors import PooledDetectors
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
-from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.sprt import SiteTest, SprtParams
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
+from stream.schema.vocabulary import SiteClass
 from tests.bench.bench_sites import ACCURACY, read_sites
 from tests.support.sizes import LONG
 
@@ -32,38 +33,39 @@ def test_tally_gives_a_line_per_site_with_evidence() -> None:
 
 
 def test_tally_gives_each_method_what_it_reads() -> None:
-    """A flag without a score counts for sprt only, a score without a flag for gaussian only.
+    """A flag without a score counts for sprt only, a score without a flag for deciles only.
 
     Both report mixed sites.
     """
-    scores = [0.85, 0.99, 0.86, 1.0] * 2
+    scores = [0.85, 0.99, 0.86, 1.0] * 4
     lines = [FlagLine(site="a", flag=score < 0.9, score=score) for score in scores]
-    lines += [FlagLine(site="b", flag=True)] * 8 + [FlagLine(site="c", flag=None, score=0.8)] * 8
+    lines += [FlagLine(site="b", flag=True)] * 16 + [FlagLine(site="c", flag=None, score=0.8)] * 16
     by_flags = tally_scores(lines, SiteTest(SprtParams()))
-    by_scores = tally_scores(lines, GaussianTest(GaussianParams()))
+    by_scores = tally_scores(lines, DecileTest(load_deciles("binoculars")))
     assert [line.mixed for line in by_flags] == [line.mixed for line in by_scores] == [True, False, False]
     assert [line.verdict for line in by_flags] == ["undecided", "llm", "unclassifiable"]
-    assert [line.verdict for line in by_scores] == ["undecided", "unclassifiable", "llm"]
+    assert [line.verdict for line in by_scores] == ["human", "unclassifiable", "llm"]
 
 
 def test_estimate_counts_every_kind_of_site() -> None:
     """Denominators add up, the last line of a site counts, and error counts correct the rate."""
-    verdicts = ["llm", "human", "undecided", "unclassifiable", "human"]
-    lines = [SiteVerdictLine(site=str(i), verdict=v) for i, v in enumerate(verdicts)]  # type: ignore[arg-type]
-    found = estimate_sites([SiteVerdictLine(site="0", verdict="human"), *lines])
+    lines = [SiteVerdictLine(site=str(i), verdict=v) for i, v in enumerate([*SiteClass, SiteClass.HUMAN])]
+    found = estimate_sites([SiteVerdictLine(site="0", verdict=SiteClass.HUMAN), *lines])
     assert (found.llm, found.human, found.undecided, found.unclassifiable) == (1, 2, 1, 1)
     assert (found.classifiable, found.sites, found.judged_share, found.judged_method) == (4, 5, 0.25, "uncorrected")
     corrected = estimate_sites(lines, ErrorCounts(50, 50, 50, 45))
     assert corrected.judged_method == "corrected" and corrected.judged_share is not None
     assert estimate_sites([]).judged_share is None
-    unknown = estimate_sites([SiteVerdictLine(verdict="unclassifiable")] * 3)
+    unknown = estimate_sites([SiteVerdictLine(verdict=SiteClass.UNCLASSIFIABLE)] * 3)
     assert (unknown.judged_share, unknown.sites, unknown.classifiable) == (None, 3, 0)
 
 
 def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
     """Lines with {verdict} alone count as separate sites."""
-    unnamed = [SiteVerdictLine(verdict="llm") for _ in range(3)]
-    found = estimate_sites([*unnamed, SiteVerdictLine(site="", verdict="human"), SiteVerdictLine(verdict="human")])
+    unnamed = [SiteVerdictLine(verdict=SiteClass.LLM) for _ in range(3)]
+    found = estimate_sites(
+        [*unnamed, SiteVerdictLine(site="", verdict=SiteClass.HUMAN), SiteVerdictLine(verdict=SiteClass.HUMAN)]
+    )
     assert (found.llm, found.human, found.sites) == (3, 2, 5)
 
 
@@ -81,21 +83,21 @@ def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str,
     for first, second in ((one, other), (other, one), (one, {}), ({}, one)):
         for site in ("a", "b"):
             lines = [
-                SiteVerdictLine(site="a", verdict="llm", **first),
-                SiteVerdictLine(site=site, verdict="human", **second),
+                SiteVerdictLine(site="a", verdict=SiteClass.LLM, **first),
+                SiteVerdictLine(site=site, verdict=SiteClass.HUMAN, **second),
             ]
             with pytest.raises(PooledDetectors, match=f"two {what}s") as caught:
                 estimate_sites(lines)
             assert all(name in str(caught.value) for name in [*first.values(), *second.values()])
             assert bool(first and second) != (f"a {what} that is not named" in str(caught.value))
-        assert estimate_sites([SiteVerdictLine(site="a", verdict="llm", **first)] * 2).sites == 1
+        assert estimate_sites([SiteVerdictLine(site="a", verdict=SiteClass.LLM, **first)] * 2).sites == 1
 
 
 def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
     """A row without a ruleset is unclassifiable, and other rows are accepted."""
     rows = [
-        SiteVerdictLine(site="a", verdict="unclassifiable", ruleset=""),
-        SiteVerdictLine(site="b", verdict="llm", ruleset="r"),
+        SiteVerdictLine(site="a", verdict=SiteClass.UNCLASSIFIABLE, ruleset=""),
+        SiteVerdictLine(site="b", verdict=SiteClass.LLM, ruleset="r"),
     ]
     assert estimate_sites(rows).sites == estimate_sites(rows[::-1]).sites == 2
 
@@ -107,7 +109,7 @@ def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
         lines = [
             SiteVerdictLine(
                 site=name.format(n, n // 10),
-                verdict="undecided",
+                verdict=SiteClass.UNDECIDED,
                 scored=4,
                 flagged=4 * (n // 10 % 3 == 0),
                 queries=[f"q{n // 10}"] * queries,

@@ -21,9 +21,10 @@ from structlog.testing import capture_logs
 from crawler.fetch.address_guard import resolved
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.paths import ROOT
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import fetch, fetch_all, job_for

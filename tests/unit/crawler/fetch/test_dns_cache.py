@@ -15,6 +15,7 @@ import pytest
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 from crawler.fetch.dns_cache import FAILURE_S, HOSTS, DnsCache
 from crawler.settings import CrawlSettings
+from tests.support.web.crawl_driver import crawl_settings
 from tests.support.web.dns_faults import FAULTS, truncated
 from tests.support.web.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 def settings(*nameservers: str, **changes: Any) -> CrawlSettings:
-    return CrawlSettings(nameservers=list(nameservers), **changes)
+    return crawl_settings(nameservers=list(nameservers), **changes)
 
 
 class Cache:

@@ -11,8 +11,9 @@ import pytest
 import zstandard
 
 from crawler.fetch.exchange import TDMREP_CAP_BYTES, tls_reason
-from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import Capture, FetchResult, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES
+from stream.schema.vocabulary import FetchOutcome
 from tests.hostile.internet import Certificates
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for

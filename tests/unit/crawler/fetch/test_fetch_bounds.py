@@ -13,8 +13,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import FetchResult, RequestKind
 from crawler.fetch.thread import FetchThread
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import fetch, fetch_all, job_for
 from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect

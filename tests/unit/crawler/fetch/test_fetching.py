@@ -11,8 +11,9 @@ import zstandard
 
 from crawler.errors import NoContact
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
+from crawler.fetch.jobs import FetchResult, RequestKind
 from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
 from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect

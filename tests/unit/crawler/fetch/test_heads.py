@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult
 from crawler.web.response_head import HEAD_CAP_BYTES, head_end, plain_head, read_head
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.fetching import Server, fetch_from
 
 BODY = b"<html><p>words</p></html>"

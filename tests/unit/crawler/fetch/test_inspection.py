@@ -7,8 +7,9 @@ import gzip
 import pytest
 import zstandard
 
-from crawler.fetch.jobs import REDIRECTED, Capture, FetchOutcome, RequestKind
+from crawler.fetch.jobs import REDIRECTED, Capture, RequestKind
 from crawler.fetch.response_headers import KEPT_HEADERS
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.fetching import HTML, fetch, job_for
 from tests.support.web.inspecting import FakeInspector
 from tests.support.web.loopback import Reply, Web, page, redirect

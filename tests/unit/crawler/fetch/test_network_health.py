@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch
 from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
 
 SETTINGS = CrawlSettings(contact="a@example.org")
 LATER_MS = 100_000

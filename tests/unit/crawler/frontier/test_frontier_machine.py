@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import (
     FORMAT,
     MAY_PASS,
@@ -27,6 +27,7 @@ from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.sizes import LONG
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, fail, status
@@ -46,9 +47,6 @@ class Machine(Site):
             page_budget=4,
             ask_tdmrep=True,
             refetch_fetched_s=2 * 86_400.0,
-            refetch_error_s=86_400.0,
-            refetch_refused_s=86_400.0,
-            refetch_redirection_s=3 * 86_400.0,
         )
         self.under_way: dict[str, Job] = {}
         self.since = 0

@@ -7,12 +7,12 @@ import tracemalloc
 import pytest
 
 from crawler.errors import OldFrontier
-from crawler.fetch.jobs import FetchOutcome
 from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report, why_no_page
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from crawler.stages.dry_run import DryRun
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.registrable_domain import registrable_domain
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, status, with_hits

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, Job, RequestKind
+from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import fetch_id, page_bytes
-from tests.support.web.crawl_driver import hits_of
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.frontier_site import Site, hits_at, status
 
 DAY_S = 86_400.0
@@ -135,74 +135,23 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "fields", "status"),
-    [
-        ("refetch_error_s", status(404), Status.ERROR),
-        ("refetch_refused_s", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
-    ],
+    "fields",
+    [status(404), {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, {"final_url": "http://a.test/moved"}],
 )
-def test_each_status_has_its_interval(setting: str, fields: dict[str, Any], status: Status) -> None:
-    """A failed or opted-out URL is requested again after the interval of its status, and may then be fetched."""
-    calm = fetched("1", **fields)
-    assert row_of(calm, "http://a.test/1").status is status and calm.committed.next_due() is None
-    site = fetched("1", site=site_with(**{setting: 2 * DAY_S}), **fields)
-    assert site.committed.next_due() == site.now + 2 * DAY_S * 1000
-    site.answer(later(site))
-    assert [page.visit for page in site.pages] == [1, 2] and site.row.fetched == 1
-    assert row_of(site, "http://a.test/1").status is Status.FETCHED
-
-
-def test_what_a_redirect_led_to_may_have_an_interval() -> None:
-    """A redirect target has no record until it is requested itself."""
-    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
-    assert row_of(site, "http://a.test/moved").status is Status.REDIRECTION
-    job = later(site)
-    assert job.url == "http://a.test/moved"
-    site.answer(job)
-    assert [(page.url, page.visit) for page in site.pages][1:] == [("http://a.test/moved", 1)]
+def test_only_fetched_pages_are_requested_again(fields: dict[str, Any]) -> None:
+    """A failed or refused URL, and the target of a redirect, are not scheduled."""
+    site = fetched("1", **fields)
+    planned = [key[-16:] for key in site.committed.rows if key.startswith(revisit_prefix("a.test"))]
+    assert planned == ([page_bytes("http://a.test/1")] if "final_url" in fields else [])
 
 
 def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_stopped() -> None:
-    """A hit for a redirect target that waits for its first visit is recorded, even as a refusal of a stopped site."""
-    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
-    later(site)
-    site.hits(*hits_at("moved"))
+    """A hit for a redirect target is recorded, even as a refusal of a stopped site."""
+    site = fetched("1", final_url="http://a.test/moved")
     site.decide(stop=True)
+    site.hits(*hits_at("moved"))
     site.walk()
     assert [(page.url[-5:], page.reason) for page in site.pages[1:]] == [("moved", "site_decided")]
-
-
-def test_a_url_has_one_place_in_the_plan() -> None:
-    """A hit on a stopped site removes its URL from the schedule, or moves it: a URL is scheduled once."""
-    site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
-    site.decide(stop=True)
-    site.hits(*hits_at("moved"))
-    planned = [key[-16:] for key in site.committed.rows if key.startswith(revisit_prefix("a.test"))]
-    assert planned == [page_bytes("http://a.test/1")]
-
-
-def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
-    """A URL that robots.txt still disallows is checked again without a request or record, until it is allowed."""
-    site = site_with(refetch_refused_s=2 * DAY_S)
-    site.hits(*hits_at("1"))
-    site.robots(b"User-agent: *\nDisallow: /")
-    site.now = site.committed.next_due() or 0
-    assert site.jobs() == []
-    for body in (b"User-agent: *\nDisallow: /", b""):
-        assert len(site.pages) == 1 and site.committed.next_due() == site.now + 2 * DAY_S * 1000
-        site.robots(body)
-        site.now = site.committed.next_due() or 0
-        jobs = site.jobs()
-    assert [job.url for job in jobs] == ["http://a.test/1"]
-
-
-def test_other_refusals_are_not_looked_at_again() -> None:
-    """Refusals for another port or content type are not checked again."""
-    site = site_with(refetch_refused_s=DAY_S)
-    site.hits(*hits_of("http://a.test/1", "http://a.test:81/2"))
-    site.robots()
-    site.step(outcome=FetchOutcome.REFUSED, reason="content_type")
-    assert site.committed.next_due() is None
 
 
 def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.web.sitemaps import SitemapFile
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.frontier_site import Site, begun, hits_at, with_hits
 
 ETAG = {"etag": '"v1"'}

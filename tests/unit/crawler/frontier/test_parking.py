@@ -7,7 +7,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.frontier_site import begun, fail, hits_at, status, with_hits
 
 BUSY = status(429)

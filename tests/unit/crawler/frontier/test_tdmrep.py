@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.frontier.rows import robots_key, sitemap_key, tdm_key
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.frontier_site import begun, fail, hits_at, status, with_hits
 
 RESERVING = b'[{"location": "/mine/*", "tdm-reservation": 1}]'

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.web.urls import fetch_id
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
 

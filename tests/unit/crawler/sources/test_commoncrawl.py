@@ -22,7 +22,8 @@ from stream.schema.topics import PAGES, all_topics
 from tests.support.web.inspecting import FakeInspector
 from tests.support.web.search_desk import PARTITIONS, Desk, answer
 
-SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
+SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"))
+RULES = CrawlSettings()
 FILE = "crawl-data/CC-MAIN-2026-43/segments/1/warc/CC-MAIN-1.warc.gz"
 NO_CAPTURES = json.dumps({"message": "No Captures found for: b.example/*"}).encode()
 HOST = Query("a.example", "a.example")
@@ -67,7 +68,7 @@ def _warc(pages: int) -> tuple[bytes, list[dict[str, str]]]:
     return made.getvalue(), lines
 
 
-def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], **changed: int) -> Desk:
+def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], tries: int = 5, **changed: int) -> Desk:
     """A search of Common Crawl that gets its answers from this file and index."""
     mine = CommonCrawlSettings(crawl="CC-MAIN-2026-43", rate=100.0, **{"pages": 3, **changed})  # type: ignore[arg-type]
 
@@ -86,7 +87,7 @@ def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], **changed: i
             status, body = 200, b"\n".join(json.dumps(line).encode() for line in lines[: int(query["limit"])]) + b"\n"
         return SourceAnswer(status, {}, body, desk.now)
 
-    desk = Desk(log, CommonCrawl(mine, CrawlSettings()), mine, answering)
+    desk = Desk(log, CommonCrawl(mine), mine, answering, tries)
     desk.now = time.time()  # warcio dates its records
     return desk
 
@@ -172,8 +173,8 @@ def test_a_query_is_a_host_name() -> None:
 def test_a_server_that_ignores_ranges_is_not_read() -> None:
     """If a server ignores the range and sends the whole file, the response is not read."""
     with pytest.raises(BadAnswer, match="whole file"):
-        SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10))
-    assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10)) == "http_404"
+        SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10), RULES)
+    assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10), RULES) == "http_404"
 
 
 def test_what_is_no_page_is_imported_as_such() -> None:
@@ -184,6 +185,6 @@ def test_what_is_no_page_is_imported_as_such() -> None:
     payload = io.BytesIO(b"<p>no page: parked")
     writer.write_record(writer.create_warc_record("https://a.example/", "response", payload=payload, http_headers=head))
     size = made.tell()
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings(), FakeInspector())
-    found = source.record(SourceAnswer(206, {}, made.getvalue(), time.time()), ArchivePlace(FILE, 0, size))
-    assert isinstance(found, ArchivedPage) and (found.page.outcome, found.page.reason) == ("no_page", "parked")
+    said = SourceAnswer(206, {}, made.getvalue(), time.time())
+    archived = SOURCE.record(said, ArchivePlace(FILE, 0, size), RULES, FakeInspector())
+    assert isinstance(archived, ArchivedPage) and (archived.page.outcome, archived.page.reason) == ("no_page", "parked")

@@ -45,9 +45,11 @@ def _brave(urls: int = 2, more: bool = True) -> dict[str, object]:
     return {"query": {"more_results_available": more}, "web": {"results": results}}
 
 
-def _desk(log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exception], **settings: object) -> Desk:
+def _desk(
+    log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exception], tries: int = 5, **settings: object
+) -> Desk:
     mine = BraveSettings(rate=100.0, **settings)  # type: ignore[arg-type]
-    return Desk(log, Brave(mine, "key"), mine, answering)
+    return Desk(log, Brave(mine, "key"), mine, answering, tries)
 
 
 def test_a_query_ends_at_the_last_page_that_the_source_gives(log: Log) -> None:
@@ -251,12 +253,12 @@ def test_the_rate_is_kept(log: Log) -> None:
 
 def test_searxng_is_asked_at_most_so_many_at_once(log: Log) -> None:
     """At most `at_once` queries are in flight, and each is answered under its own id."""
-    mine = SearxngSettings(url="http://127.0.0.1:1", at_once=3, rate=100.0)
+    mine = SearxngSettings(url="http://127.0.0.1:1", rate=100.0)
     said = {"results": [{"url": "https://a.example/", "engine": "e"}], "unresponsive_engines": [["qwant", "timeout"]]}
     desk = Desk(log, Searxng(mine), mine, lambda _: answer(said))
-    desk.together = 3
+    desk.together = 2
     summary = desk.run(QUERIES)
-    assert desk.most_under_way == 3
+    assert desk.most_under_way == 2
     assert sorted(hit.query_id for hit in desk.hits()) == [query.id for query in QUERIES]
     assert summary.unresponsive == {"qwant": "timeout"}
     assert Ledger(log, "searxng").usage.unresponsive == {"qwant": "timeout"}

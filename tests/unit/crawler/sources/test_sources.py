@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from crawler.settings import CrawlSettings
-from crawler.sources.catalogue import configured, open_source, read_key, settings_for, source_names
+from crawler.sources.catalogue import SOURCES, configured, open_source, read_key, settings_for
 from crawler.sources.mojeek import Mojeek
 from crawler.sources.settings import (
     BraveSettings,
-    CommonCrawlSettings,
     JsonHttpSettings,
     MarginaliaSettings,
     MojeekSettings,
@@ -66,7 +64,7 @@ def _settings() -> SearchSettings:
 
 
 def _open(name: str) -> Source:
-    return open_source(_settings(), name, ENVIRONMENT, CrawlSettings())
+    return open_source(_settings(), name, ENVIRONMENT)
 
 
 def _answer(value: Any, status: int = 200, **headers: Any) -> SourceAnswer:
@@ -130,7 +128,7 @@ def test_a_key_is_sent_where_the_api_wants_it_and_never_shown() -> None:
     request = _open("mojeek").request(QUERY, 1)
     assert request.secret_params == {"api_key": KEY}
     assert KEY not in request.url + repr(request)
-    shared = open_source(SearchSettings(), "marginalia", {}, CrawlSettings())
+    shared = open_source(SearchSettings(), "marginalia", {})
     assert shared.request(QUERY, 1).secret_headers == {"API-Key": "public"}
 
 
@@ -261,9 +259,7 @@ def test_a_key_in_the_place_of_its_variables_name_is_not_repeated() -> None:
 
 
 def test_settings_that_would_do_nothing_are_refused() -> None:
-    """Settings without an effect are refused, such as a key for Common Crawl, or more pages than a source has."""
-    with pytest.raises(ValueError, match="takes no key"):
-        CommonCrawlSettings(key_env="SOME_KEY")
+    """Settings without an effect are refused, such as more pages than a source has."""
     with pytest.raises(ValueError, match="neither"):
         JsonHttpSettings(url="https://a.example/?q={query}", pages=2)
     for kind in (BraveSettings, MarginaliaSettings):
@@ -319,7 +315,7 @@ def test_control_characters_of_an_answer_go_nowhere() -> None:
 def test_a_key_of_json_http_may_be_a_parameter() -> None:
     """A json_http key is separate from the URL; without a header or parameter to send it in, it is refused."""
     settings = JsonHttpSettings(url="https://a.example/?q={query}", key_env="MINE_KEY", key_param="api_key")
-    source = open_source(SearchSettings(json_http={"second": settings}), "second", ENVIRONMENT, CrawlSettings())
+    source = open_source(SearchSettings(json_http={"second": settings}), "second", ENVIRONMENT)
     request = source.request(QUERY, 1)
     assert (request.secret_params, request.secret_headers) == ({"api_key": KEY}, {})
     assert not source.results(_answer({"results": [{"url": "https://b.example/"}]}), 1).more
@@ -386,7 +382,7 @@ def test_a_source_without_what_it_needs_says_where_it_belongs() -> None:
         ("mine", "MINE_KEY"),
     ):
         with pytest.raises(MissingKey, match=said):
-            open_source(SearchSettings(json_http={"mine": MINE}), name, {}, CrawlSettings())
+            open_source(SearchSettings(json_http={"mine": MINE}), name, {})
     with pytest.raises(SourceError, match="file, searxng, brave, mojeek, marginalia, commoncrawl"):
         settings_for(SearchSettings(), "bing")
 
@@ -396,7 +392,7 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     assert configured(SearchSettings(), {}) == []
     assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
     assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
-    assert source_names(_settings())[-1] == "mine"
+    assert {*SOURCES, "json_http"} == set(SearchSettings.__struct_fields__)
 
 
 @pytest.mark.parametrize(

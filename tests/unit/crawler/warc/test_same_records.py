@@ -9,9 +9,10 @@ from typing import Any
 import brotli
 import pytest
 
-from crawler.fetch.jobs import Capture, FetchOutcome
+from crawler.fetch.jobs import Capture
 from crawler.warc.exchange import exchange
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
+from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import HTML, fetch
 from tests.support.web.inspecting import FakeInspector

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawler.sources.queries import read_queries
 from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_hits
-from scoring.site_tally import SiteTally
+from scoring.stages.site_tally import SiteTally
 from stream.schema.records import Hit
 
 NOW_MS = 1_795_341_600_000  # 2026-11-22T10:00:00Z

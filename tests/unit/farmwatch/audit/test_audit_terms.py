@@ -9,7 +9,7 @@ import pytest
 
 from farmwatch.audit.report import BrokenRecord
 from farmwatch.audit.scope import TALLIED
-from scoring.site_tally import term_key
+from scoring.stages.site_tally import term_key
 from stream.memory.log import MemoryLog
 from stream.schema.records import Score, SiteState
 from stream.schema.topics import SITE_TERMS, SITES

@@ -15,12 +15,12 @@ from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors import registry
 from scoring.detectors.registry import detector_names
+from scoring.detectors.settings import ScoreSettings
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
-from scoring.settings import ScoreSettings
 from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import ThresholdSet
 from stream.schema.roles import Role

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawler.fetch.jobs import RequestKind
-from crawler.sources.settings import BUILT_IN
+from crawler.sources.catalogue import SOURCES
 from crawler.warc import pages as warc_pages
 from crawler.warc.exchange import RECORD_TYPES
 from farmwatch.commands.cli import app
@@ -139,7 +139,7 @@ def test_the_tables_of_sources_are_configurations(tmp_path: Path) -> None:
     for table in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
         file.write_text(table)
         assert load(file, [], {}).config.search
-    assert file.exists() and all(f"\n## {name}\n" in page for name in (*BUILT_IN, "json_http"))
+    assert file.exists() and all(f"\n## {name}\n" in page for name in (*SOURCES, "json_http"))
 
 
 def test_the_index_names_every_page() -> None:

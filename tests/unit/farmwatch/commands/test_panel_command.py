@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring.site_tally import term_key
+from scoring.stages.site_tally import term_key
 from stream.log.contract import Output
 from stream.opening import open_log
 from stream.schema.control import Control

@@ -38,7 +38,7 @@ def web() -> Iterator[Web]:
 def _asked(farmwatch: Runner, web: Web, url: str, *more: str) -> Ran:
     settings = {
         "contact": "owner@a.example", "allow_private": "true", "resolve_to": json.dumps({"*": web.target}),
-        "delay_s": "0.01", "domain_delay_s": "0", "address_delay_s": "0", "connect_timeout_s": "2",
+        "delay_s": "0.01", "domain_delay_s": "0", "address_delay_s": "0",
     }  # fmt: skip
     flags = [part for name, value in settings.items() for part in ("--set", f"crawl.{name}={value}")]
     return farmwatch("robots", url, *flags, *more)

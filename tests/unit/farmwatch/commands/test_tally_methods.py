@@ -1,4 +1,4 @@
-"""`tally` by each method, and `train-sites`, which creates the numbers of two methods."""
+"""`tally` by each method, and `train-sites`, which creates the numbers of one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(file: Path, lines: list[dict[str, Any]]) -> Path:
     return file
 
 
-@pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
+@pytest.mark.parametrize("method", ["sprt", "deciles"])
 def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, method: str) -> None:
     """Clear sites get their verdict by every method, with the same fields, including `mixed`."""
     rows = lines_of(("farm", 0.85, "llm"), ("paper", 1.0, "human"), detector=FALCON)
@@ -51,9 +51,7 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     assert [(row["verdict"], row["mixed"], row["pages"]) for row in found] == [("llm", False, 16), ("human", False, 16)]
 
 
-@pytest.mark.parametrize(
-    ("method", "detector"), [("sprt", "fast-detectgpt"), ("gaussian", "lite-ngram"), ("deciles", "lite-ngram")]
-)
+@pytest.mark.parametrize(("method", "detector"), [("sprt", "fast-detectgpt"), ("deciles", "lite-ngram")])
 def test_a_method_without_numbers_says_what_to_do(
     farmwatch: Runner, tmp_path: Path, method: str, detector: str
 ) -> None:
@@ -74,7 +72,7 @@ def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path
 
 
 def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores of labelled sites give a file for deciles and lines for [tally.gaussian], which then judge new sites."""
+    """Scores of labelled sites give a file for deciles, which then judge new sites."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = lines_of(*SITES, detector="fake/w@1/x")
@@ -82,15 +80,12 @@ def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path:
     ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
     assert ran.code == Exit.OK
     assert "6 human and 6 llm sites, 192 scores of fake/w" in ran.out
-    assert "deciles:  0 of 6 human sites and 0 of 6 llm sites wrong" in ran.out
+    assert "0 of 6 human sites and 0 of 6 llm sites wrong" in ran.out
     assert read_numbers(out.read_bytes(), "numbers").detector == "fake/w"
     new = write(tmp_path / "new.jsonl", lines_of(("farm", 0.7, "llm"), ("paper", 1.0, "human"), detector="fake/w@1/x"))
     new.write_text(new.read_text().replace('"label"', '"flag": null, "label"'))
-    config = tmp_path / "farmwatch.toml"
-    config.write_text(ran.out[ran.out.index("[tally.gaussian]") :])
-    for arguments in (["deciles", "--deciles", out], ["gaussian", "--config", config]):
-        judged = farmwatch("tally", "--method", *arguments, new)
-        assert [json.loads(line)["verdict"] for line in judged.out.splitlines()] == ["llm", "human"]
+    judged = farmwatch("tally", "--method", "deciles", "--deciles", out, new)
+    assert [json.loads(line)["verdict"] for line in judged.out.splitlines()] == ["llm", "human"]
     refused = farmwatch(
         "tally",
         "--method",
@@ -119,7 +114,7 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
     ran = farmwatch(*command, "--detector", "other/w", "--force", "--json")
     found = json.loads(ran.out)
     assert ran.code == Exit.OK and found["deciles"] == msgspec.json.decode(out.read_bytes())
-    assert found["deciles"]["detector"] == "other/w" and found["gaussian_left_out"]["human_sites"] == 6
+    assert found["deciles"]["detector"] == "other/w"
 
 
 @pytest.mark.parametrize("named_first", [False, True])

@@ -120,7 +120,7 @@ def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -
 
 def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     """A mixed site has a column in the table, and a field in JSON."""
-    row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="gaussian", mixed=True)
+    row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="deciles", mixed=True)
     row = msgspec.structs.replace(row, method_digest="0a1b2c3d")
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"m.example", encode(row))])
@@ -128,7 +128,7 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     column = heading.index("mixed")
     assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
     found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
-    assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "gaussian")
+    assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "deciles")
     assert found["m.example"]["method_digest"] == "0a1b2c3d"
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
 

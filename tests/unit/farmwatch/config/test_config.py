@@ -71,12 +71,11 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
     [
         ("[crawl]\ndelay_ms = 5\n", r"crawl\.delay_ms: unknown key .*did you mean delay_s\?"),
         ("[crawler]\n", r"crawler: unknown key .*did you mean crawl\?"),
-        ("[crawl]\ndelay_s = 'slow'\n", r"crawl\.delay_s: expected float, got str"),
+        ("[crawl]\ndelay_s = 'slow'\n", r"crawl\.delay_s: expected float, got str .*Seconds between the starts"),
         ("[log]\npartitions = 0\n", r"log\.partitions: expected int >= 1"),
         ("crawl = 3\n", r"crawl: expected a table"),
         ("[tally]\nenough_articles = 0\n", r"tally\.enough_articles: expected int >= 1"),
         ("[tally]\nsprt = {clip = inf}\n", r"tally\.sprt: sprt needs a finite clip > 0 .*clip=inf"),
-        ("[tally]\ngaussian = {high = inf}\n", r"tally\.gaussian: gaussian needs finite numbers, not high=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[measure]\nextractor_model = 'm.json'\n", r"measure: extractor_model .* or extractor_model to nothing"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
@@ -164,6 +163,7 @@ def test_flags_of_another_form_are_refused(flag: str) -> None:
 
 class _Account(msgspec.Struct, frozen=True):
     token: Annotated[str, SECRET] = ""
+    """Token of the account."""
     name: str = ""
     hosts: list[str] = []
 
@@ -285,7 +285,6 @@ def test_the_settings_that_are_walked_are_all_of_them() -> None:
         "search.json_http.count",
         "score.pair.max_tokens",
     } <= SETTINGS.keys()
-    assert sum(path.startswith(("loop.", "up.")) for path in SETTINGS) >= 15
 
 
 def test_a_number_in_a_free_table_is_finite() -> None:

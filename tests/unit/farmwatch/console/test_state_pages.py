@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from replay.runs.control_update import ControlUpdate, update_control
+from scoring.sites.registry import text_of_method
 from scoring.sites.sprt import SiteTest, SprtParams
-from scoring.sites.stored_method import text_of_method
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
 from stream.schema.records import SiteState, encode

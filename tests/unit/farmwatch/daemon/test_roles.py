@@ -129,7 +129,7 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     """
     url = finished_log(tmp_path / "log")
     (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
-    up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url), "--set", "up.restart_min_s=0.05")
+    up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))
     started.append(up)
     up.until("hits.txt: line 2: ")
     up.until("hits.txt: 1 hit read, 1 new, 1 line skipped")

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 import structlog
 
-from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.supervisor import Supervisor, stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
+from farmwatch.daemon.supervisor import Supervisor
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 
 _PATIENCE_S = 20.0
-_QUICK = UpSettings(drain_s=10.0, restart_min_s=0.05, restart_max_s=0.2)
 
 _DRAINS = """
 import pathlib, signal, sys, threading
@@ -52,9 +51,8 @@ stop.wait()
 """
 _PARENT = """
 import sys, threading
-from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.supervisor import Supervisor
-Supervisor({"x": [sys.executable, "-c", sys.argv[1], sys.argv[2]]}, UpSettings()).run(threading.Event())
+Supervisor({"x": [sys.executable, "-c", sys.argv[1], sys.argv[2]]}, 30.0).run(threading.Event())
 """
 
 
@@ -65,9 +63,9 @@ def _child(code: str, folder: Path) -> list[str]:
 class _Running:
     """A supervisor in a thread; `extra` is the command of a child that may fail."""
 
-    def __init__(self, command: list[str], settings: UpSettings = _QUICK, extra: list[str] | None = None) -> None:
+    def __init__(self, command: list[str], drain_s: float = 10.0, extra: list[str] | None = None) -> None:
         children = {"child": command} if extra is None else {"extra": extra, "child": command}
-        self.supervisor = Supervisor(children, settings, extras=["extra"])
+        self.supervisor = Supervisor(children, drain_s, extras=["extra"], restart_min_s=0.05, restart_max_s=0.2)
         self.stop, self.hurry = threading.Event(), threading.Event()
         self.outcome: Exit | None = None
         self._thread = threading.Thread(target=self._run)
@@ -88,8 +86,8 @@ def run() -> Iterator[Callable[..., _Running]]:
     """Start supervisors; all are ended after the test."""
     started: list[_Running] = []
 
-    def start(command: list[str], settings: UpSettings = _QUICK, extra: list[str] | None = None) -> _Running:
-        started.append(_Running(command, settings, extra))
+    def start(command: list[str], drain_s: float = 10.0, extra: list[str] | None = None) -> _Running:
+        started.append(_Running(command, drain_s, extra))
         return started[-1]
 
     yield start
@@ -118,7 +116,7 @@ def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Run
 
 def test_a_child_that_ignores_sigterm_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """After drain_s, a child that ignores SIGTERM is killed, and the outcome is PROBLEM."""
-    running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=0.3))
+    running = run(_child(_STUBBORN, tmp_path), 0.3)
     wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     pid = running.supervisor.pids()["child"]
     assert running.end() == Exit.PROBLEM
@@ -165,7 +163,7 @@ def test_a_child_that_cannot_be_started_is_started_later(
 def test_an_extra_that_hangs_at_the_end_is_no_problem(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """An extra child that ignores SIGTERM is killed at the deadline, and the outcome is OK."""
     (tmp_path / "extra").mkdir()
-    running = run(_child(_DRAINS, tmp_path), UpSettings(drain_s=1.0), _child(_STUBBORN, tmp_path / "extra"))
+    running = run(_child(_DRAINS, tmp_path), 1.0, _child(_STUBBORN, tmp_path / "extra"))
     for folder in (tmp_path, tmp_path / "extra"):
         wait_until((folder / "started").exists, "the child", _PATIENCE_S)
     pid = running.supervisor.pids()["extra"]
@@ -176,7 +174,7 @@ def test_an_extra_that_hangs_at_the_end_is_no_problem(tmp_path: Path, run: Calla
 def test_a_hurried_kill_is_logged(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """The event shows `hurried`, and not the time limit."""
     with structlog.testing.capture_logs() as events:
-        running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=300.0))
+        running = run(_child(_STUBBORN, tmp_path), 300.0)
         wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
         running.hurry.set()
         assert running.end() == Exit.PROBLEM
@@ -188,15 +186,12 @@ def test_the_first_ctrl_c_explains_the_second(capfd: pytest.CaptureFixture[str])
     """The first SIGINT stops with a message; the second hurries without one."""
     stop, hurry = threading.Event(), threading.Event()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    try:
-        stop_on_signals(stop, hurry)
+    with stopping_on_signals(stop, hurry):
         signal.raise_signal(signal.SIGINT)
         assert stop.wait(_PATIENCE_S) and not hurry.is_set()
         signal.raise_signal(signal.SIGINT)
         assert hurry.wait(_PATIENCE_S)
-    finally:
-        signal.signal(signal.SIGINT, before[0])
-        signal.signal(signal.SIGTERM, before[1])
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert capfd.readouterr().err == "draining; Ctrl-C again ends it at once\n"
 
 
@@ -222,7 +217,7 @@ def test_processes_of_a_dead_child_are_killed(tmp_path: Path, run: Callable[...,
         "path.with_suffix('.new').rename(path)\n"
         "time.sleep(600)\n"
     )
-    running = run(_child(code, tmp_path), UpSettings(drain_s=0.2, restart_min_s=60.0))
+    running = run(_child(code, tmp_path), 0.2)
     wait_until((tmp_path / "helper").exists, "the child", _PATIENCE_S)
     helper = int((tmp_path / "helper").read_text())
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
@@ -240,10 +235,11 @@ def _alive(pid: int) -> bool:
 
 _UNREAD = """
 import os, signal, threading
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
-stop_on_signals(stop, hurry)
+stopping = stopping_on_signals(stop, hurry)
+stopping.__enter__()
 reading, writing = os.pipe()
 os.dup2(writing, 2)
 os.close(reading)
@@ -261,10 +257,11 @@ def test_signals_stop_a_role_whose_messages_nobody_reads() -> None:
 
 _STORM = """
 import os, signal, subprocess, sys, threading
-from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
-stop_on_signals(stop, hurry)
+stopping = stopping_on_signals(stop, hurry)
+stopping.__enter__()
 send = "import os,signal,sys\\nfor n in range(60000): os.kill(int(sys.argv[1]), (signal.SIGTERM, signal.SIGINT)[n % 2])"
 storm = subprocess.Popen([sys.executable, "-c", send, str(os.getpid())])
 while storm.poll() is None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,9 @@ from farmwatch.doctor import log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import StatusReader
-from filters.extraction.extractor import EXTRACTORS
+from farmwatch.terminal.remedies import REMEDIES
 from filters.measure.epoch import feature_epoch
+from filters.measure.extractors import EXTRACTORS, Member
 from scoring.errors import NoDevice
 from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
@@ -160,7 +162,7 @@ def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
     assert "[tally.sprt]" in found.mend
     own = _found(configure("tally.detector=gone/1/x", "tally.sprt={p0=0.1, p1=0.6}"), "sites")
     assert own.state is OK
-    found = _found(configure("tally.detector=gone/1/x", "tally.method=gaussian"), "sites")
+    found = _found(configure("tally.detector=gone/1/x", "tally.method=deciles"), "sites")
     assert (found.state, "gone/1/x" in found.found) == (FAIL, True)
 
 
@@ -304,10 +306,10 @@ def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: py
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
 
-    def broken(_html: str, _settings: object) -> None:
+    def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")
 
-    monkeypatch.setitem(EXTRACTORS, "trafilatura", broken)
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: broken, ()))
     found = _found(configure(), "extractor")
     assert (found.state, "reinstall trafilatura" in found.mend) == (FAIL, True)
 
@@ -318,7 +320,7 @@ def test_mistakes_in_a_ruleset_are_told_with_what_to_do(configure: Configure, tm
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n', encoding="utf-8")
     found = _found(configure(f"judge.ruleset={file}"), "ruleset")
     assert found.state is FAIL and found.found.startswith(f"{file}: unknown rule 'a'") and "'b'" in found.found
-    assert "farmwatch rulesets check" in found.mend and "judge.ruleset" in found.mend
+    assert found.mend == REMEDIES["BadRuleset"]
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:

@@ -1,4 +1,4 @@
-"""`farmwatch label` without a terminal: its file, its output, its refusals, and the readers of the labels."""
+"""`farmwatch label`: its keys, its file, its output, its refusals, and the readers of the labels."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
-from farmwatch.labels.judgements import ANSWERS, Judgement, SampleFailedRule, SamplePage, latest_judgements
+from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, latest_judgements
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.screen import layout
 from farmwatch.labels.session import Session
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
@@ -285,66 +283,24 @@ def test_a_labels_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
         assert labels.latest == latest and len(latest) == 1
 
 
-HOSTILE = st.text(st.characters(codec=None), max_size=300)
+class Typed(io.StringIO):
+    """What a person types on a terminal."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
 
 
-@settings(max_examples=150)
-@given(text=HOSTILE, url=HOSTILE, columns=st.integers(20, 100), rows=st.integers(8, 40), top=st.integers(0, 50))
-def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int, rows: int, top: int) -> None:
-    """For any page, screen lines have no control character, fit the width, and fit the height."""
-    one = SamplePage(
-        fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[SampleFailedRule(name=text)]
-    )
-    shown = layout(one, text, columns=columns, rows=rows, top=top, note=text, verdicts=True)
-    assert all(line.isprintable() and cell_len(line) <= columns for line in shown.lines)
-    assert len(shown.lines) <= rows
-
-
-def test_a_page_is_shown_blind() -> None:
-    """The screen has text and URL, and no verdict, rule or run unless asked for."""
-    one = SamplePage(
-        fetch_id="f",
-        url="https://a.example/",
-        site="a.example",
-        text="The text.",
-        run_a="before",
-        run_b="strict",
-        verdict_a="article",
-        verdict_b="dropped",
-        failed_b=[SampleFailedRule(name="min_tokens")],
-    )
-    blind = "\n".join(layout(one, "page 1", columns=80, rows=24).lines)
-    assert "The text." in blind and "https://a.example/" in blind
-    assert not any(word in blind for word in ("before", "strict", "dropped", "min_tokens"))
-    told = "\n".join(layout(one, "page 1", columns=80, rows=24, verdicts=True).lines)
-    assert "before: article" in told and "strict: dropped, fails min_tokens" in told
-
-
-def test_a_long_text_is_seen_whole_by_going_down() -> None:
-    """Paging shows every line of a text to its end; a huge text is cut, with a note."""
-    words = [f"word{number}" for number in range(3000)]
-    one = SamplePage(fetch_id="f", url="u", site="s", text=" ".join(words))
-    seen, top = "", 0
-    while True:
-        shown = layout(one, "t", columns=60, rows=20, top=top)
-        seen += " ".join(shown.lines) + " "
-        if top >= shown.last:
-            break
-        top = min(top + shown.step, shown.last)
-    assert set(words) <= set(seen.split())
-    huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
-    assert any("7 characters more" in line for line in layout(huge, "t", columns=60, rows=20, top=10**9).lines)
-    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as written by `compare --out`
-    assert any("9 characters more" in line for line in layout(cut, "t", columns=60, rows=20, top=10**9).lines)
-
-
-def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
-    """Messages about the end and about a missing text are wrapped, not cut."""
-    end = " ".join(line.strip() for line in layout(None, "t", columns=40, rows=24).lines)
-    assert "No page of the sample is left. q ends, u goes back to the last page." in end
-    gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
-    said = " ".join(line.strip() for line in layout(gone, "t", columns=40, rows=24).lines)
-    assert "(its text is in the log no longer: skip it, or judge by the page itself)" in said
+def test_a_person_is_asked_for_one_key_a_page(farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page is shown blind and without its control characters; another key is asked for again; the end is `q`'s."""
+    write(sample, page(0, text="The \x1b[3Jtext.\nIts end.", text_cut=9), page(1, text=None))
+    monkeypatch.setattr(sys, "stdin", Typed("x\nA\n"))
+    ran = farmwatch("label", sample)
+    assert ran.out.startswith("1 of 2") and [line["fetch_id"] for line in lines()] == ["f0"]
+    assert "text.\nIts end." in ran.err and "\x1b" not in ran.err and "9 characters more" in ran.err
+    assert not any(word in ran.err for word in ("live", "strict", "dropped", "min_tokens"))
+    monkeypatch.setattr(sys, "stdin", Typed("n\n"))
+    assert "strict: dropped, fails min_tokens" in farmwatch("label", sample, "--show-verdicts").err
 
 
 def sampled(folder: str) -> list[dict[str, Any]]:

@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.share import rate_cache
+from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_cache import read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_rows
 from replay.runs.run_rules import RunRules
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
@@ -59,12 +59,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A large log, with gauges updated once."""
     url = f"sqlite:{tmp_path_factory.mktemp('large') / 'log'}"
     with closing(open_log(url)) as log, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("farmwatch.daemon.maintenance.LARGE", LARGE)
+        patch.setattr("farmwatch.share.live_share.LARGE", LARGE)
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(LARGE)])
-        maintenance = Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD)
-        maintenance.update_gauges()
-        maintenance.append_points(maintenance.clock())
+        share = LiveShare(log, CONFIG.rate, Metrics(), LIVE, METHOD)
+        share.update_gauges()
+        share.append_points(time.time())
     return url
 
 
@@ -117,7 +117,7 @@ def test_splits_are_cached_when_the_series_is_written(log: Log, by: str) -> None
     now_ms = int(time.time() * 1000)
     answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms, by)
     assert answer is not None
-    assert answer.lines == rate_lines(read_rows(log, SITES), by, CONFIG.rate, now_ms=answer.at)
+    assert answer.lines == rate_lines(read_rows(log, SITES), RateQuery(by=by, settings=CONFIG.rate, now_ms=answer.at))
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms, "week") is None
     assert read_cached_rate(log, SITES, RateSettings(groups={"a": ["b"]}), now_ms, by) is None
 
@@ -127,5 +127,5 @@ def test_the_rate_of_a_small_log_is_not_cached(tmp_path: Path) -> None:
     with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(50)])
-        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
+        LiveShare(log, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
         assert read_cached_rate(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None

@@ -11,10 +11,10 @@ import structlog
 from farmwatch.terminal.messages import message, start_logging
 sys.setswitchinterval(1e-6)
 start_logging()
-log = structlog.get_logger()
+_log = structlog.get_logger()
 def tell():
     for _ in range(5000):
-        log.info("event")
+        _log.info("event")
 telling = threading.Thread(target=tell)
 telling.start()
 for _ in range(5000):

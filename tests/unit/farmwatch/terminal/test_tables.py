@@ -2,138 +2,88 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import Console
 
-from farmwatch.terminal.messages import message, put_wrapped
-from farmwatch.terminal.tables import fit
-from filters.rules.ruleset import load_ruleset
+from farmwatch.terminal.messages import message, put_table, put_wrapped
 from tests.support.front_door import DETECTOR, Runner
 
 HEADINGS = ("site", "verdict", "pages", "llr", "most dropped by", "detector")
 SITE = "a-rather-long-name-of-a-site.blog.example"
+Shown = Callable[..., list[str]]
 
 
-def _shown(
-    rows: list[list[str]],
-    width: int = 80,
-    less: tuple[str, ...] = (),
-    same: tuple[str, ...] = (),
-    headings: tuple[str, ...] = HEADINGS,
-    below: int = 0,
-    title: str = "Title",
-) -> tuple[list[str], list[str]]:
-    console = Console(width=width, file=io.StringIO(), force_terminal=False)
-    fitted = fit(console, headings, rows, less=less, same=same, below=below, title=title)
-    console.print(fitted.table)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue().splitlines(), fitted.notes
+def terminal_of(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """stdout is a terminal of so many columns, and rich prints text only."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """The lines of a table on a terminal."""
+
+    def show(
+        rows: list[list[str]], width: int = 80, less: tuple[str, ...] = (), headings: tuple[str, ...] = HEADINGS
+    ) -> list[str]:
+        terminal_of(width, monkeypatch)
+        put_table(headings, rows, less=less)
+        return capsys.readouterr().out.splitlines()
+
+    return show
 
 
 def _row(site: str, detector: str = "some-detector/1-0123456789abcdef") -> list[str]:
     return [site, "unclassifiable", "20", "-12.34", "duplicate_share", detector]
 
 
-def test_site_and_verdict_are_whole_and_the_rest_gives_way() -> None:
-    """Less important columns are left out with a note, and no line is longer than the terminal."""
-    lines, notes = _shown([_row(SITE), _row("b.example")], less=("llr", "most dropped by"), same=("detector",))
-    assert any(SITE in line and "unclassifiable" in line for line in lines)
+def test_site_and_verdict_are_whole_and_the_rest_gives_way(shown: Shown) -> None:
+    """Less important columns are left out with a note that has the one value of a column, and no line is too long."""
+    lines = shown([_row(SITE), _row("b.example")], less=("detector", "most dropped by", "llr"))
+    assert any(SITE in line and "unclassifiable" in line and "-12.34" in line for line in lines)
     assert max(map(len, lines)) <= 80
-    assert notes[0] == "detector: some-detector/1-0123456789abcdef"
-    assert "left out" in notes[1]
+    note = " ".join(lines[lines.index("") :] if "" in lines else lines)
+    assert "detector (some-detector/1-0123456789abcdef)" in note and "most dropped by" in note and "llr," not in note
 
 
-def test_what_differs_stays_a_column() -> None:
-    """A column with two detectors stays in the table; it does not become a note."""
-    lines, notes = _shown([_row("a.example", "x/1"), _row("b.example", "y/1")], 200, same=("detector",))
-    assert notes == []
-    assert "x/1" in lines[3] and "y/1" in lines[4]
-    assert all(heading in lines[1] for heading in HEADINGS)
+def test_what_fits_is_shown_whole(shown: Shown) -> None:
+    """A terminal wide enough has every column, also one with empty cells, and two of one heading, without a note."""
+    lines = shown([_row("a.example", "x/1"), _row("b.example", "")], 200, less=("detector",))
+    assert len(lines) == 4 and "x/1" in lines[2] and "b.example" in lines[3]
+    assert all(heading in lines[0] for heading in HEADINGS)
+    assert shown([["1", "2"]], headings=("a", "a"))[2].split() == ["1", "2"]
 
 
-def test_an_empty_cell_is_no_difference() -> None:
-    """A site without a verdict has no detector; one detector is still a note and not a column."""
-    lines, notes = _shown([_row("a.example", "x/1"), _row("b.example", "")], 200, same=("detector",))
-    assert notes == ["detector: x/1"]
-    assert not any("x/1" in line for line in lines)
+def test_empty_columns_are_left_out(shown: Shown) -> None:
+    """Columns that are empty in all rows are omitted; with one value they are shown."""
+    lines = shown([["a", "", ""], ["b", "judge", ""]], headings=("run", "phase", "left"))
+    assert lines[0].split() == ["run", "phase"] and "judge" in lines[3]
 
 
-@pytest.mark.parametrize("below", [0, 1])
-def test_titles_and_headings_are_no_markup(below: int) -> None:
-    """Brackets in titles and headings are printed as text."""
-    lines, _ = _shown([["x" * 30, "y"]], 40, headings=("rule", "[b]a[/b].toml"), title="[b]of[/b]", below=below)
-    assert lines[0].strip() == "[b]of[/b]"
-    assert any("[b]a[/b].toml" in line for line in lines)
-
-
-RULES = ("rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a")
-
-
-def _rules(*names: str) -> list[list[str]]:
-    return [[name, "1234", "1200", "17", "1", "0", "disabled"] for name in names]
-
-
-def test_numbers_keep_their_line_where_headings_can_be_broken() -> None:
-    """A table that is a little too wide breaks headings over numbers, and no cell."""
-    lines, _ = _shown(_rules("gopher_max_bullet_line_share"), headings=RULES)
-    assert sum("gopher_max_bullet_line_share" in line and "1234" in line for line in lines) == 1
-
-
-def test_shares_with_intervals_are_broken_between_the_two() -> None:
-    """With many rulesets, the interval goes below its share, and no number or name is broken."""
-    headings = ("page type", "pages", "c4", "default", "dolma", "fineweb", "gopher", "notes")
-    lines, _ = _shown([["documentation", "52", *["77 (64-86)"] * 6]], headings=headings)
-    assert max(map(len, lines)) <= 80
-    words = [word for line in lines for word in line.split()]
-    assert words.count("(64-86)") == words.count("77") == 6
-    assert {"documentation", "default", "fineweb", "pages"} <= set(words)
+def test_a_pipe_gets_the_table_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal a table is tab-separated, with its empty columns and those of `less`."""
+    put_table(("a", "b"), [["x" * 100, ""]], "Title", less=("a",))
+    assert capsys.readouterr().out == f"# Title\na\tb\n{'x' * 100}\t\n"
 
 
 @given(
     st.lists(st.lists(st.text("ab_-/| 7.é漢[]", max_size=60), min_size=3, max_size=3), min_size=1, max_size=3),
     st.integers(40, 90),
-    st.sampled_from([0, 1, 2]),
 )
-@settings(max_examples=60)
-def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int, below: int) -> None:
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_character_is_shown_at_any_width(shown: Shown, rows: list[list[str]], width: int) -> None:
     """For any cells, only white space is lost, nothing is read as markup, and no line is too long."""
-    headings = ("RULE", "PAGE TYPE", "A+RATHER+LONG+NAME+OF+A+FILE")  # not in any cell
-    lines, _ = _shown(rows, width, headings=headings, below=below, title="")
+    lines = shown(rows, width, headings=("RULE", "PAGE TYPE", "[b]A[/b]+RATHER+LONG+NAME+OF+A+FILE"))
     assert all(cell_len(line.rstrip()) <= width for line in lines)
-    shown = Counter("".join(lines))
+    characters = Counter("".join(lines))
     cells = Counter("".join(map("".join, rows)))
-    assert all(shown[character] >= number for character, number in cells.items() if not character.isspace())
-
-
-def test_empty_columns_are_left_out() -> None:
-    """Columns that are empty in all rows are omitted without a note; with one value they are shown."""
-    lines, notes = _shown([["a", "", ""], ["b", "judge", ""]], headings=("run", "phase", "left"))
-    shown = "\n".join(lines)
-    assert "phase" in shown and "judge" in shown and "left" not in shown
-    assert notes == []
-
-
-def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
-    """If a table does not fit even without `less`, lines below each row have all other cells, with whole headings."""
-    headings = ("run", "state", "a long name of a number", "lag", "by")
-    rows = [["r" * 30, "done", "7", "12", "me"], ["s", "live", "", "0", "me"]]
-    lines, notes = _shown(rows, 40, headings=headings, less=("lag",), same=("by",), below=3)
-    assert [line.rstrip() for line in lines[1:]] == [
-        f"{'r' * 30}  done",
-        "  a long name of a number: 7",
-        "  lag: 12",
-        "s  live",
-        "  lag: 0",
-    ]
-    assert notes == ["by: me"]
+    assert all(characters[character] >= number for character, number in cells.items() if not character.isspace())
 
 
 @pytest.mark.parametrize("say", [message, put_wrapped])
@@ -168,29 +118,11 @@ def test_the_rest_of_a_broken_line_stands_further_in(
     assert capsys.readouterr().out == ("  one two three four five six\n  one two three\n    four five six\n")
 
 
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """stdout is a terminal of 80 columns, without colours."""
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-
-
 def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` on a terminal of 80 columns has whole names and verdicts, the detector once, and explained columns."""
-    narrow(monkeypatch)
+    terminal_of(80, monkeypatch)
     ran = farmwatch("sites", "--log", finished)
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
     assert "used: scored pages on which the verdict rests" in " ".join(ran.err.split())
-
-
-def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Patterns are printed below their rule and field, each with the name of its ruleset."""
-    narrow(monkeypatch)
-    (tmp_path / "mine.toml").write_text(load_ruleset("default").source.replace("'^/search", "'^/find"))
-    monkeypatch.chdir(tmp_path)
-    lines = farmwatch("rulesets", "diff", "mine.toml", "default").out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert any(line.startswith("url_kind  patterns") for line in lines)
-    assert any(line.startswith("  default: ") for line in lines)

@@ -15,10 +15,11 @@ from lxml import etree
 
 from filters.charsets import decode
 from filters.errors import MissingExtractor
-from filters.extraction import extractor as extraction
 from filters.extraction.blocks import BlockKind, Definition, columns, listed_chars, unpack
-from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, extract, extractor
 from filters.extraction.interface import ExtractError, Extraction
+from filters.extraction.page_guards import _MANY_ATTRIBUTES, MAX_ATTRIBUTES
+from filters.extraction.trafilatura_text import by_trafilatura
+from filters.measure.extractors import EXTRACTORS, Member, extract, extractor
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
@@ -357,21 +358,25 @@ def test_charset_is_used() -> None:
     assert decode(b"a +ADw-b", "unicode-1-1-utf-7") == "a +ADw-b", "a charset by any of its names"
 
 
-def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
+@pytest.mark.parametrize(
+    ("raised", "error"), [(ValueError("x"), ExtractError.FAILED), (MemoryError(), ExtractError.OUT_OF_MEMORY)]
+)
+def test_failure_of_the_extractor_is_the_pages(
+    monkeypatch: pytest.MonkeyPatch, article: str, raised: BaseException, error: ExtractError
+) -> None:
     """An exception or lack of memory in the extractor becomes a named error of the page."""
-    for raised, error in ((ValueError("x"), ExtractError.FAILED), (MemoryError(), ExtractError.OUT_OF_MEMORY)):
 
-        def fails(html: str, tree: Any, settings: MeasureSettings, raised: BaseException = raised) -> Extraction:
-            raise raised
+    def fails(_html: str, _tree: Any, _settings: MeasureSettings) -> Extraction:
+        raise raised
 
-        monkeypatch.setitem(extraction.EXTRACTORS, "trafilatura", fails)
-        assert extract(article, "", SETTINGS).error == error
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: fails, ()))
+    assert extract(article, "", SETTINGS).error == error
 
 
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extractor without its package is a configuration error, before a page is read or a worker runs."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
-    assert extractor(SETTINGS) is extraction.EXTRACTORS["trafilatura"]
+    assert extractor(SETTINGS) is by_trafilatura
     for look_up in (extractor, ExtractionPool):
         with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
             look_up(MeasureSettings(extractor="resiliparse"))

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from filters.extraction import pruning
-from filters.extraction.extractor import extract
 from filters.extraction.html_tree import parse
 from filters.extraction.pruning import prune
+from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from filters.extraction.blocks import JOINED, unpack
-from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
+from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings

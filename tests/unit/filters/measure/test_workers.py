@@ -31,7 +31,7 @@ SENTENCE = "The river rose slowly during the night and the people of the village
 # A worker whose extractor follows the page's instructions; it stands in for pages that hang or crash the real one.
 OBEDIENT = """
 import os, time
-import filters.extraction.extractor as extraction
+import filters.measure.extractors as extraction
 import filters.extraction.html_tree as html_tree
 import filters.measure.page_measures as measuring
 def obey(html, tree, settings):
@@ -47,7 +47,7 @@ def obey(html, tree, settings):
         print("x" * 100000, flush=True)
         os.write(1, b"y" * 1000)
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
-extraction.EXTRACTORS["trafilatura"] = obey
+extraction.EXTRACTORS["trafilatura"] = extraction.Member(lambda model: obey, ())
 html_tree.parse = lambda html: html_tree.etree.Element("html")
 measuring.identify = lambda text: ("en", 1.0)
 measuring.measure_quality = lambda text, tokenizer: {}  # it and the next build tables first

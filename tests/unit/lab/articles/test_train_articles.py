@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from filters.articles.model import ARTICLE, load_model
+from filters.articles.model import load_model
 from filters.rules.ruleset import load_ruleset
 from lab.articles import additive
+from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
@@ -60,7 +61,7 @@ def test_a_model_is_learned_shown_and_read(farmwatch: Runner, labels: Path, tmp_
     assert ["forum", "13", "0"] in [row[:3] for row in rows] and ["article", "12", "12"] in [row[:3] for row in rows]
     assert ["label", "article", "forum", "no text"] in rows and ["forum", "0", "12", "1"] in rows
     model = load_model(str(out))
-    assert model.kinds == (ARTICLE, "forum") and model.digest in ran.out
+    assert model.kinds == (PageClass.ARTICLE, "forum") and model.digest in ran.out
     assert model.card == "web: 24 labelled pages (article 12, forum 12)"
     mine = tmp_path / "mine.toml"
     rule = f'[rules.article_probability]\nthreshold = 0.5\nmodel = "{out}"\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from filters.extraction.extractor import extract
 from filters.extraction.learned.model_name import digest_of, model_digest
+from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here

@@ -139,15 +139,15 @@ def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
     """Two runs that agree except for their canaries: corrected rates that differ have no interval of exactly 0."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), ("again", 3)):
-        put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(12, missed)})
-    found = compared(log, A, "again", canary_least=10)
+        put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(20, missed)})
+    found = compared(log, A, "again")
     assert not found.identical
     corrected = change(found, "site_rate_corrected")
     assert corrected.difference is not None and corrected.low is not None and corrected.high is not None
     assert corrected.low <= corrected.difference <= corrected.high and corrected.difference > 0
     assert corrected.low < corrected.high
     assert "nothing can differ" not in corrected.remark
-    assert compared(log, A, A, canary_least=10).identical
+    assert compared(log, A, A).identical
 
 
 def test_agreeing_runs_are_not_identical(log: Log) -> None:
@@ -221,10 +221,10 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     (line,) = rate_lines(table.rows())
     judged = found.b.judged
     assert (judged.share, judged.low, judged.high) == (line.judged_share, line.judged_low, line.judged_high)
-    assert judged.text == line.judged_text
+    assert judged.remarks == line.judged_remarks
     direct = found.b.estimate
     assert (direct.share, direct.low, direct.high) == (line.share, line.low, line.high)
-    assert direct.text == line.text
+    assert direct.remarks == line.remarks
     rate = change(found, "site_rate")
     assert (rate.b, rate.b_part, rate.b_whole) == (line.judged_share, 4, 20)
     assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
@@ -467,8 +467,8 @@ def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
     """Each run has its own canaries, judged by its ruleset: each rate is corrected by those of its run."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), (B, 2)):
-        put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(12, missed)})
-    found = compared(log, canary_least=10)
+        put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(20, missed)})
+    found = compared(log)
     corrected = change(found, "site_rate_corrected")
     assert (found.a.judged.method, found.b.judged.method) == ("corrected by canaries",) * 2
     assert (found.a.sites, found.b.sites) == (40, 40)
@@ -481,9 +481,9 @@ def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
 def test_rates_are_uncorrected_if_one_has_too_few_canaries(log: Log) -> None:
     """The difference is of the plain rates, with a note."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
-    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(12, 0)})
+    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(20, 0)})
     put_run(log, B, RULESETS[B], PAGES, sites)
-    found = compared(log, canary_least=10)
+    found = compared(log)
     assert all(one.name != "site_rate_corrected" for one in found.changes)
     assert "only one of the rates is corrected: they are compared uncorrected" in found.notes
 

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
+from farmwatch.share.words import text_of
+from replay.compare import report
 from replay.compare.comparison import Comparison, ShareChange, SiteFlip
-from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
-from scoring.rates.direct_share import TOO_FEW, DirectShare
+from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, scale
+from scoring.rates.direct_share import DirectShare, ShareState
 from tests.support.runs.comparisons import change, empty, flip, made
 
 Element = ElementTree.Element
@@ -36,6 +38,11 @@ HOSTILE = [
 SITE = SiteFlip(
     site="a.example", verdict_a="llm", verdict_b="human", articles_a=9, articles_b=7, unscored_a=0, unscored_b=2
 )
+
+
+def render(found: Comparison) -> str:
+    """The report in the words of the commands."""
+    return report.render(found, text_of)
 
 
 def parsed(page: str) -> Element:
@@ -351,11 +358,13 @@ def test_the_same_comparison_is_the_same_file() -> None:
 def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
     """With too few sites for a share, dependent figures are a dash, with the reason."""
     found = made()
-    few = msgspec.structs.replace(found.b, estimate=DirectShare(low=0.1, high=0.9, method=TOO_FEW, scored_sites=3))
+    few = msgspec.structs.replace(
+        found.b, estimate=DirectShare(low=0.1, high=0.9, method=ShareState.TOO_FEW, scored_sites=3)
+    )
     change = msgspec.structs.replace(found.changes[0], b=None, difference=None, low=None, high=None)
     root = parsed(render(msgspec.structs.replace(found, b=few, changes=[change])))
     assert texts(root, "div", "figure") == ["33.1%", "–", "–"]
-    nothing = DirectShare(text="no share yet: no site has a scored article")
+    nothing = DirectShare()
     found = msgspec.structs.replace(found, b=msgspec.structs.replace(found.b, estimate=nothing), changes=[])
     cards = texts(parsed(render(found)), "div", "card")
     assert cards[2].startswith("strict: share of LLM sites – no share yet: no site has a scored article")

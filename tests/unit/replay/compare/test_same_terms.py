@@ -7,7 +7,7 @@ from contextlib import closing
 from replay.compare.run_pair import ComparedRun
 from replay.compare.same_terms import RowPair, in_same_terms
 from replay.compare.site_rows import SiteRows, compared
-from scoring.site_tally import term_key
+from scoring.stages.site_tally import term_key
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.schema.records import SiteState, Verdict, encode

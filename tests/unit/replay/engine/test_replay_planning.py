@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
@@ -115,7 +116,7 @@ def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
     assert "with --set measure.pages_per_site=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
     assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
-    shown = summary_of(desk.log, Control(desk.log), desk.config, run, 0)
+    shown = summary_of(desk.log, Control(desk.log), desk.config, run, 0, None, text_of)
     assert shown.next == [f"{stopped.resume}    # resumes it"]
     with pytest.raises(UsageError, match="the versions of farmwatch and its libraries"):
         refuse_other_epoch(desk.config, msgspec.structs.replace(run, epoch="of-another-version"))

@@ -11,6 +11,7 @@ import pytest
 
 from farmwatch.commands.runs.replay import _unscored_warning
 from farmwatch.daemon.roles import build_stage
+from farmwatch.share.words import text_of
 from filters.stages.judge import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
@@ -63,7 +64,7 @@ def unscored(world: LiveWorld, run: str) -> int:
 
 def said(world: LiveWorld, run: str) -> str:
     """The printed result of a run."""
-    summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1)
+    summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1, None, text_of)
     return "\n".join(lines_of(summary))
 
 

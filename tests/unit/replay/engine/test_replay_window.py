@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farmwatch.share.words import text_of
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
@@ -134,7 +135,7 @@ def test_a_window_with_gaps_is_reported(world: LiveWorld) -> None:
     assert len(world.outcome("whole")[0]) == 175
     assert world.begin(begin="whole", detector=OTHER_DETECTOR, name="second")[0].gaps == run.gaps
     assert world.begin(name="whole")[0].gaps == run.gaps
-    summary = summary_of(world.log, Control(world.log), world.config, world.row("whole"), 1)
+    summary = summary_of(world.log, Control(world.log), world.config, world.row("whole"), 1, None, text_of)
     assert summary.lost == {FEATURES: 5}
     assert f"  {said}" in "\n".join(lines_of(summary))
     assert missing_records(world.log, world.row("whole"), {}) == {FEATURES: 5}

@@ -18,7 +18,7 @@ from replay.runs import control_update as rows
 from replay.runs.configured import site_method_to_keep
 from replay.runs.lookup import names_to_read
 from replay.runs.topology import lag_by_group
-from scoring.sites.stored_method import method_of_text
+from scoring.sites.registry import method_of_text
 from stream.log.contract import Log, Output
 from stream.log.errors import Fenced
 from stream.schema.control import Control, ControlWriter, exclusive
@@ -311,7 +311,7 @@ def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, fa
     world.replay(world.begin("r1", site_method=method))
     other = method.replace("0.6", "0.7")
     world.replay(world.begin("r2", site_method=other))
-    flags = ("--log", world.config.log.url, "--set", "tally.method=gaussian")
+    flags = ("--log", world.config.log.url, "--set", "tally.method=deciles")
     ran = farmwatch("cutover", "r1", *flags)
     assert ran.code == Exit.OK, ran.err
     digest = method_of_text(method).digest

@@ -16,10 +16,9 @@ from replay.live.cutover import CutoverRequest, cut_over
 from replay.rows.site_table import read_sites
 from replay.runs.configured import configured_site_method
 from replay.runs.run_rules import RunRules, live_now
-from scoring.method_choice import site_method
-from scoring.settings import TallySettings
+from scoring.sites.registry import method_of_text, site_method, text_of_method
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
-from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.log.contract import Message
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control

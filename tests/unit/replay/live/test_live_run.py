@@ -168,7 +168,7 @@ def test_the_live_run_keeps_its_site_method(world: CutoverWorld) -> None:
     begun = configured_site_method(world.config, DETECTOR)
     assert ensure_live_run(world.log, later).run.site_method == live.run.site_method
     assert site_method_of(later, live.run).digest == begun.digest != configured_site_method(later, DETECTOR).digest
-    gone = load(None, [f"log.url={world.config.log.url}", "tally.method=gaussian"], {}).config
+    gone = load(None, [f"log.url={world.config.log.url}", "tally.method=deciles"], {}).config
     assert site_method_of(gone, live.run).digest == begun.digest
     with pytest.raises(NoSiteTest):
         site_method_of(gone, msgspec.structs.replace(live.run, site_method=""))

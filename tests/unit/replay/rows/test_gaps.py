@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from farmwatch.share.words import text_of
 from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
@@ -60,7 +61,7 @@ def test_a_gap_is_reported_after_every_resume(world: LiveWorld, cancelled: bool)
     assert lacks(world, "r1") == {FEATURES: gone}
     with pytest.raises(CutoverRefused, match=rf"{gone} of features"):
         cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6))
-    summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1)
+    summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1, None, text_of)
     assert summary.lost == {FEATURES: gone}
     assert f"{gone} records expired before it read them" in "\n".join(lines_of(summary))
     assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"

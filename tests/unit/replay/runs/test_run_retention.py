@@ -10,15 +10,14 @@ import msgspec
 import pytest
 
 from farmwatch.config.topic_limits import limits_of
-from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.upkeep.retention import Retention
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
-from replay.runs.run_rules import RunRules
 from stream.log.contract import wall_ms
 from stream.opening import open_log
-from stream.processing.metrics import Metrics
+from stream.processing.clock_watch import ClockWatch
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.support.front_door import Runner
@@ -115,12 +114,12 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
     world.features(3)
     run = world.control().live
     assert run is not None
-    rules, since_s = RunRules(run, load_ruleset("default").source), [0.0]
+    since_s = [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
-    clocks = (lambda: later_s + since_s[0], lambda: since_s[0])
-    maintenance = Maintenance(world.log, world.config.up, world.config.rate, Metrics(), rules, ("sprt", "d"), *clocks)
+    clocks = ClockWatch(lambda: later_s + since_s[0], lambda: since_s[0])
+    retention = Retention(world.log, clocks, lambda: since_s[0])
     since_s[0] = 3600.0  # the clock is confirmed
-    maintenance.apply_retention()
+    retention.apply()
     assert _features(world) == 3
     world.log.expire(int(later_s * 1000))
     assert _features(world) == 0

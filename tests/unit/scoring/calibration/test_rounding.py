@@ -19,7 +19,7 @@ from scoring.calibration.threshold import calibrate
 from scoring.lite_ngram.weights import quantise
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
-from scoring.sites.stored_method import method_of_text
+from scoring.sites.registry import method_of_text
 from scoring.statistics.rounding import each_float, significant
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 
@@ -128,10 +128,6 @@ def test_a_report_has_no_digit_more_than_it_says() -> None:
 @pytest.mark.parametrize(
     ("text", "digest"),
     [
-        (
-            '{"method":"gaussian","numbers":{"mu0":0.9847123456789012,"sd0":0.07501234567890123},"close_after_ms":60000}',
-            "c50fa7d9",
-        ),
         (
             '{"method":"sprt","numbers":{"p0":0.3333333333333333,"p1":0.6666666666666666},"close_after_ms":1}',
             "46816457",

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.detectors.registry import detector_names, load_detectors
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, prepare
-from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
 from tests.support.prose import PROSE
 from tests.support.python_prose import docstrings, reference_pages

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from scoring.detectors.registry import load_detectors
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadThresholds, DeviceGone, PoisonText, UnsupportedModel
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.settings import ScoreSettings
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
@@ -156,7 +156,7 @@ def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
     """Importing scoring and reading settings, identities and warnings loads neither torch nor transformers."""
     observer, performer = map(str, pairs["falcon"])
     code = (
-        "import sys\nfrom scoring.settings import ScoreSettings\n"
+        "import sys\nfrom scoring.detectors.settings import ScoreSettings\n"
         "from scoring.pair.detector import pair_warning\n"
         "from scoring.pair.settings import PairSettings, pair_identity\n"
         f"print(pair_identity(PairSettings(observer={observer!r}, performer={performer!r}), 'binoculars'))\n"

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
-from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.rates.site_rates import by_rank_band, day_of, grouped, last_days, query_groups, rate_of
+from scoring.rates.groups import by_rank_band, day_of, grouped, last_days, query_groups
+from scoring.rates.site_rates import rate_of
+from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
+from stream.schema.vocabulary import SiteClass
 
 
 def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
@@ -52,7 +54,7 @@ def test_canaries_count_in_no_rate() -> None:
     rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]
     assert (rate_of(rows).sites, rate_of(rows).llm) == (1, 1)
     assert list(grouped(rows, lambda row: [row.site])) == ["a"]
-    assert estimate_sites(SiteVerdictLine(site=row.site, verdict="llm") for row in rows).sites == 1
+    assert estimate_sites(SiteVerdictLine(site=row.site, verdict=SiteClass.LLM) for row in rows).sites == 1
 
 
 @given(st.lists(st.integers(-5, 10**7), max_size=20), st.sampled_from(["day", "week", "month"]))

@@ -12,41 +12,37 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, BadSiteNumbers
 from scoring.sites.deciles import DecileTest, load_deciles
-from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.registry import method_of_text, same_method, text_of_method
 from scoring.sites.sprt import SiteTest, SprtParams
-from scoring.sites.stored_method import method_of_text, same_method, text_of_method
 
 _ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
 _SHARES = st.floats(0, 1) | _ANY
 _PAGES = st.integers(-1, 2**70)
 
 
-def _numbers(kind: type[msgspec.Struct], **ranges: st.SearchStrategy[Any]) -> st.SearchStrategy[msgspec.Struct | None]:
+def given_numbers() -> st.SearchStrategy[SprtParams | None]:
     """Parameters, if they are accepted, otherwise None."""
 
-    def made(given: dict[str, Any]) -> msgspec.Struct | None:
+    def made(given: dict[str, Any]) -> SprtParams | None:
         try:
-            return kind(**given)
+            return SprtParams(**given)
         except BadParameters:
             return None
 
-    common = {"alpha": _SHARES, "beta": _SHARES, "clip": _ANY, "min_pages": _PAGES, "min_articles": _PAGES}
-    return st.fixed_dictionaries({}, optional={**common, **ranges}).map(made)
-
-
-_SPRT = _numbers(SprtParams, p0=_SHARES, p1=_SHARES)
-_GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1", "low", "high"), _ANY))
+    shares = dict.fromkeys(("p0", "p1", "alpha", "beta"), _SHARES)
+    counts = dict.fromkeys(("min_pages", "min_articles"), _PAGES)
+    return st.fixed_dictionaries({}, optional={**shares, **counts, "clip": _ANY}).map(made)
 
 
 @settings(max_examples=200)
-@given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
-def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
+@given(given_numbers(), st.integers(0, 2**53))
+def test_what_is_accepted_comes_back(numbers: SprtParams | None, close_after_ms: int) -> None:
     """The text of any accepted method gives the same method and digest again."""
     if numbers is None:
         return
-    method = (SiteTest if isinstance(numbers, SprtParams) else GaussianTest)(numbers, close_after_ms)  # type: ignore[arg-type]
-    found = method_of_text(text_of_method(method))
-    assert found == method and found.digest == method.digest
+    method = SiteTest(numbers, close_after_ms)
+    read = method_of_text(text_of_method(method))
+    assert read == method and read.digest == method.digest
 
 
 def test_deciles_come_back() -> None:
@@ -72,6 +68,7 @@ _TEXT = text_of_method(SiteTest(SprtParams(), 1))
         (_TEXT.replace('"p0":0.2', '"p0":0.9'), r"sprt needs 0 < p0 < p1 < 1, not p0=0\.9 .*numbers"),
         (_TEXT.replace('"clip":3.0', '"clip":null'), r"cannot read: .*clip"),
         (_TEXT.replace('"clip"', '"later"'), "unknown field"),
+        (_TEXT.replace('"sprt"', '"gaussian"'), "gaussian"),
         ("{", "truncated"),
     ],
 )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lab.sites.training import LabelledSite, train_sites
-from scoring.interface import PageScore, SiteMethod
-from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import LOW_FPR_PARAMS, SiteTest, SprtParams, of_flags
-from stream.schema.vocabulary import HUMAN, LLM
+from stream.schema.vocabulary import SiteClass
 from tests.bench.bench_sites import (
     ACCURACY,
     ARTICLE_WORDS,
@@ -38,30 +35,28 @@ def sites(shared: Path) -> list[Site]:
     return read_sites(shared / "data/scores/page_scores.csv", ARTICLE_WORDS)
 
 
-@pytest.mark.parametrize(
-    ("method", "most_pages"), [(SiteTest(SprtParams()), 8.0), (GaussianTest(GaussianParams()), 7.0)]
-)
-def test_no_real_site_is_judged_wrongly_in_file_order(sites: list[Site], method: SiteMethod, most_pages: float) -> None:
+def test_no_real_site_is_judged_wrongly_in_file_order(sites: list[Site]) -> None:
     """Of 69 real sites with their first 20 articles, none is wrong and few are undecided, from a third of the pages."""
-    found = [(site, method.decide(pages_of(site.scores[:20]))) for site in sites]
-    wrong = [site.name for site, verdict in found if verdict.verdict == (HUMAN if site.llm else LLM)]
+    found = [(site, SiteTest(SprtParams()).decide(pages_of(site.scores[:20]))) for site in sites]
+    wrong = [
+        site.name for site, verdict in found if verdict.verdict == (SiteClass.HUMAN if site.llm else SiteClass.LLM)
+    ]
     assert wrong == []
-    assert sum(verdict.verdict == (LLM if site.llm else HUMAN) for site, verdict in found) >= 65
-    assert sum(verdict.before_pages or verdict.pages_used for _, verdict in found) / len(found) <= most_pages
+    assert sum(verdict.verdict == (SiteClass.LLM if site.llm else SiteClass.HUMAN) for site, verdict in found) >= 65
+    assert sum(verdict.before_pages or verdict.pages_used for _, verdict in found) / len(found) <= 8.0
 
 
-@pytest.mark.parametrize("method", ["sprt", "gaussian"])
-def test_error_rates_are_within_alpha_and_beta(sites: list[Site], method: str) -> None:
+def test_error_rates_are_within_alpha_and_beta(sites: list[Site]) -> None:
     """For pages resampled inside real sites, 20 per site, alpha and beta hold, with and without later corrections.
 
-    At most 3 of 3,000 human sites are called llm; 20,000 runs of each site with `sprt` are tested below.
+    At most 3 of 3,000 human sites are called llm; 20,000 runs of each site are tested below.
     """
     for close in (0, None):
-        test: SiteMethod = SiteTest(SprtParams(), close) if method == "sprt" else GaussianTest(GaussianParams(), close)
+        test = SiteTest(SprtParams(), close)
         human = run_sites(test, resampled(sites, False, 20, ACCURACY, True), SITES)
         llm = run_sites(test, resampled(sites, True, 20, ACCURACY, True), SITES)
-        assert human.verdicts[LLM] <= 0.001 * SITES
-        assert llm.share(HUMAN) <= 0.02
+        assert human.verdicts[SiteClass.LLM] <= 0.001 * SITES
+        assert llm.share(SiteClass.HUMAN) <= 0.02
 
 
 def test_only_the_default_p0_keeps_to_alpha(sites: list[Site]) -> None:
@@ -93,7 +88,7 @@ def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site])
     for p0 in (0.10, 0.20):
         params = SprtParams(p0=p0)
         test = SiteTest(params)
-        one_by_one = [test.decide(of_flags(row)).verdict == LLM for row in flags.tolist()]
+        one_by_one = [test.decide(of_flags(row)).verdict == SiteClass.LLM for row in flags.tolist()]
         assert false_alarms(flags, params).tolist() == one_by_one
         assert 0 < sum(one_by_one) < len(one_by_one)
 
@@ -104,43 +99,25 @@ def test_corrections_mend_more_than_they_break(sites: list[Site]) -> None:
     frozen, corrected = (
         run_sites(SiteTest(early, close), resampled(sites, True, 40, ACCURACY, True), SITES) for close in (0, None)
     )
-    assert frozen.verdicts[HUMAN] > 0
-    assert corrected.verdicts[HUMAN] < frozen.verdicts[HUMAN] / 2
+    assert frozen.verdicts[SiteClass.HUMAN] > 0
+    assert corrected.verdicts[SiteClass.HUMAN] < frozen.verdicts[SiteClass.HUMAN] / 2
 
 
 def test_the_low_fpr_threshold_is_not_for_votes(sites: list[Site]) -> None:
     """A majority vote at the low-FPR threshold misses most LLM sites; its own test misses few and decides half."""
     llm = [site for site in sites if site.llm]
     votes = [Vote().verdict(pages_of(site.scores, LOW_FPR))[0] for site in llm]
-    assert votes.count(HUMAN) > len(llm) / 2
+    assert votes.count(SiteClass.HUMAN) > len(llm) / 2
     found = run_sites(SiteTest(LOW_FPR_PARAMS), resampled(sites, True, 20, LOW_FPR, True), 1000)
-    assert found.share(HUMAN) < 0.02
+    assert found.share(SiteClass.HUMAN) < 0.02
     assert 0.3 < found.share("undecided") < 0.6
 
 
 def test_trained_numbers_hold_for_sites_left_out(sites: list[Site]) -> None:
-    """At 15 pages, each of 67 sites is judged correctly by numbers trained without it, in nearly all draws.
-
-    The defaults of `gaussian` are the fit to these sites, rounded to the third digit.
-    """
+    """At 15 pages, each of 67 sites is judged correctly by numbers trained without it, in nearly all draws."""
     pytest.importorskip("sklearn")
     trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
     assert (trained.deciles.human_sites, trained.deciles.llm_sites) == (45, 22)
     assert trained.wrong == []
     assert 0 < trained.human_draws_wrong < 0.002
     assert trained.llm_draws_wrong == 0
-    assert trained.gaussian_left_out.human_wrong == trained.gaussian_left_out.llm_wrong == 0
-    for name in ("mu0", "sd0", "mu1", "sd1"):
-        assert abs(getattr(trained.gaussian, name) - getattr(GaussianParams(), name)) < 0.001
-
-
-def test_a_clipped_page_says_no_more_than_it_may(sites: list[Site]) -> None:
-    """The condition for the error bounds of `gaussian` holds.
-
-    Exp(step) of human pages and exp(-step) of LLM ones have a mean < 1.
-    """
-    test = GaussianTest(GaussianParams())
-    for llm in (False, True):
-        pages = [PageScore(None, score) for site in sites if site.llm == llm for score in site.scores]
-        steps = [test.step_of(page) or 0.0 for page in pages]
-        assert sum(math.exp(-step if llm else step) for step in steps) / len(steps) < 0.6

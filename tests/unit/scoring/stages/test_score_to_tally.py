@@ -10,7 +10,7 @@ import pytest
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import DeviceGone, DeviceLost
 from scoring.interface import TextScore
-from scoring.settings import TallySettings
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.interface import PageScore, SiteMethod, SiteVerdict
-from scoring.method_choice import site_method
-from scoring.settings import TallySettings
-from scoring.site_tally import SiteTally
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
+from scoring.stages.site_tally import SiteTally
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Commit, Log, Output, StateChange, Topic
 from stream.log.sql_state import MemoryState

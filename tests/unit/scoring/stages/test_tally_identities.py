@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from scoring.errors import NoSiteTest
-from scoring.method_choice import site_method
-from scoring.settings import TallySettings
-from scoring.sites.gaussian import GaussianParams
+from scoring.sites.registry import site_method
+from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.tally import TallyStage
 from stream.processing.metrics import Metrics
@@ -81,8 +80,6 @@ def test_a_row_says_which_test_judged_it() -> None:
         {},
         {"sprt": SprtParams(p0=0.19)},
         {"close_after_s": 3600},
-        {"method": "gaussian"},
-        {"method": "gaussian", "gaussian": GaussianParams(mu0=0.99)},
         {"method": "deciles"},
     ]
     digests = [Desk(FALCON, **test).feed(hit(1)).row.method_digest for test in tests]
@@ -101,9 +98,8 @@ def test_a_detector_without_numbers_has_no_tally() -> None:
         TallyStage(name)
     TallyStage(name, method=site_method(TallySettings(), name, SPRT))
     TallyStage(name, TallySettings(sprt=SPRT))
-    for method in ("gaussian", "deciles"):
-        with pytest.raises(NoSiteTest):
-            TallyStage(name, TallySettings(method=method, sprt=SPRT))
+    with pytest.raises(NoSiteTest):
+        TallyStage(name, TallySettings(method="deciles", sprt=SPRT))
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

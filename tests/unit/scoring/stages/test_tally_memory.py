@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.site_tally import MAX_QUERIES, FirstArticle, JudgedPage, SiteTally
+from scoring.stages.site_tally import MAX_QUERIES, FirstArticle, JudgedPage, SiteTally
 from stream.schema.records import RuleOutcome, Verdict, decode, encode
 from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 
 def test_a_site_of_every_query_keeps_a_small_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more queries than the row may have, it keeps the same ones in every order; each hit counts once."""
-    monkeypatch.setattr("scoring.site_tally.MAX_QUERIES", 100)
+    monkeypatch.setattr("scoring.stages.site_tally.MAX_QUERIES", 100)
     hits = [hit(number, query=f"q{number}") for number in range(150)]
     shuffled = random.Random(1).sample(hits, len(hits))
     first, second = Desk().feed(*hits), Desk().feed(*shuffled, *hits[:100])

@@ -18,13 +18,13 @@ import zstandard
 
 from filters.errors import BadModel
 from filters.extraction.blocks import BlockKind, unpack
-from filters.extraction.extractor import extract
 from filters.extraction.html_tree import parse
 from filters.extraction.interface import ExtractError
 from filters.extraction.learned.main_blocks import by_blocks
 from filters.extraction.learned.model import load_model
 from filters.extraction.learned.model_name import digest_of
 from filters.extraction.learned.page_blocks import page_blocks
+from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings

@@ -33,10 +33,8 @@ import xxhash
 from scoring.interface import PageScore, SiteVerdict
 from stream.schema.projection import projection_of
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict
-from stream.schema.vocabulary import DECIDED, UNCLASSIFIABLE
+from stream.schema.vocabulary import DECIDED, PageClass, SiteClass
 from stream.text.times import DAY_MS
-
-ARTICLE = "article"
 
 MAX_QUERIES = 1000  # query ids of a site's row
 MAX_DAYS = 400  # days with a hit of a site's row: the newest
@@ -174,7 +172,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             entry = PageEntry(
                 verdict.fetched_at,
                 verdict.id,
-                verdict.verdict == ARTICLE,
+                verdict.verdict == PageClass.ARTICLE,
                 verdict.text_digest,
                 verdict.first_failed,
                 verdict.digest,
@@ -348,7 +346,7 @@ _decoder = msgspec.msgpack.Decoder(SiteTally)
 
 def _holds(former: SiteState, verdict: SiteVerdict, digest: str) -> bool:
     """Whether the verdict of a row stands in for one that the term after it does not have yet."""
-    return verdict.verdict == UNCLASSIFIABLE != former.verdict and former.digest == digest
+    return verdict.verdict == SiteClass.UNCLASSIFIABLE != former.verdict and former.digest == digest
 
 
 def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
@@ -361,7 +359,7 @@ def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) ->
 
     Of two rulesets the later one counts, and for one fetch the later verdict.
     """
-    if verdict.verdict != ARTICLE:
+    if verdict.verdict != PageClass.ARTICLE:
         return None if known is not None and known.fetch_id == verdict.id else known
     found = FirstArticle(verdict.fetched_at, verdict.id, verdict.text_digest, verdict.digest)
     if known is None or known.digest != verdict.digest:

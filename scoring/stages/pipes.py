@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.fit import KnownSites
 from scoring.interface import PageScore, SiteMethod
-from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
+from scoring.rates.canary import truth_of
 from scoring.rates.direct_share import share_of_rows
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.site_rates import site_rate
 from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import UNCLASSIFIABLE
+from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.ids import Ident
 from stream.text.ranges import Count
 
@@ -57,7 +56,7 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
     """Input of `estimate`; further fields of a line are ignored. A line without a site is a separate site."""
 
     site: str | None = None
-    verdict: Literal["llm", "human", "undecided", "unclassifiable"]
+    verdict: SiteClass
     detector: str | None = None  # identity
     ruleset: str | None = None
     digest: str | None = None  # of the ruleset
@@ -117,7 +116,7 @@ def estimate_sites(
         truths.setdefault(truth_of(site), []).append(line)
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
-    known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
+    known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
     rows = [_row(line) for line in truths.get(None, [])]
     return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
 
@@ -135,6 +134,6 @@ def _names(line: SiteVerdictLine) -> dict[str, str]:
         "site method": f"{line.method or ''} {line.method_digest or ''}".strip(),
         "run": line.run or "",
     }
-    if line.verdict == UNCLASSIFIABLE and not named["ruleset"]:
+    if line.verdict == SiteClass.UNCLASSIFIABLE and not named["ruleset"]:
         del named["ruleset"]  # a site without a page has no ruleset yet, and counts with any
     return named

@@ -1,0 +1,205 @@
+"""The live run's share as gauges, as points of the series, and as the cached rate of a large log."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
+from farmwatch.share.rate_series import SeriesWriter
+from farmwatch.share.review_labels import read_review
+from farmwatch.share.template_groups import read_template_groups
+from farmwatch.share.words import short_share
+from replay.rows.site_columns import SiteColumns
+from replay.rows.site_table import counts_of
+from replay.runs.run_rules import RunRules
+from scoring.estimate.definitions import DEFINITIONS, SITES
+from scoring.estimate.reviewed_share import Review
+from scoring.rates.canary_counts import recent_canaries
+from scoring.rates.series import GROUPS_CAP, interval_start
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.versions import has_verdict
+from stream.log.contract import Log
+from stream.processing.clock_watch import ClockWatch
+from stream.processing.metrics import Metrics
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import SiteClass
+from stream.text.user_errors import FarmwatchError
+
+_log = structlog.get_logger()
+GAUGES_S = 15.0  # between two updates of the gauges
+BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
+_RANKS = 5  # shared templates with a gauge
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+@dataclass
+class LiveShare:
+    """What TALLY's process tells of the live run's sites."""
+
+    log: Log
+    settings: RateSettings
+    metrics: Metrics
+    live: RunRules
+    method: tuple[str, str]  # name and digest of the site method of the live run
+    clock: Callable[[], float] = time.time  # seconds
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.text = "none yet"  # the share in words
+        self._table = SiteColumns(self.log, self.live.names.sites)
+        self._series = SeriesWriter(self.log, self.settings, self.live.run.name, self.live.run.epoch)
+        self._template_ends: list[int] = []
+        self._next_point_s = self._end_of_interval(self.clock())
+        self._newest_point_s = 0.0  # end of the newest interval with a point
+
+    def update_gauges(self) -> None:
+        """Set the gauges of sites, share and canaries from the rows of the live run. Raises BadRuleset.
+
+        The labels have no digest, so only rows of the ruleset, detector and site method in force count. Sites without a
+        verdict count with the ruleset in force. For a large log, the rate is stored for `farmwatch rate`.
+        """
+        started = self.monotonic()
+        rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
+        for name in ("sites", "sites_expired", "share", "share_sites", "share_changed", "farm_rate"):
+            self.metrics.clear(name)
+        run = self.live.run.name
+        for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
+            lines = rate_lines(
+                rows,
+                RateQuery(
+                    by=split, settings=self.settings, now_ms=now_ms, run=run, review=review, definition=definition
+                ),
+            )
+            if not split and definition == SITES:
+                of_sites = lines
+                self._set_site_gauges(lines)
+            for line in lines:
+                self._set_share_gauges(line, definition, _label(line.group) if split else "all")
+        self._set_canary_gauges([row for row in rows if row.ruleset], now_ms)
+        wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
+        self._store({"": of_sites}, rows, now_ms, wait_s, review)
+
+    def append_due_points(self, clocks: ClockWatch) -> None:
+        """Append the points of the interval that has ended by the wall clock, unless that clock is in doubt."""
+        clock = clocks.read()
+        end_s = self._end_of_interval(clock.wall_s)
+        if end_s == self._next_point_s or clock.moved_s:
+            return
+        self._next_point_s = end_s
+        if end_s > self._newest_point_s:  # an older point is not replaced
+            self._newest_point_s = end_s
+            self.append_points(clock.wall_s)
+
+    def append_points(self, now_s: float) -> None:
+        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset.
+
+        For a large log, the rates of each split are stored for `farmwatch rate --by`.
+        """
+        rows, review = self._live_rows(), self._review()
+        splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
+        self._store(splits, rows, int(now_s * 1000), self.settings.series_s, review)
+
+    def update_template_gauges(self) -> None:
+        """Set the gauges of the templates that most sites share, if there are new ones."""
+        topic = self.live.names.templates
+        ends = self.log.end(topic)
+        if ends == self._template_ends:
+            return
+        templates = read_template_groups(self.log, topic)
+        sizes = [len(group.sites) for group in templates.groups] + [0] * _RANKS
+        for rank, sites in enumerate(sizes[:_RANKS], 1):
+            self.metrics.set("template_sites", sites, rank=str(rank))
+        self.metrics.set("template_sites", templates.sites, rank="all")
+        self._template_ends = ends
+
+    def _store(
+        self,
+        splits: Mapping[str, list[RateLine]],
+        rows: Sequence[SiteState],
+        now_ms: int,
+        next_s: float,
+        review: Review | None,
+    ) -> None:
+        """Store the rates of a large log, of which `rows` are of the versions in force; replaced in `next_s`."""
+        if len(self._table) < LARGE:
+            return
+        every = rows if len(rows) == len(self._table) else list(self._table.rows())
+        until, counts = now_ms + round(2000 * next_s), counts_of(every)
+        for by, lines in splits.items():
+            if every is not rows:  # some are of other versions
+                lines = rate_lines(every, RateQuery(by=by, settings=self.settings, now_ms=now_ms, review=review))
+            if len(lines) <= GROUPS_CAP:
+                cached = CachedRate(now_ms, until, self._table.ends, self.settings, lines, counts)
+                store_rate(self.log, self.live.names.sites, cached, by)
+
+    def _set_site_gauges(self, lines: Sequence[RateLine]) -> None:
+        ruleset = self.live.ruleset.name
+        for line in lines:
+            self.text = short_share(line, at_every_look=True)
+            changed = float(line.change is not None)
+            self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
+            self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
+            for verdict in SiteClass:
+                self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
+
+    def _set_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
+        labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
+        shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
+        judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
+        of = {"detector": line.detector, "definition": definition, "method": line.method}
+        self.metrics.set("share_sites", line.scored_sites, **labels, **of)
+        for bound, share in shares.items():
+            if share is not None:
+                self.metrics.set("share", share, **labels, **of, bound=bound)
+        for bound, share in judged.items() if definition == SITES else ():
+            if share is not None:
+                self.metrics.set("farm_rate", share, **labels, bound=bound)
+
+    def _set_canary_gauges(self, rows: Sequence[SiteState], now_ms: int) -> None:
+        self.metrics.clear("canary_sites")
+        self.metrics.clear("canary_share")
+        canaries = recent_canaries(self.settings, rows, now_ms)
+        if not canaries.last_at:
+            return
+        for truth, verdicts in canaries.sites.items():
+            for verdict in SiteClass:
+                self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+        for kind, share in canaries.shares().items():
+            self.metrics.set("canary_share", share.point, kind=kind)
+        self.metrics.set("canary_timestamp_seconds", canaries.last_at / 1000)
+
+    def _review(self) -> Review | None:
+        try:
+            return read_review(self.settings, int(self.clock() * 1000))
+        except FarmwatchError as error:
+            _log.warning("review_unreadable", error=str(error))
+            return None
+
+    def _live_rows(self) -> list[SiteState]:
+        """The rows of the detector, ruleset and site method in force, and the rows without a verdict."""
+        ruleset = self.live.ruleset
+        in_force = {(ruleset.name, ruleset.digest), ("", "")}
+        self._table.refresh()
+        return [
+            row
+            for row in self._table.rows()
+            if row.detector == self.live.run.detector
+            and (row.ruleset, row.digest) in in_force
+            and (not has_verdict(row) or (row.method, row.method_digest) == self.method)
+        ]
+
+    def _end_of_interval(self, now_s: float) -> float:
+        """Start of the next interval of the series."""
+        series_s = self.settings.series_s
+        return interval_start(now_s, series_s) / 1000 + series_s
+
+
+def _label(source: str) -> str:
+    """The label of a source. Other text from the operator's files must not become a label."""
+    return source if _SOURCE.fullmatch(source) and source != "all" else "other"

@@ -1,0 +1,113 @@
+"""The extractors by name, and the extraction of a page: guards, structure, main text.
+
+Pure: a page in, an `Extraction` out. Problems of the page are reported in `error`, not raised.
+`filters.measure.workers` bounds time and memory: it runs this code in processes that can be killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from filters.errors import MissingExtractor
+from filters.extraction.interface import ExtractError, Extraction, Extractor
+from filters.extraction.page_guards import html_of, refused
+from filters.settings import MeasureSettings
+from filters.structure.names import Measures
+
+
+class Member(NamedTuple):
+    """An extractor. `load` gets the file of its model, "" = the shipped one, and may raise BadModel."""
+
+    load: Callable[[str], Extractor]  # imports its libraries, which take half a second
+    libraries: tuple[str, ...]  # whose versions its texts depend on
+    extra: str = ""  # the optional package that it needs, which is also the name of farmwatch's extra
+    takes_model: bool = False
+    calls: tuple[str, ...] = ()  # other extractors
+
+
+def _trafilatura(_: str) -> Extractor:
+    from filters.extraction.trafilatura_text import by_trafilatura
+
+    return by_trafilatura
+
+
+def _blocks(model: str) -> Extractor:
+    from filters.extraction.learned.main_blocks import by_blocks
+    from filters.extraction.learned.model import load_model
+
+    return partial(by_blocks, load_model(model))
+
+
+def _resiliparse(_: str) -> Extractor:
+    from filters.extraction.resiliparse_text import by_resiliparse
+
+    return by_resiliparse
+
+
+_OF_TRAFILATURA = ("trafilatura", "justext", "lxml")
+EXTRACTORS = {
+    "trafilatura": Member(_trafilatura, _OF_TRAFILATURA),
+    "blocks": Member(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
+    "resiliparse": Member(_resiliparse, ("resiliparse",), extra="resiliparse"),
+}
+"""The values of the setting `measure.extractor`."""
+
+
+def extractor(settings: MeasureSettings) -> Extractor:
+    """The extractor of the settings. Raises MissingExtractor if its package is not installed, BadModel."""
+    member = EXTRACTORS[settings.extractor]
+    if member.extra and find_spec(member.extra) is None:
+        raise MissingExtractor(
+            f"extractor {settings.extractor!r} needs a package that is not installed: pip install"
+            f" 'farmwatch[{member.extra}]'"
+        )
+    return member.load(settings.extractor_model)
+
+
+def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
+    """Main text, structure and lines of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
+
+    Raises MissingExtractor, BadModel.
+    """
+    from lxml import etree  # import only in workers
+
+    from filters.extraction.html_tree import ParseFailed, parse, readable
+    from filters.extraction.pruning import prune
+    from filters.structure.measures import structure_measures
+    from filters.structure.page_lines import page_lines, size_of, visible_text
+    from filters.structure.tag_paths import template_sketch
+
+    run = extractor(settings)
+    html, is_cut = html_of(page, encoding, settings)
+    error = refused(page, html, settings)
+    if error is not None:
+        return Extraction(error=error, is_cut=is_cut)
+    html = readable(html)
+    structure: Measures = {}
+    lines: set[str] = set()
+    template = b""
+    try:
+        tree = parse(html)
+        elements = list(tree.iter())  # kept for the extractor, which would make these objects again
+        visible = visible_text(tree)
+        structure = structure_measures(elements, visible, html, url)
+        lines = page_lines(visible)
+        template = template_sketch(elements)
+        if prune(elements, size_of(visible)):
+            html = etree.tostring(tree, encoding="unicode", method="html")
+        found = run(html, tree, settings)
+    except ParseFailed as unparsed:
+        found = Extraction(error=unparsed.error)
+    except MemoryError:
+        found = Extraction(error=ExtractError.OUT_OF_MEMORY)
+    except Exception:  # noqa: BLE001  # third-party code on hostile input
+        found = Extraction(error=ExtractError.FAILED)
+    if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
+        found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
+    if found.text and not any(map(str.isalpha, found.text)):
+        found = Extraction(error=ExtractError.NO_TEXT, tried=found.tried)
+    return replace(found, structure=structure, lines=lines, template=template, is_cut=is_cut)

@@ -1,0 +1,269 @@
+"""The live share: gauges, points of the series, and what counts in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+
+from farmwatch.config.config import Config, load
+from farmwatch.share.live_share import LiveShare
+from farmwatch.share.rate_series import read_points
+from filters.rules.ruleset import load_ruleset
+from replay.runs.run_rules import RunRules
+from scoring.rates.canary import CanaryName
+from stream.log.contract import CleanupPolicy, Output, Topic
+from stream.memory.log import MemoryLog
+from stream.processing.clock_watch import ClockWatch
+from stream.processing.metrics import Metrics
+from stream.schema.records import SiteState, Template, encode
+from stream.schema.runs import Run
+from stream.schema.topics import SITES, TEMPLATES, all_topics
+
+CONFIG: Config = load(None, ["log.partitions=2"], {}).config
+METHOD = ("sprt", "0123abcd")
+IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
+LIVE = RunRules(
+    Run(name="live", ruleset=IN_FORCE.name, digest=IN_FORCE.digest, detector="x/1", epoch="e"), IN_FORCE.source
+)
+YEAR_S = 365 * 86_400.0
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def live_share(
+    log: MemoryLog, metrics: Metrics | None = None, live: RunRules = LIVE, clock: Callable[[], float] = lambda: 1_000.0
+) -> LiveShare:
+    """The share of a live run, at the time 1,000 s by default."""
+    return LiveShare(log, CONFIG.rate, metrics or Metrics(), live, METHOD, clock)
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    """A log with all topics."""
+    log = MemoryLog()
+    log.create(all_topics(2, "e"))
+    return log
+
+
+def _row(site: str, verdict: str, detector: str = "x/1", method: tuple[str, str] = METHOD, **more: Any) -> Output:
+    versions = {"ruleset": IN_FORCE.name, "digest": IN_FORCE.digest, "method": method[0], "method_digest": method[1]}
+    fields = {"detector": detector, "sources": ["file"], **versions, **more}
+    return Output(SITES, 0, site.encode(), encode(SiteState(id=site, site=site, verdict=verdict, **fields)))
+
+
+def _value(metrics: Metrics, name: str) -> float | None:
+    for line in generate_latest(metrics.registry).decode().splitlines():
+        if line.startswith(f"farmwatch_{name} "):
+            return float(line.rpartition(" ")[2])
+    return None
+
+
+def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> None:
+    """A changed verdict is shown, sites of other detectors do not count, and odd names of sources are `other`."""
+    metrics = Metrics()
+    share = live_share(log, metrics)
+    log.append(
+        [_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", sources=["We!rd"])]
+    )
+    share.update_gauges()
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
+    log.append([_row("a", "llm")])
+    share.update_gauges()
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 2
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 0
+    rate = 'farm_rate{bound="point",ruleset="default",run="first",source="%s"}'
+    assert _value(metrics, rate % "all") == pytest.approx(2 / 3)
+    assert _value(metrics, rate % "file") == 0.5
+    assert _value(metrics, rate % "other") == 1.0
+
+
+def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
+    """For each definition, the share and the interval of every look are gauges, with the method and number of sites.
+
+    Sources have those of sites. Without a share there is no point. The alarm is 1 once new sites have another share.
+    """
+    metrics = Metrics()
+    share = live_share(log, metrics)
+    old = [(9, 8)] * 10 + [(9, 0)] * 90
+
+    def rows(cells: list[tuple[int, int]], start: int, day: int) -> list[Output]:
+        return [
+            _row(f"s{n}.d{n}.com", "undecided", scored=cell[0], flagged=cell[1], days=[day], hits=2)
+            for n, cell in enumerate(cells, start)
+        ]
+
+    def shares() -> dict[tuple[str, ...], float]:
+        names = "source", "definition", "method", "bound"
+        return {
+            tuple(sample.labels[name] for name in names): sample.value
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "farmwatch_share"
+        }
+
+    changed = 'share_changed{detector="x/1",ruleset="default",run="first"}'
+    rest_on = 'share_sites{definition="%s",detector="x/1",method="%s",ruleset="default",run="first",source="%s"}'
+    log.append(rows(old[:2], 0, 20_000))
+    share.update_gauges()
+    assert {bound for *_, bound in shares()} == {"low", "high"}
+    assert {method for _, _, method, _ in shares()} == {"too few sites"}
+    assert _value(metrics, rest_on % ("sites", "too few sites", "all")) == 2
+    log.append([*rows(old, 0, 20_000), _row("none.com", "unclassifiable", articles=0, scored=0)])
+    share.update_gauges()
+    assert _value(metrics, rest_on % ("sites", "too few sites", "all")) is None
+    for definition, source in (("sites", "all"), ("domains", "all"), ("results", "all"), ("sites", "file")):
+        assert _value(metrics, rest_on % (definition, "direct", source)) == 100
+    shown = shares()
+    for definition in ("sites", "domains", "results", "ranked-results"):
+        low, point, high = (shown["all", definition, "direct", bound] for bound in ("low", "point", "high"))
+        assert low < point < high and point == pytest.approx(0.1, abs=0.03)
+    assert shown["file", "sites", "direct", "point"] == shown["all", "sites", "direct", "point"]
+    assert {source for source, *_ in shown} == {"all", "file"} and len(shown) == 15
+    assert _value(metrics, changed) == 0
+    log.append(rows([(9, 8)] * 60, 1000, 20_010))
+    share.update_gauges()
+    assert _value(metrics, changed) == 1
+
+
+def test_verdicts_that_are_too_old_are_a_gauge(log: MemoryLog) -> None:
+    """A site whose term expired long ago counts as expired, and not by its verdict."""
+    metrics = Metrics()
+    share = live_share(log, metrics)
+    log.append([_row("old.com", "llm", term_start=1, term_end=2), _row("new.com", "llm")])
+    share.update_gauges()
+    assert _value(metrics, 'sites_expired{ruleset="default",run="first"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 1
+
+
+def test_gauges_of_a_run_without_rows_name_that_run(log: MemoryLog) -> None:
+    """After a cutover to a run without rows, the gauges are 0 and have its name."""
+    metrics = Metrics()
+    moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
+    log.create([Topic("sites.mine", 2, CleanupPolicy.COMPACT)])
+    live_share(log, metrics, live=moved).update_gauges()
+    shown = [sample for family in metrics.registry.collect() for sample in family.samples if "run" in sample.labels]
+    assert {(sample.labels["run"], sample.value) for sample in shown if sample.name == "farmwatch_sites"} == {
+        ("mine", 0)
+    }
+    assert {sample.labels["run"] for sample in shown} == {"mine"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"digest": "0" * 16},
+        {"digest": "f" * 16},
+        {"ruleset": "notes", "digest": "1" * 16},
+        {"detector": "y/1"},
+        {"method": ("sprt", "ffff0000")},
+        {"method": ("deciles", "0123abcd")},
+        {"method": ("sprt", "")},
+    ],
+    ids=str,
+)
+def test_rows_of_other_versions_do_not_count(log: MemoryLog, other: dict[str, Any]) -> None:
+    """Rows of an earlier ruleset text, another ruleset, detector or site method are in no gauge and no series."""
+    metrics = Metrics()
+    log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
+    log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
+    share = live_share(log, metrics)
+    share.update_gauges()
+    for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
+        assert _value(metrics, f'sites{{ruleset="default",run="first",verdict="{verdict}"}}') == count
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 0.5
+    assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
+    share.append_points(1.0)
+    (point,) = [point for point in read_points(log) if not point.by]
+    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
+
+
+def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: MemoryLog) -> None:
+    """In an empty log, the gauges of the active ruleset are 0, and no gauge lacks a ruleset."""
+    metrics = Metrics()
+    share = live_share(log, metrics)
+    share.update_gauges()
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
+    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
+    share.update_gauges()
+    page = generate_latest(metrics.registry).decode()
+    assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
+
+
+def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:
+    """At the start of each hour, points are appended for the active ruleset only."""
+    clock = _Clock()
+    share, clocks = live_share(log, clock=clock), ClockWatch(clock, clock)
+    log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
+    share.append_due_points(clocks)
+    assert list(read_points(log)) == []
+    for now in (3599.0, 3600.0, 7199.0, 7200.5):
+        clock.now = now
+        share.append_due_points(clocks)
+    whole = [point for point in read_points(log) if not point.by]
+    assert [(point.at, point.llm, point.human) for point in whole] == [(3_600_000, 1, 0), (7_200_000, 1, 0)]
+
+
+def test_a_wrong_clock_writes_no_point(log: MemoryLog) -> None:
+    """While the clock is a year ahead, no point is written. After a step back of half an hour, existing points stay."""
+    wall, monotonic = _Clock(), _Clock()
+    share, clocks = live_share(log, clock=wall), ClockWatch(wall, monotonic)
+    log.append([_row("a", "llm")])
+
+    def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
+        wall.now += seconds + jump_s
+        monotonic.now += seconds
+        share.append_due_points(clocks)
+        return [(point.at // 3_600_000, point.llm) for point in read_points(log) if not point.by]
+
+    assert after(3000) == [(1, 1)]
+    assert after(30, YEAR_S) == after(30, -YEAR_S) == [(1, 1)]
+    assert after(3600) == [(1, 1), (2, 1)]
+    log.append([_row("b", "llm")])
+    assert after(60, -1800) == after(1800) == [(1, 1), (2, 1)]
+    assert after(3600) == [(1, 1), (2, 1), (3, 2)]
+
+
+def test_canaries_have_gauges_of_their_own(log: MemoryLog) -> None:
+    """Canaries have gauges: sites by truth and verdict, shares, and the last canary's time; none before the first."""
+    metrics = Metrics()
+    share = live_share(log, metrics)
+    log.append([_row("a", "llm")])
+    share.update_gauges()
+    assert "canary_sites{" not in generate_latest(metrics.registry).decode()
+    for number, verdict in enumerate(("llm", "human", "human", "human")):
+        log.append([_row(CanaryName(f"x{number}", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
+    share.update_gauges()
+    assert _value(metrics, 'canary_sites{truth="human",verdict="human"}') == 3
+    assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0
+    assert _value(metrics, 'canary_share{kind="site_fpr"}') == 0.25
+    assert _value(metrics, "canary_timestamp_seconds") == 900
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 0
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 1
+
+
+def test_sites_that_share_a_template_are_a_gauge(log: MemoryLog) -> None:
+    """By rank; a template of one site has none. They are counted again when there are new ones."""
+    metrics = Metrics()
+    share = live_share(log, metrics)
+
+    def sizes(*rows: tuple[str, bytes]) -> list[float]:
+        records = [Template(id="1", site=site, url="", sketch=sketch * 64) for site, sketch in rows]
+        log.append([Output(TEMPLATES, 0, f"{record.site} 1".encode(), encode(record)) for record in records])
+        share.update_template_gauges()
+        page = generate_latest(metrics.registry).decode()
+        gauges = dict(re.findall(r'farmwatch_template_sites{rank="(\w+)"} (\S+)', page))
+        return [float(gauges[rank]) for rank in ("1", "2", "5", "all")]
+
+    assert sizes(("a.example", b"1"), ("b.example", b"1"), ("c.example", b"2")) == [2, 0, 0, 3]
+    assert sizes(("d.example", b"2"), ("e.example", b"2")) == [3, 2, 0, 5]
