@@ -14,7 +14,7 @@ import structlog
 
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
-from tests.support.extraction_here import remember_extraction
+from tests.support.pages.extraction_here import remember_extraction
 from tests.support.paths import DATA_ENV, data_root
 from tests.support.sizes import LONG
 

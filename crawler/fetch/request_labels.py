@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchResult, RequestKind
 from crawler.fetch.network_health import is_absent
+from crawler.metrics import FETCH_DEFERRED, FETCH_DURATION_SECONDS, FETCH_REQUESTS, FETCH_RESPONSE_BYTES
 from crawler.reasons import CONNECTION_FAILURES, NO_PAGES, REASONS
 from stream.processing.metrics import Meter
 from stream.schema.vocabulary import FetchOutcome
@@ -58,12 +59,12 @@ def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
 def count_requests(answer: FetchResult, meter: Meter) -> None:
     """Count the requests of a result."""
     if answer.outcome is FetchOutcome.DEFERRED:
-        meter.count("fetch_deferred", kind=answer.job.kind.value)
+        meter.count(FETCH_DEFERRED, kind=answer.job.kind.value)
     for request in answer.requests:
         kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
         if outcome == FetchOutcome.FAILED.value and is_absent(request.kind, request.status):
             outcome, reason = ABSENT, ""
         status = status_label(request.status)
-        meter.count("fetch_requests", kind=kind, outcome=outcome, status=status, reason=reason)
-        meter.count("fetch_response_bytes", request.body_bytes, kind=kind)
-        meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
+        meter.count(FETCH_REQUESTS, kind=kind, outcome=outcome, status=status, reason=reason)
+        meter.count(FETCH_RESPONSE_BYTES, request.body_bytes, kind=kind)
+        meter.observe(FETCH_DURATION_SECONDS, request.duration_s, kind=kind)

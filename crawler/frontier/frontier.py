@@ -34,6 +34,7 @@ from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.frontier.terms import begin_term
 from crawler.frontier.time_check import check_times
+from crawler.metrics import ROBOTS_LOOKUPS
 from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
@@ -249,7 +250,7 @@ class Frontier:
         """The request for a queued page; None if it is refused, which is recorded."""
         found = self._store.stored_url(row.site, page)
         allowed = rules.allows(found.url)
-        self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
+        self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
         if not allowed:
             self._refuse(row, page, found, "robots")
             return None

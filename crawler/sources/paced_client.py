@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import structlog
 
+from crawler.metrics import SEARCH_PARKED_TIMESTAMP_SECONDS, SEARCH_QUOTA_LEFT, SEARCH_UNRESPONSIVE_ENGINES
 from crawler.sources import usage as using
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
@@ -97,9 +98,9 @@ class PacedClient:
         usage, name, now_s = self.ledger.usage, self.source.name, self.clock()
         left = using.left(usage, self.settings, now_s)
         if left is not None:
-            self.metrics.set("search_quota_left", left, source=name)
-        self.metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
-        self.metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
+            self.metrics.set(SEARCH_QUOTA_LEFT, left, source=name)
+        self.metrics.set(SEARCH_PARKED_TIMESTAMP_SECONDS, usage.parked_ms / 1000, source=name)
+        self.metrics.set(SEARCH_UNRESPONSIVE_ENGINES, len(usage.unresponsive), source=name)
 
     async def with_log(self, act: Callable[[], T]) -> T:
         """Run `act` off the event loop; while the log is unavailable, a patient caller retries.

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
+from crawler.metrics import SEARCH_HITS, SEARCH_QUERIES
 from crawler.settings import CrawlSettings
 from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
@@ -115,7 +116,7 @@ class Searcher:
             summary.queries += len(outcomes)
             for outcome in outcomes:
                 summary.outcomes[outcome] += 1
-                self._turns.metrics.count("search_queries", source=self.source.name, outcome=outcome)
+                self._turns.metrics.count(SEARCH_QUERIES, source=self.source.name, outcome=outcome)
             on_progress(len(outcomes))
         summary.left = using.left(self.ledger.usage, self._turns.settings, self._turns.clock())
         return summary
@@ -212,7 +213,7 @@ class Searcher:
 
     def _skip(self, summary: RoundSummary, reason: str, count: int) -> None:
         summary.skipped_reasons[reason] += count
-        self._turns.metrics.count("search_hits", count, source=self.source.name, outcome="skipped")
+        self._turns.metrics.count(SEARCH_HITS, count, source=self.source.name, outcome="skipped")
 
     async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
         """Append the batch and the round's progress; count what was appended."""
@@ -227,4 +228,4 @@ class Searcher:
         summary.hits += batch.hits + pages
         if known:
             self._skip(summary, KNOWN, known)
-        self._turns.metrics.count("search_hits", batch.hits + pages, source=self.source.name, outcome="appended")
+        self._turns.metrics.count(SEARCH_HITS, batch.hits + pages, source=self.source.name, outcome="appended")

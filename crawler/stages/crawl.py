@@ -30,6 +30,20 @@ from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
+from crawler.metrics import (
+    CRAWL_PAUSED,
+    FETCH_DEFERRED,
+    FETCH_DURATION_SECONDS,
+    FETCH_INFLIGHT,
+    FETCH_REQUESTS,
+    FETCH_RESPONSE_BYTES,
+    FRONTIER_SITES,
+    FRONTIER_URLS,
+    FRONTIER_WAIT_SECONDS,
+    ROBOTS_LOOKUPS,
+    SEARCH_RESULTS,
+    WARC_RECORDS,
+)
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.stages.orders import PAUSE_REASONS, CrawlOrders
@@ -123,7 +137,7 @@ class CrawlStage(Stage):
         if isinstance(record, Hit):
             outcome = frontier.add_hit(record)
             source = record.source if _SOURCE.fullmatch(record.source) else "other"
-            ctx.meter.count("search_results", source=source, outcome=outcome)
+            ctx.meter.count(SEARCH_RESULTS, source=source, outcome=outcome)
         else:
             frontier.decide(record)
 
@@ -183,15 +197,15 @@ class CrawlStage(Stage):
         """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         for kind in RequestKind:
-            for metric in ("fetch_response_bytes", "fetch_duration_seconds", "fetch_deferred"):
+            for metric in (FETCH_RESPONSE_BYTES, FETCH_DURATION_SECONDS, FETCH_DEFERRED):
                 yield metric, {"kind": kind.value}
             for outcome, status, reason in expected(kind):
                 labels = {"kind": kind.value, "outcome": outcome, "status": status, "reason": reason}
-                yield "fetch_requests", labels
+                yield FETCH_REQUESTS, labels
         for result in ("allowed", "disallowed"):
-            yield "robots_lookups", {"result": result}
+            yield ROBOTS_LOOKUPS, {"result": result}
         for record_type in RECORD_TYPES:
-            yield "warc_records", {"type": record_type}
+            yield WARC_RECORDS, {"type": record_type}
 
     def close(self) -> None:
         """Cancel all requests and end the thread."""
@@ -340,7 +354,7 @@ class CrawlStage(Stage):
     def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
         job = frontier.claim(value, due_at, self._since[ctx.partition], self._demands.get(site, 0))
         if job is not None:
-            ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - due_at) / 1000)
+            ctx.meter.observe(FRONTIER_WAIT_SECONDS, max(0, ctx.now_ms - due_at) / 1000)
         return job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
@@ -380,16 +394,16 @@ class CrawlStage(Stage):
             return
         rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
         totals = [unpack(Totals, value) for value in rows if value is not None]
-        self._metrics.set("fetch_inflight", len(self._in_flight))
+        self._metrics.set(FETCH_INFLIGHT, len(self._in_flight))
         for reason in PAUSE_REASONS:
-            self._metrics.set("crawl_paused", float(reason in self.paused), reason=reason)
-        self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
+            self._metrics.set(CRAWL_PAUSED, float(reason in self.paused), reason=reason)
+        self._metrics.set(FRONTIER_URLS, sum(t.queued for t in totals), state="queued")
         for status in Status:
-            self._metrics.set("frontier_urls", sum(t.urls[status] for t in totals if t.urls), state=status.label)
+            self._metrics.set(FRONTIER_URLS, sum(t.urls[status] for t in totals if t.urls), state=status.label)
         states = {name: sum(getattr(t, name) for t in totals) for name in ("resting", "parked", "stopped")}
         states["active"] = sum(t.sites for t in totals) - sum(states.values())
         for state, sites in states.items():
-            self._metrics.set("frontier_sites", sites, state=state)
+            self._metrics.set(FRONTIER_SITES, sites, state=state)
 
 
 def _idle_poll_s(contexts: Collection[Context]) -> float:

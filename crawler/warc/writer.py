@@ -20,6 +20,7 @@ import structlog
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.jobs import Capture
+from crawler.metrics import WARC_BYTES, WARC_RECORDS
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import WarcMember, exchange, warcinfo
 from crawler.warc.file import NameTaken, WarcFile, close_leftovers
@@ -162,9 +163,9 @@ class WarcWriter:
         data = b"".join(member.data for member in members)
         self._file.append(data)  # a whole exchange at a time, so that a killed process leaves no part of one
         if self._metrics is not None:
-            self._metrics.count("warc_bytes", len(data))
+            self._metrics.count(WARC_BYTES, len(data))
             for member in members:
-                self._metrics.count("warc_records", type=member.kind)
+                self._metrics.count(WARC_RECORDS, type=member.kind)
         if self._file.size_bytes >= self._settings.warc_bytes:
             self._close_file()
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from farmwatch.metrics import CANARY_PAGES_SENT
+from filters.stages.canary_expiry import expire_canary, expired_canaries
 from replay.live.live_run import ROUND_KEY, last_canary_round
 from stream.log.contract import partition_of
-from stream.processing.canary_expiry import expire_canary, expired_canaries
 from stream.processing.stage import Context
 from stream.schema import topics
 from stream.schema.records import Page
@@ -80,7 +81,7 @@ class CanaryRounds:
         for site in sites:
             expire_canary(ctx, site, self.keep_ms)
         ctx.state.put(ROUND_KEY, str(number * self.every_s * 1000).encode())
-        ctx.meter.count("canary_pages_sent", len([page for page in pages if page.site in sites]))
+        ctx.meter.count(CANARY_PAGES_SENT, len([page for page in pages if page.site in sites]))
 
     def _number(self, ctx: Context) -> int:
         return ctx.now_ms // (self.every_s * 1000)

@@ -24,7 +24,7 @@ _NEAR, _NEAR_ON_BROKER = 32, 500  # offsets: reading so many costs less than a r
 class IndexedRecords:
     """The records of a page by its URL; see `PageRecords`."""
 
-    def __init__(self, model: ReadModel, log: Log, names: RunNames, url: str, pages_per_site: int) -> None:
+    def __init__(self, model: ReadModel, log: Log, names: RunNames, url: str) -> None:
         """Raises UnusableUrl, and NotFound for a page that is not measured, or whose features left the log."""
         self._model, self._log, self._names = model, log, names
         self.page_id = page_id(url)
@@ -38,7 +38,7 @@ class IndexedRecords:
             why = f": {in_words(where.reason)}" if where.reason else ""
             said = f"{where.outcome.replace('_', ' ') or 'known'}{why}; the log has no measures of it"
             raise NotFound(self._missing(url, said))
-        before = compared_with(where.visits, features, at, pages_per_site)
+        before = compared_with(where.visits, features, at)
         self.found = FoundPage(features, where.partition, at, before, names.features)
 
     def verdicts(self) -> list[Verdict]:

@@ -9,6 +9,7 @@ from aiohttp.typedefs import Middleware
 
 from farmwatch.console.access import Handler
 from farmwatch.console.live import PATH as EVENTS
+from farmwatch.metrics import CONSOLE_REQUEST_DURATION_SECONDS
 from stream.processing.metrics import Metrics
 
 
@@ -30,6 +31,6 @@ def timed(metrics: Metrics) -> Middleware:
             page = resource.canonical if isinstance(resource, web.PlainResource) else "other"  # a page has one address
             if page != EVENTS:
                 spent_s = time.monotonic() - started
-                metrics.observe("console_request_duration_seconds", spent_s, page=page, status=status)
+                metrics.observe(CONSOLE_REQUEST_DURATION_SECONDS, spent_s, page=page, status=status)
 
     return measure

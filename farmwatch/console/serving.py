@@ -29,6 +29,7 @@ from farmwatch.console.request_metrics import timed
 from farmwatch.console.views import Console
 from farmwatch.daemon.endpoints import listen
 from farmwatch.daemon.roles import exposed
+from farmwatch.metrics import ALL, CONSOLE_BEHIND_RECORDS
 from farmwatch.terminal.messages import message
 from stream.log.contract import Log
 from stream.processing.health import Watchdog
@@ -52,7 +53,7 @@ def run_console(config: Config, stop: threading.Event, restarts: int, flags: Seq
     taken, FarmwatchError.
     """
     os.nice(_NICE)
-    metrics, watchdog = Metrics(), Watchdog(_SILENT_S, time.monotonic)
+    metrics, watchdog = Metrics(ALL), Watchdog(_SILENT_S, time.monotonic)
     with exposed(Role.CONSOLE, config, metrics, watchdog.health, stop, restarts):
         serve(config, stop, metrics, flags, watchdog)
 
@@ -80,7 +81,7 @@ async def _serve(
         model = ReadModel(folder / INDEX)
     except (OSError, sqlite3.Error) as error:
         raise FarmwatchError(f"{folder}: the console cannot write its index and its token: {error}") from error
-    metrics.watch("console_behind_records", partial(_behind, model, log))
+    metrics.watch(CONSOLE_BEHIND_RECORDS, partial(_behind, model, log))
     console = Console(log, config, model, replays=replays)
     host = _ANY.get(settings.host, settings.host)
     name = f"[{host}]" if ":" in host else host

@@ -217,7 +217,7 @@ class Console:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
         url, ruleset = query.get("url", ""), query.get("ruleset", "")
         rules = find_rules(self._log, self.config)
-        records = IndexedRecords(self._model, self._log, rules.names, url, self.config.measure.pages_per_site)
+        records = IndexedRecords(self._model, self._log, rules.names, url)
 
         def explained(name: str) -> PageExplanation:
             return explain_page(

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from crawler.metrics import SEARCH_HITS, SEARCH_QUERIES
 from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
 from crawler.sources.ledger import Ledger, Round, next_round
@@ -33,6 +34,7 @@ from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon import page_inspector
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import signals_to
+from farmwatch.metrics import ALL, SEARCH_ROUND_TIMESTAMP_SECONDS
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
 from stream.log.contract import Log
@@ -101,7 +103,7 @@ class SearchRunner:
     as_json: bool
 
     def __post_init__(self) -> None:
-        self.metrics = Metrics()
+        self.metrics = Metrics(ALL)
         self.stopping = asyncio.Event()  # ends the search between two requests
         self._interrupted = False
         self._states: dict[str, str] = {}
@@ -164,9 +166,9 @@ class SearchRunner:
         assert self.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
-            self.metrics.touch("search_queries", source=source.name, outcome=outcome)
+            self.metrics.touch(SEARCH_QUERIES, source=source.name, outcome=outcome)
         for outcome in ("appended", "skipped"):
-            self.metrics.touch("search_hits", source=source.name, outcome=outcome)
+            self.metrics.touch(SEARCH_HITS, source=source.name, outcome=outcome)
         logged_ms = 0
         while not self.stopping.is_set():
             queries = self._read_again(queries)
@@ -183,7 +185,7 @@ class SearchRunner:
             summary = await searcher.round(queries, round_, kept=True)
             self._report(summary, len(queries) - round_.done)
             if not summary.ended:
-                self.metrics.set("search_round_timestamp_seconds", time.time(), source=source.name)
+                self.metrics.set(SEARCH_ROUND_TIMESTAMP_SECONDS, time.time(), source=source.name)
             elif summary.refused:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"

@@ -20,12 +20,13 @@ from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.tracing import Trace, tracing
+from farmwatch.metrics import ALL, BUILD_INFO, DISK_FREE_BYTES, ROLE_RESTARTS, RULESET_INFO
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Clock, Log, Member, Topic, wall_ms
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import LOG_LAG_RECORDS, LOG_LAG_SECONDS, Metrics
 from stream.processing.stage import Stage
 from stream.processing.steady_clock import SteadyClock
 from stream.schema.control import Control
@@ -125,10 +126,10 @@ def run_role(
     earlier starts of the role. `observe` gets the stage and the member, and may wrap the member. Raises StreamError if
     the log cannot be opened or laid out, PortTaken if the metrics port is taken, and as the settings of the stage do.
     """
-    metrics = metrics or Metrics()
+    metrics = metrics or Metrics(ALL)
     for name, folder in disks_of(config).items():
         if name == "log" or role is Role.CRAWL:
-            metrics.watch("disk_free_bytes", partial(_free_bytes, folder), folder=name)
+            metrics.watch(DISK_FREE_BYTES, partial(_free_bytes, folder), folder=name)
     with tracing(config.log.url) as trace:
         process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
         with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
@@ -147,8 +148,8 @@ def exposed(
     restarts: int,
 ) -> Iterator[None]:
     """Serve metrics and health of a role until the end of the block. Raises PortTaken if the port stays taken."""
-    metrics.set("build_info", 1, version=program_version())
-    metrics.count("role_restarts", restarts)
+    metrics.set(BUILD_INFO, 1, version=program_version())
+    metrics.count(ROLE_RESTARTS, restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
@@ -209,7 +210,7 @@ class _RoleProcess:
     def _work_for(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for one live run until `ended`."""
         self.loop = None  # not ready until the loop of this run starts
-        for gauge in ("log_lag_records", "log_lag_seconds", "ruleset_info"):
+        for gauge in (LOG_LAG_RECORDS, LOG_LAG_SECONDS, RULESET_INFO):
             self.metrics.clear(gauge)  # of the run before
         stage, names = build_stage(self.role, self.config, self.metrics, live, log), live.names
         if self.role is Role.MEASURE and stage.store is not None:  # may be missing if its epoch is not that of the run
@@ -217,15 +218,15 @@ class _RoleProcess:
         if self.role is Role.TALLY:  # may be missing if an older farmwatch began the run
             log.create([Topic(names.terms, self.config.log.partitions, CleanupPolicy.COMPACT)])
         if self.role is Role.JUDGE:
-            self.metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
+            self.metrics.set(RULESET_INFO, 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
         groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
         loop = self._begin(log, stage, groups[self.role], live.run.name)
         with self._maintenance(log, live) if self.role is Role.TALLY else nullcontext():
             loop.run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
-        for name, labels in stage.metric_series(stage.run or live):
-            self.metrics.touch(name, **labels)
+        for metric, labels in stage.metric_series(stage.run or live):
+            self.metrics.touch(metric, **labels)
         inputs = [*stage.inputs, RETRIES]
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
         member = self.trace(stage, self.observe(stage, joined), group)

@@ -15,7 +15,6 @@ from stream.schema.records import Features, Score
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
 _EXACT = 2**53  # floats up to here are exact integers
 _LIMITS = {
-    "too_large": ("max_text_bytes",),
     "too_many_elements": ("max_elements",),
     "timeout": ("time_limit_s",),
     "out_of_memory": ("memory_bytes",),

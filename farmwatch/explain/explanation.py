@@ -23,7 +23,7 @@ from filters.quality.names import TEXTS
 from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import request_of
 from scoring.interface import Detector
@@ -85,7 +85,7 @@ def explain_url(
     `names` has the topics of the run. `detector_identity` gives the detector whose score is preferred. Raises
     UnusableUrl, and NotFound with the known facts about the page.
     """
-    records = ScannedRecords(log, url, settings.pages_per_site, names)
+    records = ScannedRecords(log, url, names)
     return explain_page(records, ruleset, settings, live=live, detector_identity=detector_identity)
 
 
@@ -104,7 +104,7 @@ def explain_page(
     score, other = _scores(records, verdict, verdicts, detector_identity)
     repeats = None
     if not features.extract_error:
-        repeats = Repeats(features.text, settings.chunk_mode)
+        repeats = Repeats(features.text)
         for page in records.earlier():
             repeats.compare(page.url, page.text)
     return _explanation(
@@ -213,5 +213,5 @@ def _share_difference(repeats: Repeats, features: Features, settings: MeasureSet
     text = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
     if features.epoch != feature_epoch(settings):
         return f"{text}measured with other settings (epoch {features.epoch})"
-    cap = f"MEASURE remembers the newest {settings.chunk_ids_per_site:,} chunks of a site"
+    cap = f"MEASURE remembers the newest {SITE_CAPS.chunk_ids_per_site:,} chunks of a site"
     return f"{text}earlier pages have left the log, or {cap}"

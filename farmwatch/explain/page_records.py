@@ -11,6 +11,7 @@ from typing import Protocol
 from crawler.web.urls import normalise, page_id, site_of
 from farmwatch.explain.not_measured import why_not_measured
 from filters.extraction.interface import UNFINISHED
+from filters.settings import SITE_CAPS
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.projection import projection_of
@@ -61,10 +62,10 @@ class PageRecords(Protocol):
 class ScannedRecords:
     """Finds the records by reading the partition of the site."""
 
-    def __init__(self, log: Log, url: str, pages_per_site: int, names: RunNames) -> None:
+    def __init__(self, log: Log, url: str, names: RunNames) -> None:
         """Raises as `find_page`."""
         self._log, self._names = log, names
-        self.found = find_page(log, url, pages_per_site, names.features)
+        self.found = find_page(log, url, names.features)
 
     def verdicts(self) -> list[Verdict]:
         """See `PageRecords`."""
@@ -88,11 +89,10 @@ class ScannedRecords:
         yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
 
 
-def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> FoundPage:
+def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, and NotFound with the reason.
 
-    `topic` has the features: a run may have measured its own. MEASURE compared the page with at most `pages_per_site`
-    pages of the site.
+    `topic` has the features: a run may have measured its own.
     """
     site = site_of(url)
     topics = log.topics()
@@ -115,7 +115,7 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
         pages = (page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)))
         raise NotFound(why_not_measured(log, normalise(url), site, list(spellings), pages, urls))
     offset, features = newest[wanted]
-    return FoundPage(features, partition, offset, compared_with(visits, features, offset, pages_per_site), topic)
+    return FoundPage(features, partition, offset, compared_with(visits, features, offset), topic)
 
 
 def newest_scores(found: Iterable[Score], text_digests: Collection[str]) -> dict[str, list[Score]]:
@@ -131,9 +131,7 @@ def newest_scores(found: Iterable[Score], text_digests: Collection[str]) -> dict
     return scores
 
 
-def compared_with(
-    visits: Sequence[tuple[int, FeaturesHead]], features: Features, until: int, pages_per_site: int
-) -> list[int]:
+def compared_with(visits: Sequence[tuple[int, FeaturesHead]], features: Features, until: int) -> list[int]:
     """Offsets of the texts that MEASURE compared this page with, at offset `until`.
 
     MEASURE remembers the pages of a site per feature epoch. A page gets its place with its first text and keeps it when
@@ -149,7 +147,7 @@ def compared_with(
         if visit.page_id not in places:
             if visit.extract_error:
                 continue
-            while len(places) >= pages_per_site:
+            while len(places) >= SITE_CAPS.pages_per_site:
                 places.popitem(last=False)
         places[visit.page_id] = None if visit.extract_error else offset
     before = takewhile(lambda page: page != features.page_id, places)

@@ -81,7 +81,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
     lines = JsonLines(files, PageLine, "measure", bar=True)
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
-    seen, nowhere = SiteMemory(settings, cached_bytes=1 << 62), NoState()
+    seen, nowhere = SiteMemory(cached_bytes=1 << 62), NoState()
     compress = zstandard.ZstdCompressor(level=1).compress
     with closing(ExtractionPool(msgspec.structs.replace(settings, workers=jobs))) as pool:
         for batch in batches(lines, jobs * _PAGES_PER_JOB):

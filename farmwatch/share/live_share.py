@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from farmwatch import metrics as gauges
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
@@ -66,7 +67,14 @@ class LiveShare:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in ("sites", "sites_expired", "share", "share_sites", "share_changed", "farm_rate"):
+        for name in (
+            gauges.SITES,
+            gauges.SITES_EXPIRED,
+            gauges.SHARE,
+            gauges.SHARE_SITES,
+            gauges.SHARE_CHANGED,
+            gauges.FARM_RATE,
+        ):
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
@@ -114,8 +122,8 @@ class LiveShare:
         templates = read_template_groups(self.log, topic)
         sizes = [len(group.sites) for group in templates.groups] + [0] * _RANKS
         for rank, sites in enumerate(sizes[:_RANKS], 1):
-            self.metrics.set("template_sites", sites, rank=str(rank))
-        self.metrics.set("template_sites", templates.sites, rank="all")
+            self.metrics.set(gauges.TEMPLATE_SITES, sites, rank=str(rank))
+        self.metrics.set(gauges.TEMPLATE_SITES, templates.sites, rank="all")
         self._template_ends = ends
 
     def _store(
@@ -143,36 +151,36 @@ class LiveShare:
         for line in lines:
             self.text = short_share(line, at_every_look=True)
             changed = float(line.change is not None)
-            self.metrics.set("sites_expired", line.expired, run=line.run, ruleset=ruleset)
-            self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
+            self.metrics.set(gauges.SITES_EXPIRED, line.expired, run=line.run, ruleset=ruleset)
+            self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in SiteClass:
-                self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
+                self.metrics.set(gauges.SITES, getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 
     def _set_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
         labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
         shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
         judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
         of = {"detector": line.detector, "definition": definition, "method": line.method}
-        self.metrics.set("share_sites", line.scored_sites, **labels, **of)
+        self.metrics.set(gauges.SHARE_SITES, line.scored_sites, **labels, **of)
         for bound, share in shares.items():
             if share is not None:
-                self.metrics.set("share", share, **labels, **of, bound=bound)
+                self.metrics.set(gauges.SHARE, share, **labels, **of, bound=bound)
         for bound, share in judged.items() if definition == SITES else ():
             if share is not None:
-                self.metrics.set("farm_rate", share, **labels, bound=bound)
+                self.metrics.set(gauges.FARM_RATE, share, **labels, bound=bound)
 
     def _set_canary_gauges(self, rows: Sequence[SiteState], now_ms: int) -> None:
-        self.metrics.clear("canary_sites")
-        self.metrics.clear("canary_share")
+        self.metrics.clear(gauges.CANARY_SITES)
+        self.metrics.clear(gauges.CANARY_SHARE)
         canaries = recent_canaries(self.settings, rows, now_ms)
         if not canaries.last_at:
             return
         for truth, verdicts in canaries.sites.items():
             for verdict in SiteClass:
-                self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+                self.metrics.set(gauges.CANARY_SITES, verdicts.get(verdict, 0), truth=truth, verdict=verdict)
         for kind, share in canaries.shares().items():
-            self.metrics.set("canary_share", share.point, kind=kind)
-        self.metrics.set("canary_timestamp_seconds", canaries.last_at / 1000)
+            self.metrics.set(gauges.CANARY_SHARE, share.point, kind=kind)
+        self.metrics.set(gauges.CANARY_TIMESTAMP_SECONDS, canaries.last_at / 1000)
 
     def _review(self) -> Review | None:
         try:

@@ -10,20 +10,11 @@ import msgspec
 
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.rate import UNCORRECTED
-from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.estimate.remarks import REASONS, Remark, RemarkKind
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
-_REASONS = frozenset(
-    {
-        RemarkKind.NO_THRESHOLD,
-        RemarkKind.NO_LABELS,
-        RemarkKind.FLAGGED_ALIKE,
-        RemarkKind.SELDOM_FLAGGED,
-        RemarkKind.OFTEN_FLAGGED,
-    }
-)  # they complete the sentence before
 _OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
 _UNITS = {DOMAINS: "registrable domain", RESULTS: "search result", RANKED_RESULTS: "search result"}
 _LABELLED = {
@@ -137,7 +128,7 @@ def sentences(remarks: Iterable[Remark]) -> list[str]:
     """Remarks as text, of which a result's first is its headline."""
     said: list[str] = []
     for remark in remarks:
-        if remark.kind in _REASONS and said:
+        if remark.kind in REASONS and said:
             said[-1] += f": {sentence(remark)}"
         else:
             said.append(sentence(remark))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from farmwatch.metrics import LOG_BYTES
 from replay.runs.retention import offsets_to_keep, renew_idle
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
@@ -69,4 +70,4 @@ def set_size_gauges(log: Log, metrics: Metrics) -> None:
     for topic, size in log.sizes(list(log.topics())).items():
         sizes[topic.partition(".")[0]] += size.bytes
     for topic, size_bytes in sizes.items():
-        metrics.set("log_bytes", size_bytes, topic=topic)
+        metrics.set(LOG_BYTES, size_bytes, topic=topic)

@@ -23,9 +23,7 @@ cut, so the positions do not depend on the cuts before them: after an insertion 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -69,45 +67,27 @@ def _tables() -> npt.NDArray[np.uint64]:
 _TABLES = _tables()
 
 
-def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
-    """End offset of every chunk, ascending; each of `restarts` (ascending) also ends a chunk."""
+def cuts(data: bytes) -> list[int]:
+    """End offset of every chunk, ascending."""
     ends: list[int] = []
     start = 0
-    candidates = iter(_zero_ends(data))
-    candidate = next(candidates, None)
-    for stop in (*restarts, len(data)):
-        while candidate is not None and candidate <= stop:
-            while candidate - start > MAX_BYTES:
-                start += MAX_BYTES
-                ends.append(start)
-            if candidate - start >= MIN_BYTES:
-                start = candidate
-                ends.append(start)
-            candidate = next(candidates, None)
-        while stop - start > MAX_BYTES:
+    for candidate in (*_zero_ends(data), len(data)):
+        while candidate - start > MAX_BYTES:
             start += MAX_BYTES
             ends.append(start)
-        if start < stop:
-            start = stop
+        if candidate - start >= MIN_BYTES:
+            start = candidate
             ends.append(start)
+    if start < len(data):
+        ends.append(len(data))
     return ends
 
 
-def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
-    """Cut UTF-8 `text` into chunks with ids.
-
-    Mode `block` restarts after each line break. A line of the main text is a row of the block table together with the
-    `JOINED` rows that continue it. So a block has the same chunks anywhere in a text, and a repeated block of any
-    length is found; mode `text` needs about 300 bytes. The line break counts as a byte, but is not part of the id.
-    """
-    blocks = mode == "block"
-    restarts = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1 if blocks else np.empty(0, np.int64)
-    ends = cuts(text, restarts.tolist())
-    starts = [0, *ends[:-1]]
-    digest = xxhash.xxh3_64_intdigest
-    pieces = (text[a:b] for a, b in zip(starts, ends, strict=False))
-    named = (piece.removesuffix(b"\n") for piece in pieces) if blocks else pieces
-    ids = np.fromiter((digest(piece) for piece in named), np.uint64, len(ends))
+def chunk(text: bytes) -> Chunks:
+    """Cut UTF-8 `text` into chunks with ids."""
+    ends = cuts(text)
+    pieces = (text[start:end] for start, end in zip([0, *ends], ends, strict=False))
+    ids = np.fromiter(map(xxhash.xxh3_64_intdigest, pieces), np.uint64, len(ends))
     lengths = np.diff(np.array(ends, np.int64), prepend=0).astype(np.uint16)
     return Chunks(ids, lengths)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal
 
 import numpy as np
 
@@ -46,10 +45,9 @@ class _Run:
 class Repeats:
     """Compares the main text of one page with the earlier pages of its site, one by one. Keeps only their names."""
 
-    def __init__(self, text: str, mode: Literal["text", "block"] = "text") -> None:
-        self._mode = mode
+    def __init__(self, text: str) -> None:
         self._data = text.encode("utf-8", "replace")
-        chunks = chunk(self._data, mode)
+        chunks = chunk(self._data)
         self._ids: list[int] = chunks.ids.tolist()
         self._ends: list[int] = np.cumsum(chunks.lengths, dtype=np.int64).tolist()
         self._new_ids = set(self._ids)  # not on any page so far
@@ -70,7 +68,7 @@ class Repeats:
     def compare(self, name: str, text: str) -> None:
         """Compare with the main text of the next earlier page; passages show its `name` (the URL)."""
         self.compared += 1
-        theirs = set(chunk(text.encode("utf-8", "replace"), self._mode).ids.tolist())
+        theirs = set(chunk(text.encode("utf-8", "replace")).ids.tolist())
         if theirs.isdisjoint(self._ids):
             return
         self.alike += 1

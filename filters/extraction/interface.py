@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from filters.settings import MeasureSettings
+RETRY_LINK_CODE_SHARE = 0.2
+"""Share of characters in links or code above which Trafilatura runs again, for precision. Part of the feature epoch."""
 
 
 class ExtractError(StrEnum):
@@ -57,5 +58,5 @@ class Extraction:
     is_cut: bool = False
 
 
-Extractor = Callable[[str, Any, MeasureSettings], Extraction]
-"""From a page, its tree (which may be changed) and settings to its main text. Raises ParseFailed."""
+Extractor = Callable[[str, Any], Extraction]
+"""From a page and its tree, which may be changed, to its main text. Raises ParseFailed."""

@@ -12,10 +12,9 @@ from resiliparse.extract.html2text import extract_plain_text
 
 from filters.extraction.blocks import Block, BlockKind, pack
 from filters.extraction.interface import ExtractError, Extraction
-from filters.settings import MeasureSettings
 
 
-def by_resiliparse(html: str, tree: Any, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
+def by_resiliparse(html: str, tree: Any) -> Extraction:  # noqa: ARG001  # as every extractor
     """Extract the main text of a page."""
     plain = extract_plain_text(
         html, preserve_formatting=True, main_content=True, list_bullets=False, alt_texts=False, comments=False

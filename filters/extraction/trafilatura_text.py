@@ -20,8 +20,7 @@ from trafilatura.settings import Extractor
 from filters.extraction import main_text
 from filters.extraction.blocks import link_code_share, pack
 from filters.extraction.html_tree import parse
-from filters.extraction.interface import ExtractError, Extraction
-from filters.settings import MeasureSettings
+from filters.extraction.interface import RETRY_LINK_CODE_SHARE, ExtractError, Extraction
 
 _LEAST_PRECISE_SHARE = 0.25
 """Share of the characters of a flat text below which the precise text is a stub. Of 43 labelled pages with flat text
@@ -36,7 +35,7 @@ _core: Any = trafilatura.core
 _external: Any = trafilatura.external
 
 
-def by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extraction:
+def by_trafilatura(html: str, tree: Any) -> Extraction:
     """Extract for recall. If too much of the text is link or code, or unknown, extract again for precision.
 
     Raises ParseFailed.
@@ -44,7 +43,7 @@ def by_trafilatura(html: str, tree: Any, settings: MeasureSettings) -> Extractio
     with _TRAFILATURA:
         recall = _trafilatura(tree, "recall")
         share = 1.0 if recall.link_code_share is None else recall.link_code_share
-        if recall.error or share <= settings.retry_link_code_share:
+        if recall.error or share <= RETRY_LINK_CODE_SHARE:
             return recall
         # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 9 % of pages need one.
         precise = _trafilatura(parse(html), "precision")

@@ -14,18 +14,22 @@ import msgspec
 import xxhash
 
 from filters.errors import FiltersError
+from filters.extraction.interface import RETRY_LINK_CODE_SHARE
 from filters.extraction.learned.model_name import model_digest
-from filters.measure.extractors import EXTRACTORS
+from filters.measure.extractors import EXTRACTORS, MAX_TEXT_BYTES
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings
 
 MEASURES_VERSION = 6
 """Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
 
-_SETTINGS = (
-    *("extractor", "retry_link_code_share", "max_html_bytes", "max_elements", "max_text_bytes", "tokenizer"),
-    *("chunk_mode", "chunk_ids_per_site", "shingles_per_site", "lines_per_site", "pages_per_site"),
-)
+_SETTINGS = ("extractor", "max_html_bytes", "max_elements", "tokenizer")
+_CONSTANTS = {
+    "retry_link_code_share": RETRY_LINK_CODE_SHARE,
+    "max_text_bytes": MAX_TEXT_BYTES,
+    "chunk_mode": "text",
+    **msgspec.structs.asdict(SITE_CAPS),
+}
 _LIBRARIES = ("py3langid", "rensa")
 installed_version = cache(version)
 
@@ -49,6 +53,7 @@ def feature_epoch(
         "measures": MEASURES_VERSION,
         "libraries": versions,
         **{name: getattr(settings, name) for name in _SETTINGS},
+        **_CONSTANTS,
     }
     if EXTRACTORS[settings.extractor].takes_model:
         meaning["model"] = model_digest(settings.extractor_model)

@@ -18,6 +18,10 @@ from filters.extraction.page_guards import html_of, refused
 from filters.settings import MeasureSettings
 from filters.structure.names import Measures
 
+MAX_TEXT_BYTES = 2 * 1024**2
+"""UTF-8 bytes of main text beyond which it is given up: a record stays below the log's cap. Part of the feature epoch.
+"""
+
 
 class Member(NamedTuple):
     """An extractor. `load` gets the file of its model, "" = the shipped one, and may raise BadModel."""
@@ -99,14 +103,14 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         template = template_sketch(elements)
         if prune(elements, size_of(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
-        found = run(html, tree, settings)
+        found = run(html, tree)
     except ParseFailed as unparsed:
         found = Extraction(error=unparsed.error)
     except MemoryError:
         found = Extraction(error=ExtractError.OUT_OF_MEMORY)
     except Exception:  # noqa: BLE001  # third-party code on hostile input
         found = Extraction(error=ExtractError.FAILED)
-    if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
+    if len(found.text) * 4 > MAX_TEXT_BYTES and len(found.text.encode()) > MAX_TEXT_BYTES:
         found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
     if found.text and not any(map(str.isalpha, found.text)):
         found = Extraction(error=ExtractError.NO_TEXT, tried=found.tried)

@@ -20,7 +20,7 @@ from filters.measure.extractors import extract
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings
 from filters.structure.names import BLANKS, MEASURES, Measures
 
 Measure = float | str | None
@@ -111,8 +111,8 @@ def measure(
     if found.expected_f1 is not None:
         some["expected_f1"] = round(found.expected_f1, 3)
     language, probability = identify(found.text)
-    chunks = chunk(data, settings.chunk_mode)
-    outlined = outline(found.text, settings.shingles_per_site)
+    chunks = chunk(data)
+    outlined = outline(found.text, SITE_CAPS.shingles_per_site)
     return PageMeasures(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -135,7 +135,7 @@ def measure(
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
-        lines=lines_of(found.text, found.lines, settings.lines_per_site),
+        lines=lines_of(found.text, found.lines, SITE_CAPS.lines_per_site),
         template=found.template,
     )
 

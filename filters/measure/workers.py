@@ -30,6 +30,7 @@ from filters.settings import MeasureSettings
 
 COMMAND = (sys.executable, "-P", "-m", "filters.measure.worker_process")
 START_LIMIT_S = 60.0
+_RECYCLE_PAGES = 5_000  # after which a worker is replaced: libraries keep memory
 _STARTS_IN_A_ROW = 5  # failed starts after which the pool gives up
 _LOOK_S = 0.05  # interval of checks while a worker starts: the others may have measured all pages meanwhile
 _SENT_AHEAD_BYTES = 64 * 1024  # larger pages are not sent ahead: they may not fit into the socket's buffer
@@ -48,13 +49,16 @@ class _Batch:
 class ExtractionPool:
     """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtractor, BadModel."""
 
-    def __init__(self, settings: MeasureSettings, *, command: Sequence[str] = COMMAND) -> None:
-        """Start `settings.workers` processes (0: one per core) that run `command`."""
+    def __init__(
+        self, settings: MeasureSettings, *, command: Sequence[str] = COMMAND, recycle_pages: int = _RECYCLE_PAGES
+    ) -> None:
+        """Start `settings.workers` processes (0: one per core) that run `command`, each for `recycle_pages` pages."""
         if command is COMMAND:
             extractor(settings)
         self._frame = first_frame(settings)  # a new worker has the same model, whatever happens to the file
         self._settings = settings
         self._command = tuple(command)
+        self._recycle_pages = recycle_pages
         self._lock = threading.Lock()
         self._failed_starts = 0
         self._ready = False
@@ -124,7 +128,7 @@ class ExtractionPool:
                 if sent:
                     answer = worker.receive()
                     batch.results[sent.popleft()[0]] = decoder.decode(answer)
-                if worker.served >= self._settings.recycle_pages:
+                if worker.served >= self._recycle_pages:
                     self._replace(place)
             except (EOFError, OSError) as error:
                 if batch.is_over:
@@ -149,7 +153,7 @@ class ExtractionPool:
         try:
             if not sent:
                 return batch.waiting.popleft()
-            is_last = worker.served + len(sent) >= self._settings.recycle_pages
+            is_last = worker.served + len(sent) >= self._recycle_pages
             if len(sent) > 1 or is_last or len(batch.waiting) <= len(self._workers):
                 return None
             return batch.waiting.popleft() if len(batch.waiting[0][1].body) <= _SENT_AHEAD_BYTES else None

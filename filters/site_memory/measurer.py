@@ -11,7 +11,7 @@ from filters.measure.page_measures import PageMeasures, RawPage, measure
 from filters.measure.workers import ExtractionPool
 from filters.quality.measures import measure_main
 from filters.quality.names import TextName
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Page
@@ -53,12 +53,14 @@ def quality_of(measured: PageMeasures, template_lines: bytes, tokenizer: str) ->
 class Measurer:
     """Measures pages one by one, as a live run does. Without a pool, a hostile page may take unlimited time."""
 
-    def __init__(self, settings: MeasureSettings, pool: ExtractionPool | None = None) -> None:
+    def __init__(
+        self, settings: MeasureSettings, pool: ExtractionPool | None = None, caps: SiteCaps = SITE_CAPS
+    ) -> None:
         """Start without earlier pages. The caller closes the pool."""
         self.epoch = feature_epoch(settings)
         self._settings = settings
         self._pool = pool
-        self._memory = SiteMemory(settings, cached_bytes=1 << 62)
+        self._memory = SiteMemory(caps, cached_bytes=1 << 62)
 
     def measure(
         self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0

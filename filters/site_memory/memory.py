@@ -33,9 +33,11 @@ from filters.duplicates.lines import Lines, pack_marks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import PageMeasures
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, SiteCaps
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
+
+_CACHED_BYTES = 200_000_000
 
 
 class Likeness(NamedTuple):
@@ -59,14 +61,15 @@ class Likeness(NamedTuple):
 class SiteMemory:
     """Compares pages with their sites over keyed state; caches recently used sites. Used from one thread."""
 
-    def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
-        self._pages_cap = settings.pages_per_site
+    def __init__(self, caps: SiteCaps = SITE_CAPS, cached_bytes: int = _CACHED_BYTES) -> None:
+        """Beyond `cached_bytes` the least recently used site is read again."""
+        self._pages_cap = caps.pages_per_site
         self._caps: dict[Kind, int] = {
-            "chunks": settings.chunk_ids_per_site,
-            "shingles": settings.shingles_per_site,
-            "lines": settings.lines_per_site,
+            "chunks": caps.chunk_ids_per_site,
+            "shingles": caps.shingles_per_site,
+            "lines": caps.lines_per_site,
         }
-        self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes
+        self._cached_cap = cached_bytes
         self._sites: OrderedDict[tuple[int, str], SitePages] = OrderedDict()
         self._cached = 0
 

@@ -11,6 +11,8 @@ from filters.known_scores import KnownScores, UnrequestedTexts
 from filters.rules.judgement import judge_and_text
 from filters.rules.kinds import ModelLogits
 from filters.rules.ruleset import Ruleset
+from filters.stages.metrics import PAGE_VERDICTS, RULE_DROPS
+from stream.processing.metrics import STAGE_RECORDS
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
@@ -69,10 +71,10 @@ class JudgeStage(Stage):
         yield from super().metric_series(run)
         labels = {"run": run, "ruleset": self.ruleset.name}
         for verdict in (PageClass.ARTICLE, PageClass.DROPPED):
-            yield "page_verdicts", {**labels, "verdict": verdict}
-            yield "stage_records", {**labels, "stage": self.name, "result": verdict}
+            yield PAGE_VERDICTS, {**labels, "verdict": verdict}
+            yield STAGE_RECORDS, {**labels, "stage": self.name, "result": verdict}
         for rule in self.ruleset.rules:
-            yield "rule_drops", {**labels, "rule": rule.name}
+            yield RULE_DROPS, {**labels, "rule": rule.name}
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         """The logits of each page by the article models of the ruleset, which are faster for a whole batch."""
@@ -93,10 +95,10 @@ class JudgeStage(Stage):
             request = request_of(record, verdict, text, self._detector)
             ctx.emit(self._names.requests, request, headers=self._headers)
         run, name = self.run, self.ruleset.name
-        ctx.meter.count("stage_records", run=run, ruleset=name, stage=self.name, result=verdict.verdict)
-        ctx.meter.count("page_verdicts", run=run, ruleset=name, verdict=verdict.verdict)
+        ctx.meter.count(STAGE_RECORDS, run=run, ruleset=name, stage=self.name, result=verdict.verdict)
+        ctx.meter.count(PAGE_VERDICTS, run=run, ruleset=name, verdict=verdict.verdict)
         for rule in verdict.failed:
-            ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
+            ctx.meter.count(RULE_DROPS, run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """In a replay, read new scores at intervals. In a live run that has caught up, drop `known`."""
@@ -168,7 +170,7 @@ class ScoreRequestStage(Stage):
                 result = "asked"
                 request = request_of(record, verdict, text, self._detector)
                 ctx.emit(self._names.requests, request, headers=self._headers)
-        ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
+        ctx.meter.count(STAGE_RECORDS, run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Forget the taken texts: their requests may be rolled back, and another member may have sent some."""

@@ -8,11 +8,19 @@ from typing import ClassVar
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
-from stream.processing.canary_expiry import expire_canary, expired_canaries
-from stream.processing.metrics import Metrics
+from filters.stages.canary_expiry import expire_canary, expired_canaries
+from filters.stages.metrics import (
+    EXTRACT_ATTEMPTS,
+    PAGE_DUPLICATE_RATIO,
+    PAGE_TEMPLATE_BLOCK_RATIO,
+    PAGE_TEMPLATE_RATIO,
+    SITE_MEMORY_BYTES,
+    SITE_MEMORY_SITES,
+)
+from stream.processing.metrics import STAGE_RECORDS, Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Page, Record, Template
@@ -45,6 +53,7 @@ class MeasureStage(Stage):
         replays: bool = False,
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
+        caps: SiteCaps = SITE_CAPS,
     ) -> None:
         """Start workers unless a pool is given; `close` closes the pool.
 
@@ -58,7 +67,7 @@ class MeasureStage(Stage):
         self.forward = None if replays else self._features
         self.heartbeat_input = "" if replays else None
         self._pool = pool or ExtractionPool(settings)
-        self._memory = SiteMemory(settings)
+        self._memory = SiteMemory(caps)
         self._metrics = metrics
         self._tokenizer = settings.tokenizer
 
@@ -96,15 +105,15 @@ class MeasureStage(Stage):
                 ctx.tombstone(self._templates, f"{record.site} {name}")
         self._count(ctx, "extract_error" if prepared.error else "measured")
         for mode in prepared.tried or ("none",):
-            ctx.meter.count("extract_attempts", mode=mode, outcome=prepared.error or "ok")
+            ctx.meter.count(EXTRACT_ATTEMPTS, mode=mode, outcome=prepared.error or "ok")
         if likeness.duplicate_share is not None and likeness.template_share is not None:
-            ctx.meter.observe("page_duplicate_ratio", likeness.duplicate_share)
-            ctx.meter.observe("page_template_ratio", likeness.template_share)
+            ctx.meter.observe(PAGE_DUPLICATE_RATIO, likeness.duplicate_share)
+            ctx.meter.observe(PAGE_TEMPLATE_RATIO, likeness.template_share)
         if likeness.template_block_share is not None:
-            ctx.meter.observe("page_template_block_ratio", likeness.template_block_share)
+            ctx.meter.observe(PAGE_TEMPLATE_BLOCK_RATIO, likeness.template_block_share)
 
     def _count(self, ctx: Context, result: str) -> None:
-        ctx.meter.count("stage_records", run=self.run, ruleset="", stage=self.name, result=result)
+        ctx.meter.count(STAGE_RECORDS, run=self.run, ruleset="", stage=self.name, result=result)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         for ctx in contexts.values():
@@ -116,8 +125,8 @@ class MeasureStage(Stage):
 
     def committed(self) -> None:
         if self._metrics is not None:
-            self._metrics.set("site_memory_sites", self._memory.sites)
-            self._metrics.set("site_memory_bytes", self._memory.size_bytes)
+            self._metrics.set(SITE_MEMORY_SITES, self._memory.sites)
+            self._metrics.set(SITE_MEMORY_BYTES, self._memory.size_bytes)
 
     def ready(self) -> bool:
         return self._pool.ready()
@@ -125,9 +134,9 @@ class MeasureStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
         for mode in ("recall", "precision", "blocks"):
-            yield "extract_attempts", {"mode": mode, "outcome": "ok"}
+            yield EXTRACT_ATTEMPTS, {"mode": mode, "outcome": "ok"}
         for result in ("measured", "skipped", "extract_error"):
-            yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
+            yield STAGE_RECORDS, {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
         self._pool.close()

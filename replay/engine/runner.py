@@ -23,6 +23,7 @@ from replay.engine.lifecycle import finish, record_error, record_features_end, r
 from replay.engine.plan import refuse_other_epoch
 from replay.engine.stages import RECORDS, loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
+from replay.metrics import REPLAY_ETA_SECONDS, REPLAY_RECORDS, REPLAY_RECORDS_EXPECTED, REPLAY_YIELD_SECONDS
 from replay.rows.scores import count_unrequested, is_scored
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import Stops, is_at_stops
@@ -123,9 +124,9 @@ class Replay:
 
     def __post_init__(self) -> None:
         self._live = None if self.full_speed else LiveLag(self.log, self.monotonic)
-        self.metrics.touch("replay_yield_seconds", run=self.row.name)
+        self.metrics.touch(REPLAY_YIELD_SECONDS, run=self.row.name)
         for phase in phases_of(self.row):
-            self.metrics.touch("replay_records", run=self.row.name, phase=phase.name)
+            self.metrics.touch(REPLAY_RECORDS, run=self.row.name, phase=phase.name)
 
     def run(self) -> Ending:
         """Work until the run is done or `stop` is set.
@@ -269,7 +270,7 @@ class Replay:
             raise
         throttle = None
         if self._live is not None:
-            on_wait = partial(metrics.count, "replay_yield_seconds", run=run)
+            on_wait = partial(metrics.count, REPLAY_YIELD_SECONDS, run=run)
             throttle = LiveFirstThrottle(
                 self._live, on_wait=on_wait, monotonic=self.monotonic, max_wait_s=tempo.max_wait_s
             )
@@ -281,7 +282,7 @@ class Replay:
             stops,
             throttle=throttle,
             on_gap=lambda gap: None if phase.name == REQUESTS else record_gap(self.log, run, gap),  # JUDGE has read it
-            on_advance=partial(metrics.count, "replay_records", run=run, phase=phase.name),
+            on_advance=partial(metrics.count, REPLAY_RECORDS, run=run, phase=phase.name),
             monotonic=self.monotonic,
         )
         return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self.config, tempo.records))
@@ -322,8 +323,8 @@ class Replay:
         progress = progress_of(self.log, run, requesting=self._is_requesting)
         rate, eta_s = self._pace.update(self.monotonic(), progress)
         for advance in progress.phases:
-            self.metrics.set("replay_records_expected", advance.total, run=run.name, phase=advance.phase)
+            self.metrics.set(REPLAY_RECORDS_EXPECTED, advance.total, run=run.name, phase=advance.phase)
         if eta_s is not None:
-            self.metrics.set("replay_eta_seconds", eta_s, run=run.name)
+            self.metrics.set(REPLAY_ETA_SECONDS, eta_s, run=run.name)
         waits_for = "" if self._live is None else self._live.text
         self.on_progress(ReplayStatus(progress, rate, eta_s, waits_for, self._follows))

@@ -13,6 +13,7 @@ import structlog
 
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
+from replay.metrics import CUTOVERS, LIVE_RUN_INFO
 from replay.runs.configured import as_flags, require_site_method
 from replay.runs.run_rules import RunRules, live_now
 from replay.settings import ReplaySettings
@@ -131,7 +132,7 @@ class _Watch:
             return
         self.check_run(control, found)  # stay with the present run if the new one cannot be processed
         self.live, self._last_error = found, ""
-        self.metrics.count("cutovers")
+        self.metrics.count(CUTOVERS)
         _log.info(
             "switched",
             role=self.role.value,
@@ -153,5 +154,5 @@ class _Watch:
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:
-    metrics.clear("live_run_info")
-    metrics.set("live_run_info", 1, run=live.run.name, epoch=live.run.epoch)
+    metrics.clear(LIVE_RUN_INFO)
+    metrics.set(LIVE_RUN_INFO, 1, run=live.run.name, epoch=live.run.epoch)

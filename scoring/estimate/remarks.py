@@ -71,6 +71,18 @@ class RemarkKind(StrEnum):
     FEW_CANARIES = auto()
 
 
+REASONS = frozenset(
+    {
+        RemarkKind.NO_THRESHOLD,
+        RemarkKind.NO_LABELS,
+        RemarkKind.FLAGGED_ALIKE,
+        RemarkKind.SELDOM_FLAGGED,
+        RemarkKind.OFTEN_FLAGGED,
+    }
+)
+"""Remarks that complete the headline before them."""
+
+
 class Remark(msgspec.Struct, frozen=True):
     """A kind with the numbers and names that belong to it."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
-from scoring.estimate.remarks import Fact, Remark, RemarkKind
+from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary_counts import CanarySummary
 from stream.schema.records import SiteState
@@ -181,11 +181,12 @@ def by_review(
     labels = np.array([is_llm.get(row.site, math.nan) for row in sites.rows], dtype=float)
     reviewed = reviewed_share(likely, labels, confidence, sites.weights)
     number = int(np.isfinite(labels).sum())
-    headline, *others = direct.remarks
+    place = 1 + any(remark.kind in REASONS for remark in direct.remarks[1:2])  # the headline with its reason
+    headline, others = direct.remarks[:place], direct.remarks[place:]
     if reviewed is None:
         added = [Remark.of(RemarkKind.FEW_LABELS, number=number, needed=FEWEST_LABELS)]
         added += [Remark.of(RemarkKind.LABELS_TOO_OLD, labels=review.too_old)] if review.too_old else []
-        remarks = (headline, *added, *others)
+        remarks = (*headline, *added, *others)
         return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
     agree = agreement(sites, reviewed.moves)
     ends = _ends(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
@@ -199,12 +200,13 @@ def by_review(
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.llm_shares), drawn=review.drawn))
     if high - low > WIDEST:
-        remarks = (headline, Remark(RemarkKind.REVIEWED_SHARE, facts), *added, *others)
+        remarks = (*headline, Remark(RemarkKind.REVIEWED_SHARE, facts), *added, *others)
         return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
     if definition not in BY_LABELS:
         if direct.share is not None and not low <= direct.share <= high:
             added.insert(0, Remark(RemarkKind.CONTRADICTION))
-        added += [Remark(RemarkKind.WITHOUT_LABELS, {**headline.facts, "headline": headline.kind}), *others]
+        by_flags, *more = direct.remarks
+        added += [Remark(RemarkKind.WITHOUT_LABELS, {**by_flags.facts, "headline": by_flags.kind}), *more]
     facts |= {"sites": direct.scored_sites, "definition": definition}
     return DirectShare(
         share=round(share, _PLACES),

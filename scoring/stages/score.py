@@ -30,8 +30,17 @@ from scoring.detectors.detector_set import DetectorSet
 from scoring.errors import CannotScore
 from scoring.interface import Detector, DetectorCounts, TextScore, refuse_uncalibrated
 from scoring.rates.canary import is_canary
+from scoring.stages.metrics import (
+    PAGE_SCORE,
+    SCORE_BATCH_DURATION_SECONDS,
+    SCORE_BATCH_TOKENS,
+    SCORE_CACHE_LOOKUPS,
+    SCORE_DEVICE_ERRORS,
+    SCORE_DEVICE_MEMORY_BYTES,
+    SCORE_TOKENS,
+)
 from scoring.stages.score_memory import ScoreMemory, Scores
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import STAGE_RECORDS, Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Record, Score, ScoreRequest
@@ -120,7 +129,7 @@ class ScoreStage(Stage):
         """Emit a score per detector under (site, text digest, detector identity), or none, see above."""
         detectors = self._detectors.result()
         if not prepared.scores:
-            ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result="unanswered")
+            ctx.meter.count(STAGE_RECORDS, run=record.run, ruleset="", stage=self.name, result="unanswered")
             return
         for said in prepared.scores:
             if isinstance(said, Exception):
@@ -130,12 +139,12 @@ class ScoreStage(Stage):
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
             if number is not None and not is_canary(record.site):  # selected pages are not a sample of the web
-                ctx.meter.observe("page_score", number, run=record.run, detector=identity)
+                ctx.meter.observe(PAGE_SCORE, number, run=record.run, detector=identity)
         result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
-        ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
-        ctx.meter.count("score_cache_lookups", result="miss" if prepared.read else "hit")
+        ctx.meter.count(STAGE_RECORDS, run=record.run, ruleset="", stage=self.name, result=result)
+        ctx.meter.count(SCORE_CACHE_LOOKUPS, result="miss" if prepared.read else "hit")
         if prepared.batch_s is not None:
-            ctx.meter.observe("score_batch_duration_seconds", prepared.batch_s)
+            ctx.meter.observe(SCORE_BATCH_DURATION_SECONDS, prepared.batch_s)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Publish the counts of the devices. Raises CannotScore if the detectors could not be loaded."""
@@ -167,11 +176,11 @@ class ScoreStage(Stage):
         for metric, kind in _COUNTED.values():
             yield metric, {"kind": kind}
         for memory in MEMORY_KINDS:
-            yield "score_device_memory_bytes", {"kind": memory}
+            yield SCORE_DEVICE_MEMORY_BYTES, {"kind": memory}
         for result in ("hit", "miss"):
-            yield "score_cache_lookups", {"result": result}
+            yield SCORE_CACHE_LOOKUPS, {"result": result}
         for result in ("scored", "abstained"):
-            yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
+            yield STAGE_RECORDS, {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
         """Stop the detectors' threads; a call that waits for detectors to be loaded fails."""
@@ -211,18 +220,18 @@ class ScoreStage(Stage):
         before, self._published = self._published, work
         for field, (metric, kind) in _COUNTED.items():
             self._metrics.count(metric, getattr(work, field) - getattr(before, field), kind=kind)
-        self._metrics.set("score_batch_tokens", work.batch_tokens)
+        self._metrics.set(SCORE_BATCH_TOKENS, work.batch_tokens)
         for kind in MEMORY_KINDS:
-            self._metrics.set("score_device_memory_bytes", getattr(work, f"{kind}_bytes"), kind=kind)
+            self._metrics.set(SCORE_DEVICE_MEMORY_BYTES, getattr(work, f"{kind}_bytes"), kind=kind)
 
 
 MEMORY_KINDS = ("used", "peak", "total")
 _COUNTED = {  # field of DetectorCounts -> metric and kind
-    "tokens": ("score_tokens", "text"),
-    "padding": ("score_tokens", "padding"),
-    "out_of_memory": ("score_device_errors", "oom"),
-    "lost": ("score_device_errors", "lost"),
-    "poison": ("score_device_errors", "poison"),
+    "tokens": (SCORE_TOKENS, "text"),
+    "padding": (SCORE_TOKENS, "padding"),
+    "out_of_memory": (SCORE_DEVICE_ERRORS, "oom"),
+    "lost": (SCORE_DEVICE_ERRORS, "lost"),
+    "poison": (SCORE_DEVICE_ERRORS, "poison"),
 }
 
 

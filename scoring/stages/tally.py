@@ -25,9 +25,11 @@ from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
+from scoring.stages.metrics import SITES_REOPENED
 from scoring.stages.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
+from stream.processing.metrics import STAGE_RECORDS
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Decision, Hit, Score, SiteState, encode
@@ -112,7 +114,7 @@ class TallyStage(Stage):
         del prepared  # no slow work here
         result = self._kind(record, ctx)
         ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
-        ctx.meter.count("stage_records", run=self.run, ruleset=ruleset, stage=self.name, result=result)
+        ctx.meter.count(STAGE_RECORDS, run=self.run, ruleset=ruleset, stage=self.name, result=result)
         if result == "repeated_hit":
             return
         if isinstance(record, Hit):
@@ -159,7 +161,7 @@ class TallyStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         """See `Stage.metric_series`."""
         yield from super().metric_series(run)
-        yield "sites_reopened", {"run": run}
+        yield SITES_REOPENED, {"run": run}
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Drop the sites: the batch was rolled back, or partitions moved before it began."""
@@ -264,7 +266,7 @@ class TallyStage(Stage):
         term = max(tally.term, tally.term_of(ctx.now_ms) if self._is_tried(ctx.now_ms) else tally.reopened)
         if term != tally.reopened:  # an earlier one if a clock that was ahead began that
             tally.reopened, tally.stopped = term, ""
-            ctx.meter.count("sites_reopened", run=self.run)
+            ctx.meter.count(SITES_REOPENED, run=self.run)
             self._emit_decision(site, term, ctx, stop=False, reason="term_began")
         if tally.stopped or tally.term < tally.reopened:
             return

@@ -13,7 +13,7 @@ from stream.log.contract import NO_HEADERS, NONE_REFUSED, At, Commit, Headers, M
 from stream.log.errors import BadRecord, RecordsExpired, RecordTooLarge
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
-from stream.processing.metrics import Meter
+from stream.processing.metrics import DEAD_LETTERS, LOG_EXPIRED_UNREAD_RECORDS, LOG_RECORDS, Meter
 from stream.processing.retries import input_of
 from stream.processing.stage import PASSED_ON, Context, Stage
 from stream.processing.state import KeyedState
@@ -56,10 +56,10 @@ class Batch:
                 continue
             if message.expired:
                 self.expired.append(message)
-                self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
+                self.meter.count(LOG_EXPIRED_UNREAD_RECORDS, message.expired, topic=message.topic)
                 self._write_dead_letter(message, RecordsExpired(message.damage))
                 continue
-            self.meter.count("log_records", topic=message.topic, direction="in")
+            self.meter.count(LOG_RECORDS, topic=message.topic, direction="in")
             if heartbeat.is_heartbeat(message):
                 self._pass_on(message)
             elif message.value is not None:
@@ -73,7 +73,7 @@ class Batch:
         if not (self._outputs or self._offsets or state):
             return None
         for output in self._outputs:
-            self.meter.count("log_records", topic=output.topic, direction="out")
+            self.meter.count(LOG_RECORDS, topic=output.topic, direction="out")
         return Commit(self._outputs, self._offsets, state)
 
     def _process_one(self, message: Message, prepared: Any, *, is_retry: bool) -> None:
@@ -105,7 +105,7 @@ class Batch:
         except RecordTooLarge:
             letter = replace(letter, value=None)  # the record is still at its origin
         self._outputs.append(letter)
-        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
+        self.meter.count(DEAD_LETTERS, stage=self._stage.name, reason=type(error).__name__)
 
     def _pass_on(self, message: Message) -> None:
         stage = self._stage

@@ -23,7 +23,16 @@ from stream.log.errors import Fenced, RecordTooLarge, StreamError
 from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.health import Health, Watchdog
-from stream.processing.metrics import LogCpu, Metrics
+from stream.processing.metrics import (
+    HEARTBEAT_DURATION_SECONDS,
+    HEARTBEAT_TIMESTAMP_SECONDS,
+    LOG_LAG_RECORDS,
+    LOG_LAG_SECONDS,
+    LOG_REBALANCES,
+    STAGE_DURATION_SECONDS,
+    LogCpu,
+    Metrics,
+)
 from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
@@ -246,7 +255,7 @@ class StageLoop:
                 self._forget_lag()
             self._memory.forget(lost)
             self._owned = owned
-            self._metrics.count("log_rebalances")
+            self._metrics.count(LOG_REBALANCES)
             _log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
         self._watchdog.ready = bool(owned) and self._stage.ready()
 
@@ -255,14 +264,14 @@ class StageLoop:
         self._breaker.committed(batch.outcomes)
         self._watchdog.progressed()
         name = self._stage.name
-        batch.meter.observe("stage_duration_seconds", duration_s, stage=name)
+        batch.meter.observe(STAGE_DURATION_SECONDS, duration_s, stage=name)
         batch.meter.apply(self._metrics)
         for topic, timestamp_ms in {m.topic: m.timestamp_ms for m in messages}.items():
-            self._metrics.set("log_lag_seconds", max(0, self._clock() - timestamp_ms) / 1000, topic=topic)
+            self._metrics.set(LOG_LAG_SECONDS, max(0, self._clock() - timestamp_ms) / 1000, topic=topic)
         for started_ms in batch.heartbeats:
-            self._metrics.set("heartbeat_timestamp_seconds", started_ms / 1000, stage=name)
+            self._metrics.set(HEARTBEAT_TIMESTAMP_SECONDS, started_ms / 1000, stage=name)
             if self._stage.forward is None:
-                self._metrics.observe("heartbeat_duration_seconds", (self._clock() - started_ms) / 1000)
+                self._metrics.observe(HEARTBEAT_DURATION_SECONDS, (self._clock() - started_ms) / 1000)
         for lost in batch.expired:
             place = {"topic": lost.topic, "partition": lost.partition}
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
@@ -321,7 +330,7 @@ class StageLoop:
 
     def _forget_lag(self) -> None:
         """Remove the lag of partitions that moved away: their new owner shows it."""
-        for gauge in ("log_lag_records", "log_lag_seconds"):
+        for gauge in (LOG_LAG_RECORDS, LOG_LAG_SECONDS):
             self._metrics.clear(gauge)
         self._lag_at = -self._settings.lag_every_s
 
@@ -332,11 +341,11 @@ class StageLoop:
         self._lag_at = now
         waiting: dict[str, int] = dict.fromkeys(self._stage.inputs, 0)
         for (topic, partition), records in self._member.lag().items():
-            self._metrics.set("log_lag_records", records, topic=topic, partition=str(partition))
+            self._metrics.set(LOG_LAG_RECORDS, records, topic=topic, partition=str(partition))
             waiting[topic] = waiting.get(topic, 0) + records
         for topic, records in waiting.items():
             if records == 0:
-                self._metrics.set("log_lag_seconds", 0, topic=topic)
+                self._metrics.set(LOG_LAG_SECONDS, 0, topic=topic)
         self._waiting = sum(waiting.values())
         self._cpu.look_at_threads()
 

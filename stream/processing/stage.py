@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from stream.log.contract import NO_HEADERS, NONE_REFUSED, Headers, Output, check_size
 from stream.log.errors import RecordTooLarge
-from stream.processing.metrics import Meter
+from stream.processing.metrics import LOG_EXPIRED_UNREAD_RECORDS, LOG_RECORDS, STAGE_DURATION_SECONDS, Meter, Metric
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
 
@@ -20,7 +20,7 @@ BY_REPLAY = "replay"  # header of a replay's verdict: the text may have no score
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers copied from input to output
 
 
-Series = tuple[str, Mapping[str, str]]  # metric, labels
+Series = tuple[Metric, Mapping[str, str]]  # metric, labels
 
 
 @dataclass(eq=False, slots=True)
@@ -115,10 +115,10 @@ class Stage:
 
     def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
         """Series exported as 0 from the start; otherwise Prometheus rates miss the first event."""
-        yield "stage_duration_seconds", {"stage": self.name}
+        yield STAGE_DURATION_SECONDS, {"stage": self.name}
         for topic in self.inputs:
-            yield "log_records", {"topic": topic, "direction": "in"}
-            yield "log_expired_unread_records", {"topic": topic}
+            yield LOG_RECORDS, {"topic": topic, "direction": "in"}
+            yield LOG_EXPIRED_UNREAD_RECORDS, {"topic": topic}
 
     def close(self) -> None:
         """Stop helpers; the loop calls it once, after the last commit."""

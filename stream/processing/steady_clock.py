@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from stream.log.contract import Clock, wall_ms
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import CLOCK_STEPS, Metrics
 
 _log = structlog.get_logger()
 
@@ -54,7 +54,7 @@ class SteadyClock:
         self._lock = threading.Lock()
         if metrics is not None:
             for direction in (FORWARD, BACK):
-                metrics.touch("clock_steps", direction=direction)
+                metrics.touch(CLOCK_STEPS, direction=direction)
 
     def __call__(self) -> int:
         """Milliseconds since 1970 UTC."""
@@ -81,7 +81,7 @@ class SteadyClock:
         mend = "set this machine's clock; if it is right now, it is believed within an hour"
         _log.warning("clock_stepped", moved_s=_seconds(moved_ms), mend=mend)
         if self._metrics is not None:
-            self._metrics.count("clock_steps", direction=FORWARD if moved_ms > 0 else BACK)
+            self._metrics.count(CLOCK_STEPS, direction=FORWARD if moved_ms > 0 else BACK)
 
     def _monotonic_ms(self) -> int:
         return int(1000 * self._monotonic())

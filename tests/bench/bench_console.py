@@ -54,7 +54,7 @@ from stream.schema.topics import (
 )
 from tests.bench.timing import apart, argument, memory_mib
 from tests.support.front_door import DETECTOR, article_html
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 
 PARTITIONS = 24
 LETTERS, POINTS, SERIES = 10_000, 720, 35  # dead letters; points of a month in each series of the history

@@ -48,7 +48,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
 from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
-from tests.support.extraction_peer import bare, bare_text
+from tests.support.pages.extraction_peer import bare, bare_text
 
 ROUNDS = 3
 PAGES = 300
@@ -140,7 +140,7 @@ def bench_measure(pages: list[Page]) -> None:
 
     def extracted(html: str) -> None:
         with suppress(ParseFailed):
-            extractor(blocks)(html, parse(html), blocks)
+            extractor(blocks)(html, parse(html))
 
     def take(name: str, page: int, work: Callable[[], object]) -> None:
         spent[name][page] = min(spent[name][page], cpu_s(work))
@@ -266,7 +266,7 @@ def _as_measured(name: Any) -> Callable[[str], Text]:
         if refused(html.encode(), html, settings) is not None:
             return Text("", "none")
         try:
-            found = run(html, parse(readable(html)), settings)
+            found = run(html, parse(readable(html)))
         except ParseFailed:
             return Text("", "none")
         return Text(found.text, " ".join(found.tried))
@@ -315,8 +315,8 @@ def bench_workers(pages: list[RawPage]) -> None:
 
 def bench_memory(pages: list[RawPage], extractor: Any) -> None:
     """Resident memory of one worker without recycling, every 500 of 5,000 pages; the largest page comes first."""
-    settings = MeasureSettings(workers=1, recycle_pages=1_000_000, time_limit_s=120, extractor=extractor)
-    pool = ExtractionPool(settings)
+    settings = MeasureSettings(workers=1, time_limit_s=120, extractor=extractor)
+    pool = ExtractionPool(settings, recycle_pages=1_000_000)
     ordered = sorted(pages, key=lambda page: -len(page.body))[:20] + pages
     series = []
     try:

@@ -38,7 +38,7 @@ from filters.quality.measures import measure_quality, measure_text
 from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.settings import MeasureSettings
 from tests.bench.timing import cpu_s, labelled_pages_folder
-from tests.support.sentences import split_sentences
+from tests.support.pages.sentences import split_sentences
 
 ROUNDS = 2
 PAGES = 300

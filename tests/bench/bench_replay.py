@@ -46,7 +46,7 @@ from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from stream.schema.vocabulary import PageClass
 from tests.bench.timing import apart, argument, memory_mib
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.paths import data_root
 from tests.support.web.webs import labelled_pages
 

@@ -36,8 +36,8 @@ from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, FEATURES, HITS, SCORES, VERDICTS
 from tests.bench.bench_replay import PARTITIONS, fill, generated
 from tests.bench.timing import apart, argument
-from tests.support.farm import Farm
 from tests.support.paths import data_root
+from tests.support.processes.farm import Farm
 from tests.support.web.webs import HTML_HEADERS, labelled_pages
 
 SITES = 100

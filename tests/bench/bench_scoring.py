@@ -30,7 +30,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Score, Verdict
 from tests.bench.timing import cpu_s, json_lines
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.paths import data_root
 from tests.tools.renew_card import PAGE_SETS
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.shingles import Outline, outline
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS
 from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
 from stream.embedded.log import EmbeddedLog
@@ -29,7 +29,6 @@ from tests.bench.timing import cpu_s
 PARTITIONS = 24
 SITES, PAGES_A_SITE = 1_000, 20
 LENGTHS = (220, 330, 450, 600, 1_250)  # words: the deciles 5, 25, 50, 70 and 95 of 900 articles
-SETTINGS = MeasureSettings()
 
 
 class _Text(NamedTuple):
@@ -49,7 +48,7 @@ def main() -> None:
 def _page_alone() -> None:
     text = _text(random.Random(1), 600)
     print("a page of 600 words, best of 500, CPU ms")
-    cap = SETTINGS.shingles_per_site
+    cap = SITE_CAPS.shingles_per_site
     for name, work in (
         ("outline: shingles, sketch, simhash", lambda: outline(text, cap)),
         ("chunks", lambda: chunk(text.encode())),
@@ -67,7 +66,7 @@ def _one_site(texts: list[_Text]) -> None:
     """CPU time per page of one endless site, in the thousand pages before each mark."""
     print("\none site, CPU ms a page (comparison, row and eviction), median of the last thousand pages")
     print(f"  {'pages':>8} {'ms a page':>10} {'in memory, KB':>14}")
-    memory, nothing = SiteMemory(SETTINGS), NoState()
+    memory, nothing = SiteMemory(), NoState()
     times: list[float] = []
     for number in range(100_000):
         found = texts[number % len(texts)]
@@ -89,7 +88,7 @@ def _restore(texts: list[_Text], disk: Path) -> None:
         log = EmbeddedLog(Path(folder))
         log.create([Topic("pages", PARTITIONS)])
         member = _joined(log)
-        memory = SiteMemory(SETTINGS)
+        memory = SiteMemory()
         for site in range(SITES):
             state = KeyedState(member.state(site % PARTITIONS))
             for page in range(PAGES_A_SITE):
@@ -101,7 +100,7 @@ def _restore(texts: list[_Text], disk: Path) -> None:
         started, cpu = time.perf_counter(), time.process_time()
         log = EmbeddedLog(Path(folder))
         member = _joined(log)
-        memory = SiteMemory(SETTINGS)
+        memory = SiteMemory()
         states = [KeyedState(member.state(partition)) for partition in range(PARTITIONS)]
         for site in range(SITES):  # a page without words reads its site and changes nothing
             partition = site % PARTITIONS
@@ -127,7 +126,7 @@ def _texts(count: int) -> list[_Text]:
     made = []
     for number in range(count):
         text = _text(rng, LENGTHS[number % len(LENGTHS)])
-        made.append(_Text(text, chunk(text.encode()), outline(text, SETTINGS.shingles_per_site)))
+        made.append(_Text(text, chunk(text.encode()), outline(text, SITE_CAPS.shingles_per_site)))
     return made
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from tests.bench.timing import cpu_s
-from tests.support.extraction_peer import bare
-from tests.support.farm import ROLES, Farm, write_hits
+from tests.support.pages.extraction_peer import bare
 from tests.support.paths import data_root
+from tests.support.processes.farm import ROLES, Farm, write_hits
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, labelled_pages
 

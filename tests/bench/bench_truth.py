@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from farmwatch.demo.server import LoopbackWeb
-from tests.support.farm import Farm, write_hits
 from tests.support.paths import data_root
+from tests.support.processes.farm import Farm, write_hits
 from tests.support.web.webs import sample_web
 
 SITES, MEAN, TIMEOUT_S = 32, 6, 300.0  # of the 60 sites 30 are LLM sites

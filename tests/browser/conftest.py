@@ -13,8 +13,8 @@ from farmwatch.config.config import load
 from farmwatch.crawl.orders import order_exclusions
 from tests.browser.chromium import Tab, launched, program, tab
 from tests.browser.served import ServedConsole, put_history, put_letter, replay, served
-from tests.support.demo_run import demo_run
 from tests.support.front_door import PARTITIONS, finished_log
+from tests.support.processes.demo_run import demo_run
 
 OpenTab = Callable[..., Tab]
 

@@ -12,7 +12,7 @@ from PIL import Image
 from farmwatch.config.config import Config, load
 from tests.browser.chromium import launched, program, tab
 from tests.browser.served import replay, served
-from tests.support.demo_run import run_demo
+from tests.support.processes.demo_run import run_demo
 
 _SIZE = {"width": 1280, "height": 960}
 _SITE = "happytailguide.example"

@@ -35,8 +35,8 @@ from stream.processing.stage import Stage
 from stream.schema.records import Hit
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.page_records import fetched_page
-from tests.support.stage_work import put, work
+from tests.support.logs.stage_work import put, work
+from tests.support.pages.page_records import fetched_page
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of another LLM site: flagged ones, then clear ones

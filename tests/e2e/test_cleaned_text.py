@@ -16,8 +16,8 @@ from scoring.lite_ngram.detector import LiteNgram
 from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
-from tests.support.page_records import fetched_page
-from tests.support.stage_work import put, records, work_all
+from tests.support.logs.stage_work import put, records, work_all
+from tests.support.pages.page_records import fetched_page
 from tests.support.web.article_head import ARTICLE_HEAD
 
 SITE = "river.example"

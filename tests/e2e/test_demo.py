@@ -13,7 +13,7 @@ import pytest
 
 from farmwatch.__main__ import run
 from farmwatch.demo.demo_web import build_demo_web
-from tests.support.demo_run import demo_run
+from tests.support.processes.demo_run import demo_run
 
 _LLM_SITES_FOUND = 4  # of 8, at least: the detector was not trained on them, and some may be undecided
 

@@ -26,7 +26,7 @@ from stream.schema.forgotten import Forgotten
 from stream.schema.panel import read_panels
 from stream.schema.records import Hit, encode
 from stream.schema.topics import HITS, PAGES, TEMPLATES, all_topics
-from tests.support.forgettable import HOST, OTHERS, PARTITIONS, config_of, make_log, serve, settings, traces
+from tests.support.logs.forgettable import HOST, OTHERS, PARTITIONS, config_of, make_log, serve, settings, traces
 from tests.support.torn_writes import tear_writes
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of

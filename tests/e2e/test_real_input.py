@@ -33,8 +33,8 @@ from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
 from stream.schema.topics import VERDICTS
-from tests.support.farm import Farm, Outcome, write_hits
 from tests.support.kafka_broker import broker, own_broker
+from tests.support.processes.farm import Farm, Outcome, write_hits
 from tests.support.runs.replay_world import rows_of, verdicts_of
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until

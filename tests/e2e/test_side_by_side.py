@@ -32,7 +32,7 @@ from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, V
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.pairs import Pair, build_pair
-from tests.support.roles_here import roles_at_work
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.waiting import wait_until
 
 SITE = "a.example"

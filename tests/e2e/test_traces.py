@@ -13,7 +13,7 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Page, Verdict, decode
 from stream.schema.topics import PAGES, VERDICTS
 from tests.ops.endless_web import EndlessWeb
-from tests.support.farm import PARTITIONS, Farm
+from tests.support.processes.farm import PARTITIONS, Farm
 from tests.support.web.collector import Collector, Received
 
 pytestmark = pytest.mark.slow

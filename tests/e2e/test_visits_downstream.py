@@ -20,7 +20,7 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, Page, SiteState, Verdict, decode
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
-from tests.support.stage_work import put, records, work_all
+from tests.support.logs.stage_work import put, records, work_all
 from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web

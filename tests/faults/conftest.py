@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.extraction_here import extract_here
+from tests.support.pages.extraction_here import extract_here
 
 
 @pytest.fixture(autouse=True, scope="module")

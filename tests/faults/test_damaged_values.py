@@ -22,9 +22,9 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, SiteState, Verdict, decode, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
-from tests.support.embedded_worker import sql
-from tests.support.loops import letters
-from tests.support.page_records import fetched_page, text_score
+from tests.support.logs.embedded_worker import sql
+from tests.support.logs.loops import letters
+from tests.support.pages.page_records import fetched_page, text_score
 from tests.support.waiting import wait_until
 from tests.support.web.article_head import ARTICLE_HEAD
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forgettable import HOST, make_log, serve, traces
+from tests.support.logs.forgettable import HOST, make_log, serve, traces
 from tests.support.runs.replay_process import Command
 from tests.support.waiting import wait_until
 from tests.support.web.loopback import Web

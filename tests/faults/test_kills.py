@@ -17,8 +17,8 @@ import pytest
 from crawler.frontier.report import frontier_left
 from farmwatch.demo.server import LoopbackWeb
 from stream.schema.topics import VERDICTS
-from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.support.kafka_broker import Broker, own_broker
+from tests.support.processes.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web

@@ -30,10 +30,10 @@ from stream.schema.records import Hit
 from stream.schema.runs import RunStatus, features_of
 from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
 from tests.support.kafka_broker import broker
-from tests.support.page_records import fetched_page
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.page_records import fetched_page
 from tests.support.runs.replay_process import Command, Dies, flags_of
 from tests.support.runs.replay_world import (
     DETECTOR,

@@ -24,9 +24,9 @@ from stream.schema.records import Decision, Page, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DEAD_LETTERS, DECISIONS, FRONTIER_STORE, HITS, PAGES, RETRIES, SCORES
 from stream.schema.vocabulary import FetchOutcome
-from tests.support.loops import FAST, Around, count
+from tests.support.logs.loops import FAST, Around, count
+from tests.support.logs.tally_desk import DETECTOR, SPRT, page
 from tests.support.set_clock import NOON_MS, SetClock
-from tests.support.tally_desk import DETECTOR, SPRT, page
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of
 from tests.support.worlds import World

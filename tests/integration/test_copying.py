@@ -26,10 +26,10 @@ from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.retention import ON_KAFKA
 from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
-from tests.support.embedded_worker import segments
-from tests.support.loops import Around
+from tests.support.logs.embedded_worker import segments
+from tests.support.logs.loops import Around
+from tests.support.logs.tallied_log import put_site, rows_of, tallied, tally
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
-from tests.support.tallied_log import put_site, rows_of, tallied, tally
 from tests.support.worlds import KINDS, World, drain, record, values
 
 KAFKA = [pytest.mark.kafka]

@@ -23,7 +23,7 @@ from stream.log.contract import Erased, Topic
 from stream.log.errors import LogUnavailable, SchemaTooNew
 from stream.text.checksums import SUMS, UnfinishedFolder
 from stream.text.user_errors import UsageError
-from tests.support.embedded_worker import LARGE_BYTES, segments, sql, worker_process
+from tests.support.logs.embedded_worker import LARGE_BYTES, segments, sql, worker_process
 from tests.support.paths import ROOT
 from tests.support.worlds import record, values
 

@@ -26,7 +26,15 @@ from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, damage_pages, lose_page, segments, sql, worker_process
+from tests.support.logs.embedded_worker import (
+    LARGE_BYTES,
+    LEASE_MS,
+    damage_pages,
+    lose_page,
+    segments,
+    sql,
+    worker_process,
+)
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import record, settle, values

@@ -14,7 +14,7 @@ import pytest
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
-from tests.support.embedded_worker import worker_process
+from tests.support.logs.embedded_worker import worker_process
 from tests.support.worlds import drain, record, values
 
 NOBODY = 65534

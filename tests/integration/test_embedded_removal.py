@@ -12,7 +12,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
-from tests.support.embedded_worker import sql, worker_process
+from tests.support.logs.embedded_worker import sql, worker_process
 from tests.support.worlds import record, settle, values
 
 RECORDS, KEYS = 12_000, 6_000

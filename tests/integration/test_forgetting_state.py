@@ -16,7 +16,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Hit, Record, SiteState, Template, encode
 from stream.schema.topics import HITS, SITES, TALLY_STORE, TEMPLATES, all_topics
-from tests.support.loops import FAST
+from tests.support.logs.loops import FAST
 from tests.support.waiting import wait_until
 from tests.support.worlds import World, on_embedded, record
 

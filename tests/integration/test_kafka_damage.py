@@ -13,7 +13,7 @@ from stream.kafka.log import KafkaLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.support.kafka_broker import Broker
-from tests.support.kafka_files import HEADER_BYTES, batches, flip, segment
+from tests.support.logs.kafka_files import HEADER_BYTES, batches, flip, segment
 from tests.support.waiting import PATIENCE_S
 from tests.support.worlds import drain, settle
 

@@ -22,8 +22,8 @@ from stream.log.contract import CleanupPolicy, Commit, Member, Message, Output, 
 from stream.log.errors import LogUnavailable
 from stream.schema.records import Hit, encode
 from tests.support.kafka_broker import Broker, own_broker
-from tests.support.kafka_files import batches, segment
-from tests.support.loops import Counting, decisions, loop_on
+from tests.support.logs.kafka_files import batches, segment
+from tests.support.logs.loops import Counting, decisions, loop_on
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import drain, gather, settle

@@ -17,7 +17,7 @@ from stream.processing.loop import raise_gc_threshold
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.loops import Around, Counting, Transient, count, cycle, decisions, letters, loop_on, refusing
+from tests.support.logs.loops import Around, Counting, Transient, count, cycle, decisions, letters, loop_on, refusing
 
 PARTITIONS = 2
 

@@ -17,7 +17,7 @@ from stream.processing.batch import InFlightBatch
 from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
 from stream.schema.records import Hit, Record
-from tests.support.loops import Ahead, Around, Transient, cycle, decisions, letters, loop_on, put_hits, refusing
+from tests.support.logs.loops import Ahead, Around, Transient, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.worlds import World
 

@@ -14,7 +14,7 @@ from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
-from tests.support.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
+from tests.support.logs.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.worlds import World
 

@@ -20,7 +20,7 @@ from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
-from tests.support.loops import Around, Copying, cycle, decisions, letters, loop_on, put_hits, refusing
+from tests.support.logs.loops import Around, Copying, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web, page

@@ -17,7 +17,7 @@ from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, DEAD_LETTERS, FEATURES, HITS, RETRIES
-from tests.support.loops import Copying, decisions, loop_on, put_hits
+from tests.support.logs.loops import Copying, decisions, loop_on, put_hits
 from tests.support.runs.replay_world import put_rows
 from tests.support.waiting import wait_until
 from tests.support.worlds import World, on_embedded

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import random
+import threading
 import tracemalloc
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -13,7 +15,7 @@ from aiohttp import web
 from crawler.frontier.report import frontier_left
 from crawler.stages.crawl import CrawlStage
 from filters.rules.ruleset import load_ruleset
-from filters.settings import MeasureSettings
+from filters.settings import MeasureSettings, SiteCaps
 from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_rows
@@ -22,16 +24,54 @@ from scoring.detectors.testing import FakeDetector
 from scoring.sites.settings import TallySettings
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
-from stream.log.contract import Output
+from stream.log.contract import Clock, Log, Output, wall_ms
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
 from stream.schema.records import encode
-from stream.schema.runs import memory_store
+from stream.schema.runs import memory_store, names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
-from tests.support.stages_here import RULES, Stages, article
-from tests.support.tally_desk import SPRT
+from tests.support.logs.tally_desk import SPRT
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
 from tests.support.worlds import EmbeddedWorld
+
+QUICK = LoopSettings(linger_s=0.0)
+RULES = "c4"  # which keeps each article
+_WORDS = (
+    "river", "village", "boats", "market", "morning", "harvest", "people", "teacher", "garden", "window", "letter",
+    "winter", "summer",
+)  # fmt: skip
+
+
+def article(path: str, author: str) -> str:
+    """A text that the ruleset keeps, like no other."""
+    chance = random.Random(f"{path} {author}")
+    text = " ".join(
+        "When the {} was near the {}, they would walk to the {} and talk of it.".format(*chance.sample(_WORDS, 3))
+        for _ in range(30)
+    )
+    return f"<html><body><article><h1>By {author}</h1><p>{text} So {author} wrote it.</p></article></body></html>"
+
+
+class Stages:
+    """All stages in this thread, in the order of the data."""
+
+    def __init__(self, log: Log, stages: list[Stage], stack: ExitStack, clock: Clock = wall_ms) -> None:
+        self.loops = []
+        for stage in stages:
+            stage.poll_s = 0.001
+            stack.callback(stage.close)
+            group = names_of(getattr(stage, "run", "") or "live").tally_group if stage.name == "tally" else stage.name
+            member = log.join(group, list(stage.inputs), member="one", store=stage.store, background=stage.background)
+            stack.callback(member.close)
+            self.loops.append(StageLoop(stage, member, metrics=Metrics(), settings=QUICK, clock=clock))
+
+    def cycle(self) -> None:
+        for loop in self.loops:
+            loop.cycle(threading.Event())
+
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +82,7 @@ PAGES = 5
 CAP = 3 * PAGES  # of the pages that a role keeps of a site; a site with new pages reaches it in the third term
 TURNS, GOES, GROWS = "turns.test", "goes.test", "grows.test"
 TALLY = TallySettings(sprt=SPRT, term_days=TERM_MS / 86_400_000)
-MEASURE = MeasureSettings(workers=1, pages_per_site=CAP)
+MEASURE = MeasureSettings(workers=1)
 
 
 class _Months:
@@ -56,7 +96,7 @@ class _Months:
             served.target, use_sitemaps=False, page_budget=PAGES, url_cap=CAP, delay_per_second=0.0, retry_s=1.0
         )
         self._crawl = CrawlStage(settings, clock=lambda: world.clock() / 1000)
-        self._measure = MeasureStage(MEASURE)
+        self._measure = MeasureStage(MEASURE, caps=SiteCaps(pages_per_site=CAP))
         score = ScoreStage(lambda: [self._detector], remembered_texts=CAP)
         self.log.create(all_topics(1, self._measure.epoch))
         judge, tally = JudgeStage(load_ruleset(RULES)), TallyStage(self._detector.identity, TALLY)

@@ -25,7 +25,7 @@ from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, Record, SiteState, decode, encode
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITE_TERMS, SITES, VERDICTS, all_topics
-from tests.support.tally_desk import DETECTOR, SPRT, page, score
+from tests.support.logs.tally_desk import DETECTOR, SPRT, page, score
 from tests.support.worlds import EmbeddedWorld, TestClock
 
 DAY_MS = 86_400_000

@@ -19,8 +19,8 @@ from scoring.sites.settings import TallySettings
 from stream.log.contract import Log
 from stream.schema.records import SiteState
 from stream.schema.runs import names_of
-from tests.support.farm import Farm
-from tests.support.tally_desk import SPRT
+from tests.support.logs.tally_desk import SPRT
+from tests.support.processes.farm import Farm
 from tests.support.waiting import wait_until
 from tests.support.web.article_head import ARTICLE_HEAD
 

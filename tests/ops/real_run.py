@@ -31,8 +31,8 @@ from stream.log.contract import Output
 from stream.schema.roles import Role
 from stream.schema.topics import HITS
 from tests.ops.servers import Alertmanager, Prometheus
-from tests.support.farm import QUICK, Farm
 from tests.support.paths import ROOT
+from tests.support.processes.farm import QUICK, Farm
 from tests.support.waiting import wait_until
 from tests.support.web.search_engines import SEARXNG, Engine, says
 

@@ -13,7 +13,7 @@ import yaml
 from dashboards.alerts import ALERTS, RECORDINGS
 from dashboards.grafana_json import query
 from dashboards.panels import ANNOTATIONS, ROWS
-from stream.processing.metrics import SPECS
+from farmwatch.metrics import ALL
 from tests.ops.promql import flipped, renamed, tokens, wrong_names
 from tests.ops.promtool import promtool
 from tests.ops.real_run import PACE, RealRun, few_are_enough, real_run
@@ -95,7 +95,7 @@ def test_every_metric_is_shown_or_left_out_on_purpose() -> None:
         *("search_queries", "search_quota_left", "search_unresponsive_engines", "search_round_timestamp_seconds"),
         *("warc_records", "site_memory_sites", "cutovers", "farm_rate"),
     }
-    assert {spec.name for spec in SPECS} - used == closer
+    assert {metric.name for metric in ALL} - used == closer
 
 
 def test_promtool_finds_no_fault_with_any_page(run: RealRun) -> None:

@@ -20,8 +20,8 @@ from farmwatch.demo.server import LoopbackWeb
 from tests.ops.endless_web import EndlessWeb
 from tests.ops.real_run import RealRun, canary_file, command, settings, watched
 from tests.ops.servers import Alertmanager
-from tests.support.farm import Farm
 from tests.support.kafka_broker import Broker
+from tests.support.processes.farm import Farm
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("ops")]

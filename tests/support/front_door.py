@@ -21,7 +21,7 @@ from stream.log.contract import Output, partition_of
 from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, SiteState, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.web.article_head import ARTICLE_HEAD
 
 PARTITIONS = 2

@@ -24,12 +24,12 @@ from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, meanings_of, settings_of, shown_value
 from farmwatch.daemon.endpoints import ROLE, Exposition
+from farmwatch.metrics import ALL
 from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
 from filters.structure.names import MEANINGS
 from stream.log.contract import CleanupPolicy
-from stream.processing.metrics import SPECS
 from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE
 from stream.schema.topics import DEFAULT_PARTITIONS, SETTING_OF, all_topics
 from stream.text import ranges
@@ -138,10 +138,10 @@ def metrics_page() -> str:
         "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     ]
-    for spec in SPECS:
-        total = "_total" if spec.kind == "counter" else ""
-        labels = ", ".join(f"`{label}`" for label in spec.labels)
-        lines.append(f"| `farmwatch_{spec.name}{total}` | {spec.kind} | {labels} | {_cell(spec.help)} |")
+    for metric in ALL:
+        total = "_total" if metric.kind == "counter" else ""
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `farmwatch_{metric.name}{total}` | {metric.kind} | {labels} | {_cell(metric.help)} |")
     for family in Exposition(CollectorRegistry(), "").collect():
         total = "_total" if family.type == "counter" else ""
         own = sorted({label for sample in family.samples for label in sample.labels} - {ROLE})

@@ -9,6 +9,7 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.console.serving import serve
 from farmwatch.daemon.signals import stopping_on_signals
+from farmwatch.metrics import ALL
 from farmwatch.terminal.messages import start_logging
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import Exit
@@ -30,4 +31,4 @@ def serve_until_signal(config: Config, arguments: Sequence[str]) -> None:
     start_logging(role="console")
     stop = threading.Event()
     with stopping_on_signals(stop):
-        serve(config, stop, Metrics(), arguments)
+        serve(config, stop, Metrics(ALL), arguments)

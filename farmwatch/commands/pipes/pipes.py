@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -140,19 +140,12 @@ def estimate(
     return estimate_lines(files or [], _errors(llm_sites, llm_found, human_sites, human_cleared), confidence)
 
 
-def chunk(
-    file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"),
-    /,
-    *,
-    mode: Annotated[
-        Literal["text", "block"], Parameter(help="`text` cuts the whole, `block` starts anew at each line.")
-    ] = "text",
-) -> int:
+def chunk(file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"), /) -> int:
     """The content-defined cuts of a file's bytes: {lengths: [...]}."""
     from filters.duplicates.chunker import chunk as cut
 
     with binary_input(file) as stream:
-        chunks = cut(stream.read(), mode)
+        chunks = cut(stream.read())
     put_json({"lengths": [int(length) for length in chunks.lengths]})
     return Exit.OK
 

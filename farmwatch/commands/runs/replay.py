@@ -20,6 +20,7 @@ from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
+from farmwatch.metrics import ALL, RULESET_INFO
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
@@ -103,7 +104,7 @@ def replay(
         for text in _announcements(log, planned, run, config):
             message(one_line(text))
         message(f"metrics: {process.url}")
-        process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
+        process.metrics.set(RULESET_INFO, 1, ruleset=run.ruleset, digest=run.digest)
         signals: list[int] = []
         with signals_to(partial(_end, stop, signals)):
             line = ProgressLine(run.name)
@@ -211,7 +212,7 @@ class _Process:
 
     def __init__(self, config: Config, run: str, port: int, resources: ExitStack) -> None:
         self.member = f"replay-{resources.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
-        self.metrics = Metrics()
+        self.metrics = Metrics(ALL)
         self.replay: Replay | None = None
         endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
         endpoints.start()

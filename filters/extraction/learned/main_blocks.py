@@ -14,13 +14,12 @@ from filters.extraction.blocks import ITEM_SHIFT, Block, link_code_share, pack, 
 from filters.extraction.interface import Extraction
 from filters.extraction.learned.model import BlockModel, best_blocks
 from filters.extraction.learned.page_blocks import page_blocks
-from filters.settings import MeasureSettings
 
 _LEAST_WORDS = 10
 _MODE = "blocks"
 
 
-def by_blocks(model: BlockModel, html: str, tree: Any, settings: MeasureSettings) -> Extraction:
+def by_blocks(model: BlockModel, html: str, tree: Any) -> Extraction:
     """Extract the main text of a tree. Raises ParseFailed."""
     page, expected_f1 = page_blocks(tree), 0.0
     if page is not None:
@@ -33,5 +32,5 @@ def by_blocks(model: BlockModel, html: str, tree: Any, settings: MeasureSettings
             return Extraction(text, pack(rows), _MODE, "", link_code_share(rows), (_MODE,), expected_f1=expected_f1)
     from filters.extraction.trafilatura_text import by_trafilatura  # takes half a second
 
-    other = by_trafilatura(html, tree, settings)
+    other = by_trafilatura(html, tree)
     return replace(other, tried=(_MODE, *other.tried), expected_f1=expected_f1)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from stream.log.contract import At, Commit, Member, Message
 from stream.schema.records import Hit, Record
-from tests.support.loops import Ahead, loop_on, put_hits
+from tests.support.logs.loops import Ahead, loop_on, put_hits
 from tests.support.waiting import wait_until
 from tests.support.worlds import World, drain, gather, record, turn_over, values
 

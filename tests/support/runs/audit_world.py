@@ -16,8 +16,8 @@ from stream.processing.dead_letters import dead_letter
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.topics import all_topics
-from tests.support.page_records import text_score
-from tests.support.tally_desk import Desk
+from tests.support.logs.tally_desk import Desk
+from tests.support.pages.page_records import text_score
 
 SITE = "a.example"
 OTHER = "b.example"

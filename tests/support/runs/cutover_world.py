@@ -40,11 +40,11 @@ from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
-from tests.support.page_records import fetched_page
-from tests.support.roles_here import roles_at_work
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.page_records import fetched_page
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.runs.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"

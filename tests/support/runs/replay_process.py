@@ -37,7 +37,7 @@ from stream.kafka import log as kafka_log
 from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
-from tests.support.extraction_here import ExtractionHere
+from tests.support.pages.extraction_here import ExtractionHere
 from tests.support.paths import ROOT
 
 # lazy imports of the commands, done in advance

@@ -35,7 +35,7 @@ from stream.schema.control import Control, ControlWriter, Scorers, exclusive, wr
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.waiting import wait_until
 
 PARTITIONS = 3

@@ -20,8 +20,8 @@ from stream.processing.heartbeat import beat, is_heartbeat
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
 from stream.schema.records import Decision
 from stream.schema.topics import CONTROL, HITS, PAGES, all_topics
-from tests.support.loops import count, cycle, loop_on
-from tests.support.stage_work import put
+from tests.support.logs.loops import count, cycle, loop_on
+from tests.support.logs.stage_work import put
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import Driver, Store, driving, hits_of, settings_for
 from tests.support.web.loopback import Web, page, redirect

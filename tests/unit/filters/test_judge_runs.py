@@ -23,9 +23,9 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import ScoreRequest, Verdict
 from stream.schema.runs import features_of, names_of
 from stream.schema.topics import FEATURES, all_topics
-from tests.support.loops import count, cycle
-from tests.support.numbered_pages import numbered_page as features
-from tests.support.stage_work import put, records
+from tests.support.logs.loops import count, cycle
+from tests.support.logs.stage_work import put, records
+from tests.support.pages.numbered_pages import numbered_page as features
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 RUN = "r1"

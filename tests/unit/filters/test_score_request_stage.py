@@ -18,9 +18,9 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, ScoreRequest
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, REPLAY_REQUESTS, all_topics
-from tests.support.loops import count, cycle, refusing
-from tests.support.numbered_pages import numbered_page as page
-from tests.support.stage_work import put, records
+from tests.support.logs.loops import count, cycle, refusing
+from tests.support.logs.stage_work import put, records
+from tests.support.pages.numbered_pages import numbered_page as page
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 DETECTOR = "fake/1"

@@ -12,7 +12,7 @@ from filters.duplicates.lines import marked_lines
 from filters.measure.workers import ExtractionPool
 from filters.quality.measures import measure_main
 from filters.quality.names import TEXTS
-from filters.settings import MeasureSettings
+from filters.settings import MeasureSettings, SiteCaps
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from filters.stages.measure import MeasureStage
@@ -23,7 +23,7 @@ from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, Template, decode
 from stream.schema.runs import features_of, names_of
-from tests.support.loops import count
+from tests.support.logs.loops import count
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
@@ -86,7 +86,7 @@ def test_the_templates_of_a_site_have_rows(pool: ExtractionPool, article: str, n
 
     def work(run: str = "live", **fields: object) -> tuple[list[Output], list[Features]]:
         names = names_of(run, "features" if run == "live" else features_of(run))
-        stage = MeasureStage(msgspec.structs.replace(SETTINGS, pages_per_site=2), names=names, pool=pool)
+        stage = MeasureStage(SETTINGS, names=names, pool=pool, caps=SiteCaps(pages_per_site=2))
         context = Context(3, new_state(), Meter(), now_ms=1234)
         records = [msgspec.structs.replace(record, **fields) for record in pages]
         for record, prepared in zip(records, stage.prepare(records), strict=True):

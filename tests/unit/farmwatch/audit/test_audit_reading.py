@@ -22,10 +22,10 @@ from stream.schema.runs import LIVE, Gap, Run
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.logs.tallied_log import DAY_MS, LLM_SITES, rewrite, rows_of, site_name, tallied
 from tests.support.runs.audit_world import OTHER, SITE, World
 from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 from tests.support.runs.replay_world import put_rows
-from tests.support.tallied_log import DAY_MS, LLM_SITES, rewrite, rows_of, site_name, tallied
 
 GARBAGE = b"\xc1 no record"
 READER = {  # topic -> stage that dead-letters what it cannot read, and the step that the record goes into

@@ -31,10 +31,7 @@ from stream.schema.runs import RunStatus
 from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.runs.audit_world import World
-from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
-from tests.support.runs.replay_world import put_rows
-from tests.support.tallied_log import (
+from tests.support.logs.tallied_log import (
     DAY_MS,
     LLM_SITES,
     SITES_MADE,
@@ -46,7 +43,10 @@ from tests.support.tallied_log import (
     tallied,
     tally,
 )
-from tests.support.tally_desk import Desk, hit, page, score
+from tests.support.logs.tally_desk import Desk, hit, page, score
+from tests.support.runs.audit_world import World
+from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.support.runs.replay_world import put_rows
 
 pytestmark = pytest.mark.slow
 

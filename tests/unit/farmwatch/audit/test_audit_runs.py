@@ -24,7 +24,7 @@ from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.text.user_errors import Exit, NotFound
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
 
 STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]

@@ -13,8 +13,8 @@ from scoring.stages.site_tally import term_key
 from stream.memory.log import MemoryLog
 from stream.schema.records import Score, SiteState
 from stream.schema.topics import SITE_TERMS, SITES
+from tests.support.logs.tally_desk import DAY_MS, SITE, Desk, page, score
 from tests.support.runs.audit_world import World
-from tests.support.tally_desk import DAY_MS, SITE, Desk, page, score
 
 DETECTOR = "d/1"
 FIRST = 20_000 * DAY_MS

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from filters.rules.ruleset import load_ruleset
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner
+from tests.support.pages.extraction_here import extract_here
 
 ARCHIVE = Path(__file__).parents[3] / "golden" / "log-0.1.0.tar.xz"
 

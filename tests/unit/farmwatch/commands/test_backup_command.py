@@ -8,8 +8,8 @@ import pytest
 
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
+from tests.support.logs.tallied_log import tallied
 from tests.support.runs.cutover_world import cutover_world
-from tests.support.tallied_log import tallied
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
-from tests.support.labelled_folder import add_page
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.labelled_folder import add_page
 
 pytestmark = pytest.mark.slow
 

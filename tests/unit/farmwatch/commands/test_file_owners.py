@@ -13,8 +13,8 @@ from stream.embedded.backup import back_up, restore
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Topic
 from stream.log.file_lock import file_lock
-from tests.support.embedded_worker import segments
 from tests.support.front_door import Runner
+from tests.support.logs.embedded_worker import segments
 from tests.support.worlds import record
 
 OWNER = 54_321

@@ -18,7 +18,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITE_TERMS, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.term_rows import DAY_MS, term_row
+from tests.support.logs.term_rows import DAY_MS, term_row
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 

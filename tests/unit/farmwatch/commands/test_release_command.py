@@ -24,8 +24,7 @@ from stream.schema.topics import SITES, VERDICTS
 from stream.text.checksums import SUMS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.runs.cutover_world import CutoverWorld, cutover_world
-from tests.support.tallied_log import (
+from tests.support.logs.tallied_log import (
     DAY_MS,
     LLM_SITES,
     PAGES_EACH,
@@ -36,6 +35,7 @@ from tests.support.tallied_log import (
     tallied,
     tally,
 )
+from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 
 pytestmark = pytest.mark.slow
 

@@ -228,9 +228,9 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     live = farmwatch("runs", "show", "live", "--log", world.url)
     assert "next:" not in live.out  # no replay of or cutover to the live run
     assert live.out.count("share") == 1
-    world.alter("mine", measured_by={"measure.chunk_mode": "block"})
+    world.alter("mine", measured_by={"measure.tokenizer": "words"})
     measured = " ".join(farmwatch("runs", "show", "mine", "--log", world.url).out.split())
-    assert "measured with measure.chunk_mode=block" in measured
+    assert "measured with measure.tokenizer=words" in measured
     unknown = farmwatch("runs", "show", "nobody", "--log", world.url)
     assert unknown.code == 1
     assert "first, mine" in unknown.err

@@ -11,7 +11,7 @@ import pytest
 from stream.opening import open_log
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.shared_templates import fill
+from tests.support.logs.shared_templates import fill
 from tests.support.web.console_browser import Answer, Browser, browse
 
 pytestmark = pytest.mark.usefixtures("no_weights")

@@ -99,7 +99,7 @@ def test_what_a_file_may_not_say_is_refused_by_path(tmp_path: Path, text: str, m
             "measure.tokenizer: expected whitespace or words (from flag, the value is 'punct')",
         ),
         ("measure.tokenizer=Word", "expected whitespace or words; did you mean words? (from flag"),
-        ("measure.chunk_mode=blocks", "measure.chunk_mode: expected text or block; did you mean block? (from flag"),
+        ("measure.tokenizer=word", "measure.tokenizer: expected whitespace or words; did you mean words? (from flag"),
     ],
 )
 def test_a_value_that_is_none_of_a_few_is_answered_with_them(flag: str, message: str) -> None:

@@ -16,8 +16,8 @@ from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_sites
 from stream.schema.control import Control
 from tests.support.front_door import PARTITIONS, SITE, Runner
+from tests.support.logs.tallied_log import tallied
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
-from tests.support.tallied_log import tallied
 from tests.support.web.console_browser import Answer, Browser, browse
 from tests.support.web.frontier_log import frontier_log
 

@@ -16,7 +16,7 @@ import structlog.testing
 
 from farmwatch.daemon.endpoints import Endpoints, PortTaken
 from stream.processing.health import Health
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import DEAD_LETTERS, Metrics
 from stream.text.user_errors import ConfigError, FarmwatchError
 from tests.support.waiting import wait_until
 
@@ -36,7 +36,7 @@ def loop() -> _Loop:
 def served(loop: _Loop) -> Iterator[Endpoints]:
     """Endpoints on a free port."""
     metrics = Metrics()
-    metrics.count("dead_letters", 3, stage="judge", reason="BadRecord")
+    metrics.count(DEAD_LETTERS, 3, stage="judge", reason="BadRecord")
     endpoints = Endpoints(metrics.registry, lambda: loop.health, "127.0.0.1", 0)
     endpoints.start()
     yield endpoints

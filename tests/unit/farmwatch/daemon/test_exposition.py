@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families as text
 from farmwatch.commands.runs.replay import _Process
 from farmwatch.config.config import load
 from farmwatch.daemon.endpoints import ROLE, Exposition
-from stream.processing.metrics import SPECS, Metrics
+from farmwatch.metrics import ALL
+from stream.processing.metrics import DEAD_LETTERS, LOG_REBALANCES, STAGE_DURATION_SECONDS, Metrics
 
 
 def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:
@@ -36,8 +37,8 @@ def _value(shown: dict[str, Metric], name: str) -> float:
 def test_every_series_has_the_role_and_none_is_created(accept: str) -> None:
     """In both formats, counters, gauges, histograms and process metrics have the label; `_created` is left out."""
     metrics = Metrics()
-    metrics.count("dead_letters", 3, stage="crawl", reason="BadRecord")
-    metrics.observe("stage_duration_seconds", 1, stage="crawl")
+    metrics.count(DEAD_LETTERS, 3, stage="crawl", reason="BadRecord")
+    metrics.observe(STAGE_DURATION_SECONDS, 1, stage="crawl")
     shown = _shown(metrics, accept)
     samples = [sample for family in shown.values() for sample in family.samples]
     assert {sample.labels[ROLE] for sample in samples} == {"crawl"}
@@ -49,7 +50,7 @@ def test_every_series_has_the_role_and_none_is_created(accept: str) -> None:
 
 def test_no_metric_has_a_role_of_its_own() -> None:
     """The label of the process would overwrite a label of that name."""
-    assert [spec.name for spec in SPECS if ROLE in spec.labels] == []
+    assert [metric.name for metric in ALL if ROLE in metric.labels] == []
 
 
 def test_the_process_and_its_python_are_shown() -> None:
@@ -68,7 +69,7 @@ def test_the_current_values_are_shown() -> None:
     metrics = Metrics()
     exposition = Exposition(metrics.registry, "judge")
     for count in (1, 2):
-        metrics.count("log_rebalances")
+        metrics.count(LOG_REBALANCES)
         for _ in range(2):
             assert exposition.get_sample_value("farmwatch_log_rebalances_total", {"role": "judge"}) == count
     assert metrics.registry.get_sample_value("farmwatch_log_rebalances_total") == 2

@@ -15,9 +15,9 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, PAGES
-from tests.support.farm import PARTITIONS, REPRODUCIBLE
-from tests.support.loops import count
-from tests.support.roles_here import roles_at_work
+from tests.support.logs.loops import count
+from tests.support.processes.farm import PARTITIONS, REPRODUCIBLE
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.loopback import Web, page

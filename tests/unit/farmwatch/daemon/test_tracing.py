@@ -17,7 +17,7 @@ from stream.log.contract import At, Commit, Member, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.schema.records import Hit, encode
-from tests.support.loops import Around, Copying, Transient, cycle, loop_on, refusing
+from tests.support.logs.loops import Around, Copying, Transient, cycle, loop_on, refusing
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 from tests.support.web.collector import Collector

@@ -14,6 +14,7 @@ from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.doctor import deploy_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Subject
 from farmwatch.doctor.checks import OF_THE_DEPLOYMENT, examine
+from farmwatch.metrics import BUILD_INFO
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
@@ -84,7 +85,7 @@ def test_metrics_that_can_be_scraped(tmp_path: Path) -> None:
     assert "not running: crawl" in found(deploy_checks.metrics, at)[OK][0].found
     metrics = Metrics()
     for registry, state in ((CollectorRegistry(), FAIL), (metrics.registry, OK)):
-        metrics.set("build_info", 1, version="1")
+        metrics.set(BUILD_INFO, 1, version="1")
         served = Endpoints(Exposition(registry, "crawl"), lambda: Health(True, True, ""), "127.0.0.1", port)
         served.start()
         try:

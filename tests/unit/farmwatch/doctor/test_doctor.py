@@ -29,8 +29,8 @@ from stream.opening import open_log
 from stream.schema.records import Page, encode
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, RATES, all_topics
 from stream.text.user_errors import Exit
-from tests.support.embedded_worker import damage_pages
 from tests.support.front_door import Runner
+from tests.support.logs.embedded_worker import damage_pages
 
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
 Configure = Callable[..., Config]

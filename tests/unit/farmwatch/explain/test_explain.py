@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from filters.settings import MeasureSettings
+from filters.settings import MeasureSettings, SiteCaps
 from filters.site_memory.measurer import Measurer
 from filters.structure.names import MEASURES as STRUCTURE
 from stream.log.contract import Output, partition_of
@@ -33,9 +33,10 @@ from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
-from tests.support.page_records import text_score
+from tests.support.golden import check_words
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.page_records import text_score
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -215,50 +216,42 @@ def test_a_difference_from_the_recorded_share_is_shown(
     assert f"{share:.1%}" in line and why in line
 
 
-def test_near_duplicates_are_shown_below_repeats(farmwatch: Runner, tmp_path: Path) -> None:
-    """template_share and the simhash distance are below the repeats; without them there is no line.
-
-    "Nothing repeated" and "nothing to repeat" are different answers.
-    """
-    measures = {"template_share": 0.425, "simhash_distance": 3.0}
-    log = _log(tmp_path, [_features("a", _own(1), measures=measures), _features("b", _own(2))])
-    ran = farmwatch("explain", _address("a"), "--log", log)
-    assert (
-        "near-duplicates: 42.5% of the 5-word shingles are on earlier pages; the simhash is 3 bits of 64 from"
-        in ran.out
-    )
-    second = farmwatch("explain", _address("b"), "--log", log).out
-    assert "repeats: nothing of 1 earlier page of the site" in second and "near-duplicates" not in second
-    first = _log(tmp_path / "first", [_features("a", _own(1), measures={"template_share": 0.0})])
-    out = farmwatch("explain", _address("a"), "--log", first).out
-    assert "repeats: the log has no earlier page of the site" in out and "near-duplicates" not in out
-
-
-def test_template_lines_are_counted_and_listed_with_verbose(farmwatch: Runner, tmp_path: Path) -> None:
-    """The share and number of template lines are below the repeats, --verbose lists them, and --json numbers them."""
-    text, measures = "Our letter\nA story of its own\nRead more", {"template_block_share": 19 / 37}
-    log = _log(
-        tmp_path, [_features("a", text, measures=measures, template_lines=b"\5"), _features("b", "One line of text")]
-    )
-    said = "template lines: 51.4% of the characters, 2 lines seen on 2 or more earlier pages\n"
-    ran = farmwatch("explain", _address("a"), "--log", log)
-    assert said in ran.out and '"Read more"' not in ran.out
-    assert (
-        f'{said}  "Our letter"\n  "Read more"\n' in farmwatch("explain", _address("a"), "--verbose", "--log", log).out
-    )
-    found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)
-    assert found["template_lines"] == [0, 2]
-    assert "template:" not in farmwatch("explain", _address("b"), "--log", log).out
+def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
+    """Each kind of line: repeats, near-duplicates, template lines, extraction, measures, unknown rules, scores."""
+    near = {"template_share": 0.425, "simhash_distance": 3.0, "template_block_share": 19 / 37, "expected_f1": 0.31}
+    rich: dict[str, Any] = {"structure": [1200.0, 0.25, None], "quality": {"main": [120.0, 4.25], "c4": [None, 3.0]}}
+    first = _features("first", _own(0), measures={"template_share": 0.0, "expected_f1": 0.925}, extract_path="blocks")
+    letter = _features("letter", "Our letter\nA story\nRead more", measures=near, template_lines=b"\5", **rich)
+    others = [_features(str(number), _own(number)) for number in range(1, 13)]
+    repeated = _features("repeated", "".join(_own(number) for number in range(12)))
+    deep = _features("deep", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
+    twin = _features("twin", _own(1), text_digest="digest of 1")
+    uncalibrated = "binoculars/a+b@12345678/float32/512/uncalibrated"
+    scores = [
+        _score(others[0], "old/2/p0.95", p_llm=0.99),
+        msgspec.structs.replace(_score(others[1], detector=uncalibrated), p_llm=None, flag=None),
+        msgspec.structs.replace(_score(others[2]), abstain="too_short", flag=None),
+    ]
+    kept = [msgspec.structs.replace(judge(page, load_ruleset("notes")), verdict="article") for page in others[:4]]
+    old = _features("old", _own(40), epoch="older")
+    log = _log(tmp_path, [first, letter, *others, repeated, deep, twin, *kept, *scores, old])
+    names = ("first", "repeated", "deep", "1", "twin", "2", "3", "4")
+    runs = [farmwatch("explain", _address(name), "--log", log) for name in names]
+    runs += [farmwatch("explain", _address(name), "--verbose", "--log", log) for name in ("letter", "repeated", "old")]
+    runs += [farmwatch("explain", _address("old"), "--ruleset", "gopher", "--log", log)]
+    check_words("explain", *runs)
 
 
-def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
-    """The largest are shown and the rest is counted; --verbose shows all."""
-    records = [_features(str(number), _own(number)) for number in range(12)]
-    log = _log(tmp_path, [*records, _features("page", "".join(_own(number) for number in range(12)))])
-    ran = farmwatch("explain", _address("page"), "--log", log)
-    shown = ran.out.count(", first on ")
-    assert "passages more, " in ran.out
-    assert farmwatch("explain", _address("page"), "--verbose", "--log", log).out.count(", first on ") > shown
+def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
+    """Structure and quality measures by name, and the numbers of template lines; none of a record without them."""
+    quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
+    rich = _features("new", "A\nB\nC", structure=[1200.0, 0.25, None], quality=quality, template_lines=b"\5")
+    log = _log(tmp_path, [rich, _features("old", _own(2))])
+    found, bare = (json.loads(farmwatch("explain", _address(n), "--json", "--log", log).out) for n in ("new", "old"))
+    structure = found["structure"]
+    assert (structure["page_bytes"], structure["anchor_share"], list(structure)) == (1200, None, [*STRUCTURE])
+    assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120, 3)
+    assert (found["template_lines"], bare["structure"], bare["quality"]) == ([0, 2], {}, {})
 
 
 @pytest.mark.parametrize("form", ["pipe", "terminal"])
@@ -355,58 +348,6 @@ def test_extraction_has_a_text() -> None:
     assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
 
 
-def test_the_expected_f1_of_blocks_is_shown(farmwatch: Runner, tmp_path: Path) -> None:
-    """With the other extractor, if that ran as well; a page of another extractor has none."""
-    pages = [
-        _features("a", _own(1), extract_path="blocks", measures={"expected_f1": 0.925}),
-        _features("b", _own(2), extract_path="recall", measures={"expected_f1": 0.31}),
-        _features("c", _own(3), extract_path="recall"),
-    ]
-    log = _log(tmp_path, pages)
-    sure, doubtful, other = (" ".join(farmwatch("explain", _address(x), "--log", log).out.split()) for x in "abc")
-    assert "expects an F1 of 0.925 for its text" in sure and "Trafilatura" not in sure
-    assert "expects an F1 of 0.31 for its text; it has next to no words, so Trafilatura ran" in doubtful
-    assert "expects an F1" not in other
-
-
-def test_structure_measures_are_shown_with_their_meaning(farmwatch: Runner, tmp_path: Path) -> None:
-    """--verbose has each structure measure with its meaning, --json its value; an older record says it has none."""
-    log = _log(tmp_path, [_features("new", _own(1), structure=[1200.0, 0.25, None]), _features("old", _own(2))])
-    ran = farmwatch("explain", _address("new"), "--verbose", "--log", log)
-    assert "main_share\t0.25\tbytes of the main text / page_bytes\n" in ran.out
-    assert "noindex\tunknown\t" in ran.out
-    assert "older than the structure measures" in farmwatch("explain", _address("old"), "--verbose", "--log", log).out
-    found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)["structure"]
-    assert (found["page_bytes"], found["anchor_share"], list(found)) == (1200, None, [*STRUCTURE])
-    assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["structure"] == {}
-
-
-def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:
-    """The extraction error has a text, the rules are n/a, and repeats and quality are omitted."""
-    page = _features("a", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
-    log = _log(tmp_path, [_features("z", FOOTER), page])
-    ran = farmwatch("explain", _address("a"), "--verbose", "--log", log)
-    assert "extraction: no main text: elements are nested too deeply for the parser (too_deep)" in ran.out
-    assert "dropped, first by extracted" in ran.out
-    assert "repeats" not in ran.out
-    assert json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["repeats"] == []
-
-
-def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
-    """--verbose has every measure for both texts, or reports that a record is older than the quality measures."""
-    quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
-    log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
-    ran = farmwatch("explain", _address("new"), "--verbose", "--log", log)
-    assert "words\t120\tunknown\n" in ran.out
-    assert "mean_word_chars\t4.25\t3\n" in ran.out
-    assert "dolma_repetitions\tunknown\tunknown\n" in ran.out
-    assert "mean_word_chars" not in farmwatch("explain", _address("new"), "--log", log).out
-    assert "older than the quality measures" in farmwatch("explain", _address("old"), "--verbose", "--log", log).out
-    found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)
-    assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120.0, 3.0)
-    assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["quality"] == {}
-
-
 def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
     """With the text on another site, or a later detector, the configured detector on this site counts."""
     page = _features("a", _own(1))
@@ -419,37 +360,6 @@ def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runn
     log = _log(tmp_path, [page, *scores])
     found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["score"]
     assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
-
-
-def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without a score of the configured detector, the newest one is shown with its identity."""
-    page = _features("a", _own(1))
-    log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2/p0.95", p_llm=0.99)])
-    ran = farmwatch("explain", _address("a"), "--log", log)
-    assert "p(llm) 0.990 (flagged above 0.95), flagged; old/2/p0.95" in ran.out
-    assert "old/2/p0.95: not a detector configured here" in ran.err
-
-
-def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) -> None:
-    """A text on two pages is scored once: the line names the same text on another page."""
-    other, page = _features("a", _own(1)), _features("b", _own(1), text_digest="digest of a")
-    log = _log(tmp_path, [other, page, _score(other)])
-    assert "(the same text on another page of the site)" in farmwatch("explain", _address("b"), "--log", log).out
-    assert "another page" not in farmwatch("explain", _address("a"), "--log", log).out
-
-
-def test_a_record_that_lacks_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """A rule on a newer measure is n/a, and one line says that a replay measures the page again."""
-    log = _log(
-        tmp_path,
-        [_features("a", _own(1), epoch="older"), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})],
-    )
-    old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
-    assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
-    assert "unknown until `farmwatch replay --name NAME` measures the stored page again" in old.out
-    new = farmwatch("explain", _address("b"), "--ruleset", "gopher", "--log", log)
-    assert "gopher_max_words\t90\t<= 100000\tpass\n" in new.out
-    assert "measures the stored page again" not in new.out
 
 
 @pytest.mark.parametrize("judged", ["live", "now"])
@@ -489,15 +399,16 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
     assert found["scored_text"] == {"name": "c4", "chars": 34, "bytes": 34, "digest": ""}
 
 
-@pytest.mark.parametrize(("mode", "pages"), [("text", 500), ("block", 500), ("text", 2), ("text", 3)])
-def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "block"], pages: int) -> None:
+@pytest.mark.parametrize("pages", [500, 2, 3])
+def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
     """With pages refetched with other texts, the passages equal the recorded share at every visit.
 
     This also holds if MEASURE remembers only a few pages of a site.
     """
     chance = random.Random(7)
-    settings = MeasureSettings(chunk_mode=mode, pages_per_site=pages)
-    measurer = Measurer(settings)
+    settings, caps = MeasureSettings(), SiteCaps(pages_per_site=pages)
+    monkeypatch.setattr("farmwatch.explain.page_records.SITE_CAPS", caps)
+    measurer = Measurer(settings, caps=caps)
     log = MemoryLog()
     log.create(all_topics(1, measurer.epoch))
     ruleset, shares = load_ruleset("default"), set()
@@ -632,10 +543,10 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
 @pytest.mark.usefixtures("here")
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
     """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
-    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    arguments = ("explain", "page.html", "--set", "measure.max_text_bytes=100")
-    assert "(too_large); here measure.max_text_bytes is 100" in farmwatch(*arguments).out
-    assert json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"] == {"measure.max_text_bytes": 100}
+    (tmp_path / "page.html").write_text(article_html() + "<!-- no other test has measured it -->", encoding="utf-8")
+    arguments = ("explain", "page.html", "--set", "measure.max_elements=1")
+    assert "(too_many_elements); here measure.max_elements is 1" in farmwatch(*arguments).out
+    assert json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"] == {"measure.max_elements": 1}
     cut = farmwatch("explain", "page.html", "--set", "measure.max_html_bytes=1000").out
     assert "more bytes than measure.max_html_bytes (1000)" in cut
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
@@ -660,22 +571,3 @@ def test_a_score_for_another_ruleset_is_marked(farmwatch: Runner, finished: str)
     assert found["score"] is None
     assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
     assert found["warning"] == "indicative only"
-
-
-def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Path) -> None:
-    """A live article without a score shows "none yet" and nothing else."""
-    page = _features("a", _own(1))
-    kept = judge(page, load_ruleset(str(_mine(tmp_path))))
-    lines = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, kept])).out.splitlines()
-    assert lines[-1] == "score: none yet"
-
-
-def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
-    """An uncalibrated detector gives a number without a flag, which is not an abstention."""
-    page = _features("a", "x" * 3000)
-    verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
-    identity = "binoculars/a+b@12345678/float32/512/uncalibrated"
-    score = msgspec.structs.replace(_score(page, detector=identity), p_llm=None, flag=None)
-    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, verdict, score]))
-    assert f"1.000, no threshold, so no flag; {identity}" in ran.out
-    assert "abstains" not in ran.out

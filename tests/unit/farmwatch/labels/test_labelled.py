@@ -14,8 +14,8 @@ import zstandard
 from farmwatch.labels.labelled_pages import LabelledPages
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
+from tests.support.pages.extraction_here import extract_here
 
 pytestmark = pytest.mark.slow
 

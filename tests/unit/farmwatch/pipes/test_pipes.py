@@ -15,8 +15,8 @@ from farmwatch.pipes.lines import FeaturesLine, features_of, structure_by_name
 from filters.quality.names import MEASURES
 from filters.structure import names as structure_names
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
+from tests.support.pages.extraction_here import extract_here
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from farmwatch.share.template_groups import read_template_groups
 from stream.memory.log import MemoryLog
 from stream.schema.topics import TEMPLATES
-from tests.support.shared_templates import fill
+from tests.support.logs.shared_templates import fill
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from farmwatch.terminal.jsonl import ALIKE_SHOWN, READS, JsonLines, batches, of_another_stage
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
+from tests.support.pages.extraction_here import extract_here
 
 
 class _Item(msgspec.Struct):

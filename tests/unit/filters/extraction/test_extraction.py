@@ -56,14 +56,15 @@ def test_links_and_lists_are_measured() -> None:
     assert columns(found.blocks, Definition.PARAGRAPH)[0].count(BlockKind.ITEM) == 2
 
 
-def test_pages_of_links_are_extracted_again_for_precision() -> None:
+def test_pages_of_links_are_extracted_again_for_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the configured link share, a shorter precise result is used; at a share of 1 it is never tried."""
     links = "".join(f"<a href='/{number}'>Read the story number {number} of the river</a> " for number in range(12))
     html = page(f"<article><h1>Boats</h1><p>{SENTENCE * 4}</p><p>{links}</p><p>{SENTENCE * 2}</p></article>")
     found = extract(html, "", SETTINGS)
     assert found.tried == ("recall", "precision")
     assert (found.path, found.link_code_share) == ("precision", 0)
-    recall = extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1))
+    monkeypatch.setattr("filters.extraction.trafilatura_text.RETRY_LINK_CODE_SHARE", 1)
+    recall = extract(html, "", SETTINGS)
     assert recall.path == "recall"
     assert recall.link_code_share is not None and recall.link_code_share > 0.2
 
@@ -122,7 +123,8 @@ def test_flat_text_is_extracted_again_for_precision(monkeypatch: pytest.MonkeyPa
     found = extract(html, "", SETTINGS)
     assert (found.path, found.tried) == (path, ("recall", "precision"))
     assert found.link_code_share == (0.0 if path == "precision" else None)
-    flat = extract(html, "", msgspec.structs.replace(SETTINGS, retry_link_code_share=1))
+    monkeypatch.setattr("filters.extraction.trafilatura_text.RETRY_LINK_CODE_SHARE", 1)
+    flat = extract(html, "", SETTINGS)
     assert (flat.path, flat.tried, flat.link_code_share) == ("fallback", ("recall",), None)
 
 
@@ -272,10 +274,10 @@ def test_the_first_part_of_a_large_page_is_extracted(extractor: str, encoding: s
 
 
 @BOTH
-def test_too_much_text_is_given_up(article: str, settings: MeasureSettings) -> None:
+def test_too_much_text_is_given_up(article: str, settings: MeasureSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Main text above its cap is an error, so that no record outgrows the log's."""
-    small = msgspec.structs.replace(settings, max_text_bytes=1000)
-    assert extract(article, "", small).error == ExtractError.TOO_LARGE
+    monkeypatch.setattr("filters.measure.extractors.MAX_TEXT_BYTES", 1000)
+    assert extract(article, "", settings).error == ExtractError.TOO_LARGE
 
 
 @BOTH
@@ -366,7 +368,7 @@ def test_failure_of_the_extractor_is_the_pages(
 ) -> None:
     """An exception or lack of memory in the extractor becomes a named error of the page."""
 
-    def fails(_html: str, _tree: Any, _settings: MeasureSettings) -> Extraction:
+    def fails(_html: str, _tree: Any) -> Extraction:
         raise raised
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: fails, ()))

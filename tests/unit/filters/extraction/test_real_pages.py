@@ -12,7 +12,7 @@ from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import bare_text, f1, gold_pages
+from tests.support.pages.extraction_peer import bare_text, f1, gold_pages
 from tests.support.sizes import LONG
 
 PAGES_PER_SOURCE = 9 if LONG else 4

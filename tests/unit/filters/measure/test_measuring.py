@@ -21,7 +21,7 @@ from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs, golden_pag
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
 from filters.quality.measures import measure_quality
 from filters.quality.names import MEASURES, PAGE_MEASURES
-from filters.settings import MeasureSettings
+from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from filters.structure import names as structure_names
@@ -50,8 +50,8 @@ def test_measures_of_an_article(article: str) -> None:
         "simhash": f"{found.outline.simhash:016x}",
     }
     assert {*found.measures, *Likeness().measures()} == PAGE_MEASURES
-    assert found.outline == outline(found.text, SETTINGS.shingles_per_site)
-    assert found.lines == lines_of(found.text, page_lines(visible_text(parse(article))), SETTINGS.lines_per_site)
+    assert found.outline == outline(found.text, SITE_CAPS.shingles_per_site)
+    assert found.lines == lines_of(found.text, page_lines(visible_text(parse(article))), SITE_CAPS.lines_per_site)
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)
@@ -113,14 +113,13 @@ def test_epoch_changes_with_what_features_mean() -> None:
     others = {
         "extractor": "blocks",
         "tokenizer": "words",
-        "chunk_mode": "block",
     }
     kept = set()
     for field in set(MeasureSettings.__struct_fields__) - {"extractor_model"}:
         value = others.get(field) or getattr(SETTINGS, field) + 1
         if feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == feature_epoch(SETTINGS):
             kept.add(field)
-    assert kept == {"workers", "time_limit_s", "recycle_pages", "memory_bytes", "site_cache_bytes"}
+    assert kept == {"workers", "time_limit_s", "memory_bytes"}
 
 
 def test_the_epoch_has_the_model_of_blocks_and_needs_no_file() -> None:
@@ -210,7 +209,7 @@ def test_importing_the_package_loads_no_extractor() -> None:
     code = (
         "import sys, filters.stages.judge, filters.measure.workers\n"
         "from filters.measure.epoch import feature_epoch\n"
-        "from filters.settings import MeasureSettings\n"
+        "from filters.settings import SITE_CAPS, MeasureSettings\n"
         "feature_epoch(MeasureSettings())\n"
         "print([name for name in ('trafilatura', 'lxml', 'py3langid', 'resiliparse') if name in sys.modules])"
     )

@@ -34,7 +34,7 @@ import os, time
 import filters.measure.extractors as extraction
 import filters.extraction.html_tree as html_tree
 import filters.measure.page_measures as measuring
-def obey(html, tree, settings):
+def obey(html, tree):
     if html.startswith("hang"):
         time.sleep(600)
     if html.startswith("spin"):
@@ -78,8 +78,9 @@ def new_pool() -> Iterator[NewPool]:
     """Makes pools whose workers run `code`, with these settings, and closes them."""
     made: list[ExtractionPool] = []
 
-    def make(*, code: str = OBEDIENT, **settings: Any) -> ExtractionPool:
-        made.append(ExtractionPool(MeasureSettings(**settings), command=(sys.executable, "-c", code)))
+    def make(*, code: str = OBEDIENT, recycle_pages: int = 5_000, **settings: Any) -> ExtractionPool:
+        command = (sys.executable, "-c", code)
+        made.append(ExtractionPool(MeasureSettings(**settings), command=command, recycle_pages=recycle_pages))
         return made[-1]
 
     yield make

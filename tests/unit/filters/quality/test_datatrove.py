@@ -20,8 +20,8 @@ from filters.quality.tokens import TOKENIZERS
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from tests.support.lazily import Lazily
-from tests.support.numbered_pages import page_features
-from tests.support.sentences import split_sentences
+from tests.support.pages.numbered_pages import page_features
+from tests.support.pages.sentences import split_sentences
 from tests.support.sizes import LONG
 
 FILTERS = "datatrove.pipeline.filters"

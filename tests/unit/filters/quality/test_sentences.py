@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.quality.sentences import count_sentences
-from tests.support.sentences import split_sentences
+from tests.support.pages.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from scoring.stages.score import ScoreStage
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.schema.records import Features, Score, ScoreRequest, Verdict, decode
-from tests.support.numbered_pages import page_features
+from tests.support.pages.numbered_pages import page_features
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
 MAIN, C4, NOPUNC, OWN = (parse_ruleset(f'scores = "{text}"\n{RULES}', text) for text in TEXTS)

@@ -19,7 +19,7 @@ from filters.rules.published import QUALITY_RULES
 from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from filters.structure.names import MEASURES as STRUCTURE
 from stream.schema.records import Features, Verdict, decode, encode
-from tests.support.numbered_pages import page_features
+from tests.support.pages.numbered_pages import page_features
 
 NOTES = replace(
     load_ruleset("notes"),

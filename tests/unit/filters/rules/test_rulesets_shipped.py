@@ -14,7 +14,7 @@ from filters.quality.names import MEASURES
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.schema.records import Features
-from tests.support.numbered_pages import page_features
+from tests.support.pages.numbered_pages import page_features
 
 Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this
 

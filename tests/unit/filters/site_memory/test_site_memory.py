@@ -17,7 +17,7 @@ from filters.duplicates.lines import TEMPLATE_PAGES, Lines, lines_of, marked_lin
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import failed
-from filters.settings import MeasureSettings
+from filters.settings import SiteCaps
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import HEAD, NoState
 from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 MOST = 80 if LONG else 30  # examples
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
-ROOMY = MeasureSettings()
+ROOMY = SiteCaps()
 TIGHT = msgspec.structs.replace(ROOMY, chunk_ids_per_site=6, shingles_per_site=25, lines_per_site=9, pages_per_site=4)
 CAPS = st.sampled_from([ROOMY, TIGHT])
 CONTENT = st.lists(st.integers(0, 12), min_size=1, max_size=5)
@@ -67,7 +67,7 @@ def new_name(sketch: bytes) -> str:
 class Site:
     """A site's memory over one state, fed with texts or with chunks."""
 
-    def __init__(self, state: KeyedState, caps: MeasureSettings = ROOMY, cached_bytes: int = 10**9) -> None:
+    def __init__(self, state: KeyedState, caps: SiteCaps = ROOMY, cached_bytes: int = 10**9) -> None:
         self.state = state
         self.memory = SiteMemory(caps, cached_bytes)
 
@@ -142,7 +142,7 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
 @settings(max_examples=MOST)
 @given(VISITS, CAPS, st.data())
 def test_template_lines_follow_their_definition(
-    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps, data: st.DataObject
 ) -> None:
     """For any visits, removals and caps, the marked lines are those that two pages before this one have.
 
@@ -304,7 +304,7 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
 @settings(max_examples=MOST)
 @given(VISITS, CAPS)
 def test_fetching_three_times_in_a_row_changes_nothing(
-    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps
 ) -> None:
     """Visiting each page three times in a row gives the same shares and distances as visiting it once.
 
@@ -364,7 +364,7 @@ def test_one_page_above_the_cap_is_cut_to_it(new_state: NewState) -> None:
 
 @settings(max_examples=MOST)
 @given(VISITS, CAPS)
-def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings) -> None:
+def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps) -> None:
     """Measures and state are the same with the cache kept, dropped before each page, or of size zero."""
     outcomes = []
     for cached, dropped in ((10**9, False), (10**9, True), (0, False)):
@@ -400,7 +400,7 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
 @settings(max_examples=MOST)
 @given(VISITS, CAPS, st.data())
 def test_taking_a_page_out_and_in_again(
-    new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject
+    new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps, data: st.DataObject
 ) -> None:
     """A page without evictions that is removed and measured again has the same measures and rows.
 

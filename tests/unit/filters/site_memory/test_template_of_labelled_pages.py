@@ -16,7 +16,7 @@ from crawler.web.urls import normalise, site_of
 from filters.duplicates.lines import own_text
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
-from tests.support.extraction_peer import html_of
+from tests.support.pages.extraction_peer import html_of
 from tests.support.sizes import LONG
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]

@@ -12,9 +12,9 @@ from filters.rules.ruleset import load_ruleset
 from lab.articles import additive
 from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner, article_html
-from tests.support.labelled_folder import add_page
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.labelled_folder import add_page
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from filters.extraction.html_tree import parse
 from filters.extraction.learned.page_blocks import page_blocks
 from lab.extractor.gold import Truth, keep_main_texts
 from lab.extractor.words import page_words, word_scores
-from tests.support.extraction_peer import f1
+from tests.support.pages.extraction_peer import f1
 
 
 def test_a_word_elsewhere_on_the_page_is_not_main_text() -> None:

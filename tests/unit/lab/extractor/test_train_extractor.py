@@ -11,9 +11,9 @@ from filters.extraction.learned.model_name import digest_of, model_digest
 from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import Runner
-from tests.support.labelled_folder import add_page
+from tests.support.pages.extraction_here import extract_here
+from tests.support.pages.labelled_folder import add_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 

@@ -18,7 +18,7 @@ from lab.extractor import training
 from lab.extractor.errors import Text, errors_by, texts_of_other_domains
 from lab.extractor.gold import Truth
 from lab.extractor.training import MainTextPage, learn, main_text_pages
-from tests.support.labelled_folder import add_page
+from tests.support.pages.labelled_folder import add_page
 
 
 def folder(root: Path, rows: Sequence[tuple[str, str, dict[str, object]]]) -> LabelledPages:

@@ -13,7 +13,7 @@ from stream.memory.log import MemoryLog
 from stream.schema.records import SiteState, Verdict, encode
 from stream.schema.runs import Run, names_of
 from stream.schema.topics import SITE_TERMS, all_topics
-from tests.support.term_rows import term_row
+from tests.support.logs.term_rows import term_row
 
 
 def run_of(name: str) -> ComparedRun:

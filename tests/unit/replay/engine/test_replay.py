@@ -36,8 +36,8 @@ from stream.schema.records import Features, Hit, Page, SiteState, Verdict, decod
 from stream.schema.runs import Alias, Run, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import RunRefused, UsageError
-from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
+from tests.support.pages.extraction_here import extract_here
 from tests.support.runs.replay_world import (
     OTHER_DETECTOR,
     PARTITIONS,

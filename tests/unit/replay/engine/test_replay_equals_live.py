@@ -24,7 +24,7 @@ from stream.log.contract import Log
 from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, SiteState, Verdict
 from stream.schema.topics import HITS, PAGES
-from tests.support.extraction_here import extract_here
+from tests.support.pages.extraction_here import extract_here
 from tests.support.runs.replay_world import LiveWorld, config_of, measuring_otherwise, output
 from tests.support.sizes import LONG
 from tests.support.web.webs import HTML_HEADERS, sample_web

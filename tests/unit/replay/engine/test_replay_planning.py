@@ -105,15 +105,15 @@ def test_a_new_feature_epoch_begins_at_pages(desk: Desk) -> None:
 def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
     """The settings of the epoch are stored. A configuration without them is refused, with the settings to use."""
     put_page(desk)
-    desk.config = config_of(desk.config.log.url, "measure.chunk_mode=block", "measure.workers=1")
+    desk.config = config_of(desk.config.log.url, "measure.tokenizer=words", "measure.workers=1")
     run = desk.begin(name="anew")
-    assert run.measured_by == {"measure.chunk_mode": "block"}
+    assert run.measured_by == {"measure.tokenizer": "words"}
     refuse_other_epoch(desk.config, run)
-    bare = config_of(desk.config.log.url, "measure.pages_per_site=7")
+    bare = config_of(desk.config.log.url, "measure.max_elements=7")
     with pytest.raises(UsageError) as refused:
         refuse_other_epoch(bare, run)
-    assert f"epoch {run.epoch}, with --set measure.chunk_mode=block;" in str(refused.value)
-    assert "with --set measure.pages_per_site=7. Use the settings" in str(refused.value)
+    assert f"epoch {run.epoch}, with --set measure.tokenizer=words;" in str(refused.value)
+    assert "with --set measure.max_elements=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
     assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
     shown = summary_of(desk.log, Control(desk.log), desk.config, run, 0, None, text_of)

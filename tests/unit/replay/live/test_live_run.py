@@ -85,7 +85,7 @@ def test_a_role_without_the_detector_leaves_it_open(world: CutoverWorld) -> None
             ("tally.detector=lite-ngram",),
             ["and the live run first has some-detector/1/x, which the configured SCORE does not run"],
         ),
-        (("measure.chunk_mode=block",), ["[measure] has the feature epoch"]),
+        (("measure.tokenizer=words",), ["[measure] has the feature epoch"]),
         (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
     ],
 )

@@ -21,8 +21,8 @@ from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from tests.support.pages.prose import PROSE
 from tests.support.pairs import Pair, settings_of
-from tests.support.prose import PROSE
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scoring.interface import TextScore
 from scoring.pair.settings import PairSettings
 from scoring.pair.tokens import batches, head, plain_tokenizer, tokenise
+from tests.support.pages.prose import PROSE
 from tests.support.pairs import END, build_tokenizer
-from tests.support.prose import PROSE
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 

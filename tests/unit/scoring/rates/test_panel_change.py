@@ -6,7 +6,7 @@ import pytest
 
 from scoring.rates.panel_change import panel_change
 from stream.schema.records import SiteState
-from tests.support.term_rows import TERM, at_day, term_row
+from tests.support.logs.term_rows import TERM, at_day, term_row
 
 MADE_AT = at_day(30)
 NOW = at_day(TERM + 20)

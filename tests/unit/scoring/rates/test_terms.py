@@ -10,8 +10,8 @@ import pytest
 from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.rates.terms import GRACE, TOO_OLD, counted_at, is_too_old
 from stream.schema.records import SiteState
-from tests.support.term_rows import DAY_MS, FIRST_DAY, TERM, at_day
-from tests.support.term_rows import term_row as row
+from tests.support.logs.term_rows import DAY_MS, FIRST_DAY, TERM, at_day
+from tests.support.logs.term_rows import term_row as row
 
 
 def web(turned: int = 4) -> tuple[list[SiteState], list[SiteState]]:

@@ -20,8 +20,8 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
-from tests.support import stage_work
-from tests.support.stage_work import put, records
+from tests.support.logs import stage_work
+from tests.support.logs.stage_work import put, records
 
 NOW_MS = 10**9
 DETECTOR = FakeDetector().identity

@@ -28,8 +28,8 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.logs.tally_desk import DETECTOR, SPRT, hit, page, score
 from tests.support.sizes import LONG
-from tests.support.tally_desk import DETECTOR, SPRT, hit, page, score
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.stages.tally import TallyStage
 from stream.processing.metrics import Metrics
-from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, score
+from tests.support.logs.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, score
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:

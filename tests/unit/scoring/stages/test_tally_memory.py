@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.stages.site_tally import MAX_QUERIES, FirstArticle, JudgedPage, SiteTally
 from stream.schema.records import RuleOutcome, Verdict, decode, encode
-from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
+from tests.support.logs.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 
 def test_a_site_of_every_query_keeps_a_small_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream.schema.records import Record, Score
-from tests.support.tally_desk import DAY_MS, FALCON, SITE, SPRT, Desk, hit, page, score
+from tests.support.logs.tally_desk import DAY_MS, FALCON, SITE, SPRT, Desk, hit, page, score
 
 FLAG = st.none() | st.booleans()
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scoring.sites.settings import TallySettings
-from tests.support.tally_desk import DAY_MS, DETECTOR, FALCON, SITE, SPRT, Desk, hit, page, score, site_of
+from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SITE, SPRT, Desk, hit, page, score, site_of
 
 
 def test_a_hit_alone_makes_a_row() -> None:

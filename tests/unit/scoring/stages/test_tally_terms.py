@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scoring.stages.tally import MARK_MS
 from stream.log.contract import StateChange
 from stream.schema.records import Decision, Record, SiteState
-from tests.support.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score
+from tests.support.logs.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score
 
 FIRST = 20_000 * DAY_MS
 TERM = 90 * DAY_MS

@@ -15,7 +15,7 @@ from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.sprt import SprtParams
 from scoring.thresholds.published import load_thresholds, published_for, read_thresholds, write_thresholds
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
-from tests.support.prose import PROSE
+from tests.support.pages.prose import PROSE
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 LITE = "lite-ngram/3929d2d2"

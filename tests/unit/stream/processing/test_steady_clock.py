@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from stream.processing.metrics import Metrics
 from stream.processing.steady_clock import SteadyClock
-from tests.support.loops import count
+from tests.support.logs.loops import count
 from tests.support.set_clock import SetClock
 
 HOUR_S, YEAR_S = 3600.0, 365 * 86_400.0

@@ -15,7 +15,7 @@ from stream.memory.log import MemoryLog
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import LAYOUT, Alias, Cutover, Run
 from stream.schema.topics import CONTROL
-from tests.support.loops import Around
+from tests.support.logs.loops import Around
 
 RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")
 CUTOVER = Cutover(number=1, at=1, by="b", from_run="a", to_run="c")

@@ -28,7 +28,7 @@ from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.extraction_peer import f1, gold_pages
+from tests.support.pages.extraction_peer import f1, gold_pages
 from tests.support.sizes import LONG
 
 SETTINGS = MeasureSettings(extractor="blocks")
@@ -66,7 +66,7 @@ def test_trafilatura_runs_for_next_to_no_words() -> None:
     model: Any = Mock(probabilities=lambda page: np.full(len(page.lines), 300))
     for words, tried in ((9, ("blocks", "recall")), (10, ("blocks",))):
         html = f"<html><body><p>{'word ' * words}</p></body></html>"
-        short = by_blocks(model, html, parse(html), SETTINGS)
+        short = by_blocks(model, html, parse(html))
         assert short.tried == tried and short.expected_f1 == pytest.approx(6 / 13) and short.path == tried[-1]
 
 

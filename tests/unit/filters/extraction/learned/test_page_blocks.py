@@ -13,7 +13,7 @@ from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.learned.page_blocks import UNREAD, PageBlocks, page_blocks
 from filters.extraction.main_text import read
 from filters.structure.page_lines import page_lines, visible_text
-from tests.support.extraction_peer import gold_pages
+from tests.support.pages.extraction_peer import gold_pages
 
 
 def blocks(body: str) -> PageBlocks:

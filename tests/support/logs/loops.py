@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from crawler.metrics import SEARCH_RESULTS
 from stream.log.contract import Commit, Log, Member, Output
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
@@ -39,7 +40,7 @@ class Counting(Copying):
     def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
         count = int(ctx.state.get(record.site.encode()) or b"0") + 1
         ctx.state.put(record.site.encode(), str(count).encode())
-        ctx.meter.count("search_results", source="test", outcome="read")
+        ctx.meter.count(SEARCH_RESULTS, source="test", outcome="read")
         ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=str(count)))
 
 

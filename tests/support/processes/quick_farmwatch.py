@@ -12,7 +12,7 @@ from farmwatch.daemon.supervisor import Supervisor
 
 if __name__ == "__main__":
     setattr(running, "Supervisor", partial(Supervisor, restart_min_s=0.1, restart_max_s=0.2))  # noqa: B010 - mypy
-    setattr(running, "this_program", lambda: [sys.executable, "-P", "-m", "tests.support.quick_farmwatch"])  # noqa: B010 - mypy
+    setattr(running, "this_program", lambda: [sys.executable, "-P", "-m", "tests.support.processes.quick_farmwatch"])  # noqa: B010 - mypy
     setattr(maintenance, "HEARTBEAT_S", 1.0)  # noqa: B010 - mypy
     setattr(maintenance, "RETENTION_S", 2.0)  # noqa: B010 - mypy
     main()

@@ -26,7 +26,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.orders import Order, OrderChange, exclusion, output_of
 from stream.schema.panel import SitePanel, write_panel
 from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.stage_work import put, work_all
+from tests.support.logs.stage_work import put, work_all
 from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Reply, Web

@@ -15,7 +15,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 
 SITE = "a.example"
 DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
 """Faults of the embedded log: changed files, and processes to start and kill.
 
-A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
+A process is `python -m tests.support.logs.embedded_worker ROLE FOLDER [NUMBER]`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGE_BYTES = 20_000
 @contextmanager
 def worker_process(role: str, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
     """A worker process; it is killed at the end of the block."""
-    command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
+    command = [sys.executable, "-m", "tests.support.logs.embedded_worker", role, str(folder), *map(str, more)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process

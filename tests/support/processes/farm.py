@@ -29,12 +29,12 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
-from tests.support.extraction_here import extract_here
+from tests.support.pages.extraction_here import extract_here
 from tests.support.paths import ROOT
-from tests.support.roles_here import roles_at_work
+from tests.support.processes.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
-QUICK = "tests.support.quick_farmwatch"
+QUICK = "tests.support.processes.quick_farmwatch"
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
 # Without stop_when_decided, the pages of a site are the same in every run: the time of a decision varies.

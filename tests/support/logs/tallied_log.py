@@ -15,7 +15,7 @@ from stream.schema.records import Features, Hit, Page, Record, Score, ScoreReque
 from stream.schema.runs import Run
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.front_door import PARTITIONS
-from tests.support.page_records import text_score
+from tests.support.pages.page_records import text_score
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld
 
 SITES_MADE, LLM_SITES, PAGES_EACH = 24, 3, 16
