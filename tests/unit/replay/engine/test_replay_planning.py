@@ -115,7 +115,7 @@ def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
     assert f"epoch {run.epoch}, with --set measure.tokenizer=words;" in str(refused.value)
     assert "with --set measure.max_elements=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
-    assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
+    assert stopped.resume == "farmwatch replay --name anew --set measure.tokenizer=words"
     shown = summary_of(desk.log, Control(desk.log), desk.config, run, 0, None, text_of)
     assert shown.next == [f"{stopped.resume}    # resumes it"]
     with pytest.raises(UsageError, match="the versions of farmwatch and its libraries"):
