@@ -5,10 +5,8 @@ from __future__ import annotations
 from stream.processing.metrics import SECONDS, counter, gauge, histogram
 
 SEARCH_RESULTS = counter("search_results", "Search results that CRAWL read, by outcome.", ("source", "outcome"))
-SEARCH_QUERIES = counter(
-    "search_queries", "Queries of `farmwatch search` dealt with, by outcome.", ("source", "outcome")
-)
-SEARCH_HITS = counter("search_hits", "Results that `farmwatch search` got: appended or skipped.", ("source", "outcome"))
+SEARCH_QUERIES = counter("search_queries", "Queries of a search dealt with, by outcome.", ("source", "outcome"))
+SEARCH_HITS = counter("search_hits", "Results that a search got: appended or skipped.", ("source", "outcome"))
 SEARCH_QUOTA_LEFT = gauge("search_quota_left", "Requests left of a source's quotas; absent without one.", ("source",))
 SEARCH_PARKED_TIMESTAMP_SECONDS = gauge(
     "search_parked_timestamp_seconds", "Until when a source is left alone; 0: it is not.", ("source",)

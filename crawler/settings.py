@@ -132,7 +132,6 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     @property
     def user_agent(self) -> str:
-        """`name/version (+contact)`."""
         return f"{self.name}/{_version()} (+{self.contact})"
 
 

@@ -30,7 +30,7 @@ class TooFewLabels(BadTrainingData):
 
 
 class MissingExtra(ScoringError):
-    """Packages of an extra are missing. The operator runs `pip install 'farmwatch[train]'`, or as the message says."""
+    """Packages of an extra are missing. The operator installs them; the fact `extra` names it."""
 
 
 class TrainingRefused(ScoringError):
@@ -79,7 +79,11 @@ class Uncalibrated(ScoringError):
 
 
 class MissingModel(ScoringError):
-    """A language model is not on this machine. The message names the searched place and the command to run."""
+    """A language model is not on this machine. The message names the searched place."""
+
+
+class NotDownloaded(MissingModel):
+    """A model of the hub is not in the cache of this machine. The operator downloads it, or sets a folder."""
 
 
 class UnsupportedModel(ScoringError):
@@ -143,6 +147,10 @@ class BadSiteNumbers(ScoringError):
 
     The operator runs `farmwatch train-sites`, or unsets tally.deciles for the file that ships.
     """
+
+
+class UnreadableMethod(BadSiteNumbers):
+    """The site method of a run is of another version. The operator uses that version, or replays again."""
 
 
 class FoldFailed(ScoringError):

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from scoring.errors import BadIdentity, Uncalibrated
+from scoring.errors import Uncalibrated
 
-BUILT_IN = "lite-ngram"
-Measure = Literal["binoculars", "fast-detectgpt"]
-
-MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
-
+BUILT_IN = "lite-ngram"  # the detector that ships with its weights, and the default
 UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector without a threshold set
-_IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
-
-_LONGEST_IDENTITY = 300
-
-_FORMS: dict[str, str] = {
-    BUILT_IN: f"{BUILT_IN}/WEIGHTS/THRESHOLDS",
-    **{str(name): f"{name}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS" for name in MEASURES},
-}
 
 
 class TextScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,20 +55,9 @@ class Detector(Protocol):
         """One TextScore per text, in order. Accepts any string; abstains with a reason if it cannot judge."""
 
 
-def base_of(identity: str) -> str:
-    """The identity without its last part, the thresholds. Raises BadIdentity for an incomplete identity."""
-    refuse_bad_identity(identity)
-    return identity.rpartition("/")[0]
-
-
 def name_of(identity: str) -> str:
     """The detector's name, as in `score.detectors`."""
     return identity.partition("/")[0]
-
-
-def is_pair(identity: str) -> bool:
-    """True for a detector, by name or identity, that reads with a pair of language models."""
-    return name_of(identity) in MEASURES
 
 
 def calibrated(identity: str) -> bool:
@@ -93,22 +69,7 @@ def refuse_uncalibrated(identities: Sequence[str]) -> None:
     """Raises Uncalibrated if one of these detectors has no thresholds, because site verdicts need flags."""
     for identity in identities:
         if not calibrated(identity):
-            raise Uncalibrated(
-                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name_of(identity)}"
-                f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"
-            )
-
-
-def refuse_bad_identity(identity: str) -> None:
-    """Raises BadIdentity, in printable characters, for a string that is no detector's identity."""
-    name = name_of(identity)
-    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
-    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
-    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
-        raise BadIdentity(
-            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
-            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
-        )
+            raise Uncalibrated(f"{identity} has no thresholds", detector=name_of(identity))
 
 
 MethodName = Literal["sprt", "deciles"]

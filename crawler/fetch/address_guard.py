@@ -82,7 +82,6 @@ class FixedResolver(AbstractResolver):
 
     @property
     def addresses(self) -> frozenset[str]:
-        """Every address of the table."""
         return frozenset(address for address, _ in self._table.values())
 
     async def resolve(

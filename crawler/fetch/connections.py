@@ -80,7 +80,6 @@ class Connections(AbstractResolver):
         self._watch_s = min(_WATCH_S, settings.idle_timeout_s / 4, settings.total_timeout_s / 4)
 
     async def open(self) -> None:
-        """Start to accept requests."""
         settings = self._settings
         room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
@@ -93,7 +92,6 @@ class Connections(AbstractResolver):
         )
 
     async def close(self) -> None:
-        """Close every connection and the resolver."""
         if self._watch is not None:
             self._watch.cancel()
         if self._connector is not None:
@@ -158,7 +156,6 @@ class Connections(AbstractResolver):
             raise
 
     def _check_timeouts(self) -> None:
-        """Fail the responses that take too long."""
         now, idle_s = self._loop.time(), self._settings.idle_timeout_s
         for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
             wire.fail(TimeoutError("the response takes too long"))
@@ -187,7 +184,6 @@ class Connections(AbstractResolver):
         port: int = 0,  # noqa: ARG002  # pins have one
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # and one of each family
     ) -> list[ResolveResult]:
-        """The pinned addresses of the request to the host. Raises OSError if there are none."""
         if host not in self._pins:
             raise OSError(f"no address is pinned for {host}")
         return list(self._pins[host])
@@ -272,7 +268,6 @@ class _Wire(ResponseHandler):
         return b""
 
     def fail(self, error: Exception) -> None:
-        """Fail the response with an error."""
         payload = self._payload
         self.set_exception(error)
         if payload is not None:

@@ -43,6 +43,5 @@ class FetchContext(FetchResult, kw_only=True):
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
 
     def end(self, end: FetchEnded) -> None:
-        """End the job with this result."""
         self.outcome, self.reason, self.not_before_ms = end.outcome, end.reason, end.not_before_ms
         self.transient, self.unreachable = end.transient, end.unreachable

@@ -73,18 +73,15 @@ class DnsCache(AbstractResolver):
         port: int = 0,
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # always both
     ) -> list[ResolveResult]:
-        """The resolver interface of aiohttp. Raises UnresolvedHost, an OSError."""
         return [resolved(host, address, port) for address in await self.addresses(host)]
 
     async def close(self) -> None:
-        """Cancel all lookups."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look_up(self, host: str) -> _Known:
-        """Query a host and cache the answer."""
         try:
             known = await self._ask(host)
             self._known[host] = known
@@ -115,7 +112,6 @@ class DnsCache(AbstractResolver):
 
 
 def _failure(host: str, error: Exception) -> tuple[str, str]:
-    """Message and reason for an error of c-ares."""
     code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
     if code in _NO_NAME or isinstance(error, UnicodeError):
         return f"there is no host {host}", "dns_no_name"
@@ -126,7 +122,6 @@ def _failure(host: str, error: Exception) -> tuple[str, str]:
 
 
 def _nameserver(text: str) -> str:
-    """A nameserver in the format of c-ares."""
     found = endpoint(text, 53)
     if found is None:
         raise BadCrawlSettings(

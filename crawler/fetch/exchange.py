@@ -215,11 +215,9 @@ class _Tape:
         response.close()
 
     def on_broken(self, end: FetchEnded) -> None:
-        """The exchange ended early."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
     def capture(self, context: FetchContext) -> Capture:
-        """The whole capture."""
         job, response = context.job, self.response
         assert response is not None
         version = response.version

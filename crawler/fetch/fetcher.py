@@ -128,7 +128,6 @@ class Fetcher:
         return context
 
     async def _follow(self, context: FetchContext, *, wait: bool) -> None:
-        """Request the URL and follow redirects. Raises FetchEnded."""
         limit = ROBOTS_REDIRECTS if context.job.kind is RequestKind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
             context.is_repeated = False
@@ -250,7 +249,6 @@ class Fetcher:
             context.started_ms = context.sent_ms
 
     async def _sent(self, turn: Turn, context: FetchContext, host: str) -> None:
-        """A new connection is open: the request starts now."""
         await turn.sent()
         self._record_start(context, host)
 
@@ -290,7 +288,6 @@ class Fetcher:
             raise FetchEnded(FetchOutcome.FAILED, reason, transient=True, unreachable=True) from None
 
     async def _process_response(self, context: FetchContext) -> None:
-        """Check and process the final response. Raises FetchEnded if it is not what the job asked for."""
         job, status = context.job, context.status
         if status == 304 and context.final_url == job.url and (job.etag or job.last_modified):
             context.opt_out = opt_outs(context.headers, b"", self._settings.name, context.robots_tags)
@@ -327,7 +324,6 @@ class Fetcher:
             raise FetchEnded(checked.outcome, checked.reason, transient=checked.transient)
 
     def _complete(self, context: FetchContext) -> None:
-        """Derive the fields of the result that need the end of the job."""
         last = next((request for request in reversed(context.requests) if request.kind is context.job.kind), None)
         if last is not None:
             last.outcome = last.outcome or context.outcome.value

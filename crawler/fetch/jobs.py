@@ -18,7 +18,7 @@ class RequestKind(enum.Enum):
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     SITEMAP = "sitemap"
     PAGE = "page"
-    PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.probe
+    PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.frontier
 
 
 REDIRECTED = "redirected"  # outcome of a redirected request

@@ -72,7 +72,6 @@ class NetworkWatch:
         return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
 
     def _rest_ms(self) -> float:
-        """A silence longer than the retries of a streak can cause."""
         return max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
 
     def _begin_anew(self) -> None:
@@ -106,7 +105,6 @@ class NetworkWatch:
         return is_down
 
     def summarise(self, now_ms: int, *, last: bool = False) -> None:
-        """Log the failed requests by reason, once a minute, or at once if it is the `last` summary."""
         if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
             reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
             _log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)

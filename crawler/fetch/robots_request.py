@@ -27,7 +27,6 @@ class SiteAnswers:
 
     @property
     def meaning(self) -> RobotsAnswer:
-        """The meaning of the answer to robots.txt."""
         return meaning_of(self.robots.status, complete=self.robots.outcome is FetchOutcome.FETCHED)
 
     @property
@@ -62,7 +61,6 @@ async def _ask(settings: CrawlSettings, url: str, excludes: Callable[[str], bool
 
 
 async def _fetched(fetcher: Fetcher, job: Job) -> FetchResult:
-    """The result of a job; a deferred job is repeated."""
     while True:
         answer = await fetcher.fetch(job)
         if answer.outcome is not FetchOutcome.DEFERRED:

@@ -93,12 +93,10 @@ class Spacing:
         self._born = self._pruned = now
 
     def __len__(self) -> int:
-        """How many clocks and places are remembered."""
         return len(self._domains.clocks) + len(self._addresses.clocks) + len(self._places)
 
     @property
     def spaced(self) -> bool:
-        """Whether anything is spaced."""
         return self._domains.delay_s > 0 or self._addresses.delay_s > 0
 
     def share(self, fraction: float) -> None:
@@ -152,7 +150,6 @@ class Spacing:
             self._addresses.clock(address, now).began = now
 
     def _clocks(self, domain: str, addresses: Sequence[str], now: float) -> list[tuple[_Clock, float]]:
-        """The clocks that apply to a request, with their delays."""
         clocks = []
         if self._domains.delay_s > 0:
             clocks.append((self._domains.clock(domain, now), self._domains.delay_s))

@@ -45,12 +45,10 @@ class FetchThread:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is running."""
         return self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
-        """The number of jobs that wait between two requests."""
         return self._fetcher.waiting
 
     def submit(self, jobs: Mapping[int, Job]) -> None:
@@ -59,21 +57,17 @@ class FetchThread:
             self._loop.call_soon_threadsafe(self._begin, jobs)
 
     def share(self, fraction: float) -> None:
-        """Set the share of all sites; see `Fetcher.share`."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
 
     def hold(self, *, held: bool) -> None:
-        """Stop or allow new requests; see `Fetcher.hold`."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(partial(self._fetcher.hold, held=held))
 
     def collect(self) -> list[ClaimResult]:
-        """The results since the last call."""
         return [self._done.get_nowait() for _ in range(self._done.qsize())]
 
     def cancel(self, claims: Collection[int]) -> None:
-        """Cancel jobs."""
         if claims and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._break_off, claims)
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.rows import Priority, SitemapRow, SiteRow, UrlRow, pack, scheme_bit, sitemap_key, unpack
-from crawler.frontier.site_store import SiteStore
+from crawler.frontier.rows import Priority, SitemapRow, SiteRow, UrlRow, pack, sitemap_key, unpack
+from crawler.frontier.site_store import SiteStore, scheme_bit
 from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, sample
-from crawler.web.urls import host_of, is_at, is_skipped, other_scheme, page_bytes
+from crawler.web.urls import host_of, is_at, is_skipped
 
 _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
@@ -34,36 +34,34 @@ class Discovery:
 
     def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
         """Queue a URL if it is new and allowed; False if robots.txt forbids it."""
-        page = page_bytes(url)
-        if row.known >= self.store.settings.url_cap or self.store.url(row.site, page):
+        if row.known >= self.store.settings.url_cap or self.store.url(row.site, url):
             return True
-        twin = other_scheme(url)
-        if row.schemes & scheme_bit(twin) and self.store.url(row.site, page_bytes(twin)):
+        # with https for http, or the reverse, it is on nearly all sites the same page
+        twin = "http" + url[5:] if url.startswith("https:") else "https" + url[4:]
+        if row.schemes & scheme_bit(twin) and self.store.url(row.site, twin):
             return True
         if not rules.allows(url):
             return False
         row.known += 1
-        self.store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
+        self.store.queue(row, UrlRow(url, priority=priority, depth=depth))
         return True
 
-    def home_page(self, row: SiteRow, rules: RobotsRules) -> bytes | None:
+    def home_page(self, row: SiteRow, rules: RobotsRules) -> UrlRow | None:
         """The home page, queued; None if robots.txt forbids it, or it has been asked for."""
         url = f"{row.origin}/"
-        page = page_bytes(url)
-        found = self.store.url(row.site, page)
-        if not rules.allows(url) or (found is not None and not found.is_queued and not found.site_failed):
+        home = self.store.url(row.site, url)
+        if not rules.allows(url) or (home is not None and not home.is_queued and not home.site_failed):
             return None
-        if found is None:
+        if home is None:
             row.known += 1
-            found = UrlRow(url, priority=Priority.SITEMAP)
-        if not found.is_queued:
-            self.store.queue(row, page, found)
-        return page
+            home = UrlRow(url, priority=Priority.SITEMAP)
+        if not home.is_queued:
+            self.store.queue(row, home)
+        return home
 
-    def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
-        """Queue links of a page, up to the budget."""
+    def add_links(self, row: SiteRow, url_row: UrlRow, answer: FetchResult) -> None:
         settings, rules = self.store.settings, answer.job.rules
-        if not settings.use_links or found.depth >= settings.link_depth or rules is None:
+        if not settings.use_links or url_row.depth >= settings.link_depth or rules is None:
             return
         if not self.store.has_room(row) or host_of(answer.final_url) != row.site:
             return
@@ -73,37 +71,29 @@ class Discovery:
         for url in itertools.islice(internal_links(answer.body, answer.encoding, answer.final_url), _LINKS_CAP):
             if not self.store.has_room(row) or refused >= _REFUSED_CAP:
                 return
-            refused += not self.add(row, url, Priority.LINK, found.depth + 1, rules)
+            refused += not self.add(row, url, Priority.LINK, url_row.depth + 1, rules)
 
     def is_known_page(self, row: SiteRow, answer: FetchResult) -> bool:
         """Whether a redirect led to a page of the site that is known under another URL."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return False
-        end = self.store.url(row.site, page_bytes(answer.final_url))
-        if end is None:
-            return False
-        return end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page"
+        end = self.store.url(row.site, answer.final_url)
+        return end is not None and (end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page")
 
     def note_redirect(self, row: SiteRow, answer: FetchResult) -> None:
         """Record a redirect's target, so that it is not fetched as another page."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return
-        page = page_bytes(answer.final_url)
-        end = self.store.url(row.site, page)
-        if end is None:
-            end = UrlRow(answer.final_url)
-        elif end.has_page:
+        end = self.store.url(row.site, answer.final_url) or UrlRow(answer.final_url)
+        if end.has_page:
             return
-        elif end.is_queued:
-            if end.hits:
-                self.pages.refuse(row, page, end, "same_page")
-                return
-            self.store.unqueue(row, end)
+        if end.is_queued and end.hits:
+            self.pages.refuse(row, end, "same_page")
+            return
         end.status, end.reason = Status.REDIRECTION, ""
-        self.store.schedule(row, page, end, answer.started_ms)
+        self.store.schedule(row, end, answer.started_ms)
 
     def wake_sitemaps(self, row: SiteRow) -> None:
-        """Read the sitemaps again when they are due."""
         if row.sitemaps_done and 0 < row.sitemaps_at <= self.store.now_ms and self.store.has_room(row):
             row.sitemaps_done, row.sitemaps_at = False, 0
             row.failures = 0  # those of the sitemaps hours ago
@@ -142,37 +132,30 @@ class Discovery:
         reading.missed |= answer.transient
         pending = [entry for entry in reading.pending if entry[0] != answer.job.url]
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
+        pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
         reading.read += 1
         left = max(0, settings.sitemap_files - reading.read)
         if answer.sitemap.files and depth < _INDEX_LEVELS:
             files = (url for url in answer.sitemap.files if is_at(url, row.origin))
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
-        pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
         size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
 
-    def _read_again_s(self, row: SiteRow, reading: SitemapRow) -> float:
-        """Seconds until the sitemaps are read again, 0 = never.
-
-        With the re-visits; sooner if some could not be had, but each time after twice as long.
-        """
-        settings = self.store.settings
-        revisits_s = settings.refetch_fetched_s
-        row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
-        if not reading.missed:
-            return revisits_s
-        wait_s = max(settings.robots_retry_s, settings.retry_s) * 2.0 ** min(row.sitemap_misses - 1, _DOUBLINGS)
-        if revisits_s > 0:
-            return min(wait_s, revisits_s)
-        return wait_s if wait_s <= settings.robots_ttl_s else 0.0
-
     def _finish_sitemaps(self, row: SiteRow, reading: SitemapRow, rules: RobotsRules) -> None:
+        """Queue the sample. The sitemaps are read again with the re-visits.
+
+        That is sooner if some could not be had, but each time after twice as long.
+        """
         settings = self.store.settings
         self.store.state.delete(sitemap_key(row.site))
         row.sitemaps_done = True
-        again_s = self._read_again_s(row, reading)
+        row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
+        again_s = settings.refetch_fetched_s  # 0 = never
+        if reading.missed:
+            wait_s = max(settings.robots_retry_s, settings.retry_s) * 2.0 ** min(row.sitemap_misses - 1, _DOUBLINGS)
+            again_s = min(wait_s, again_s) if again_s > 0 else wait_s if wait_s <= settings.robots_ttl_s else 0.0
         row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
         refused = 0
         for url in reading.sample:

@@ -11,7 +11,9 @@
 | a revisit is due | that page, with a conditional request, unless its last page is of an earlier term |
 | none of these | rest until the next hit or revisit |
 
-Before the first page of a term, the site is probed once: `crawler.frontier.probe`. After many empty pages and no other,
+Before the first page of a term, or after a stop, the site is probed once: one request for a URL that cannot exist. Some
+sites answer it with 200 and a page that says "not found", or recommends others. The row of the site keeps the outline
+of that answer, and its pages with the same outline are `soft_404`. After many empty pages and no other,
 the home page comes first, and decides whether the site has pages.
 
 So the pages of a site come in the same order after a crash. `crawler.frontier.statuses` shows the life of a URL.
@@ -19,15 +21,15 @@ So the pages of a site come in the same order after a crash. `crawler.frontier.s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+
+import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.parking import release
-from crawler.frontier.probe import next_probe
 from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import MAY_REOPEN, STEP, SiteStore
@@ -40,7 +42,7 @@ from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
 from crawler.web.inspection import Inspector
-from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
+from crawler.web.urls import hit_url, host_of, origin_of, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
@@ -179,45 +181,46 @@ class Frontier:
             self._store.stop(row, Stop.EXCLUDED)
 
     def _take_hit(self, row: SiteRow, url: str, hit: str) -> str:
-        page = page_bytes(url)
-        found = self._store.url(row.site, page)
-        if found is not None and found.is_queued:
-            self._attach(row, page, found, hit)
+        url_row = self._store.url(row.site, url)
+        if url_row is not None and url_row.is_queued:
+            self._attach(row, url_row, hit)
             return "known"
-        if found is None:
-            found = UrlRow(url)
-        elif found.status is not Status.REDIRECTION and (row.stopped or not _may_pass(found)):
+        if url_row is None:
+            url_row = UrlRow(url)
+        elif url_row.status is not Status.REDIRECTION and (row.stopped or not _may_pass(url_row)):
             return "known"
-        led_to = found.status is Status.REDIRECTION  # the URL that redirects here has the page
-        found.status = Status.DISCOVERED
-        found.priority, found.depth, found.attempts = Priority.HIT, 0, 0
-        found.hits = list(dict.fromkeys([*found.hits, hit]))[-_HITS_CAP:]
+        led_to = url_row.status is Status.REDIRECTION  # the URL that redirects here has the page
+        url_row.status = Status.DISCOVERED
+        url_row.priority, url_row.depth, url_row.attempts = Priority.HIT, 0, 0
+        url_row.hits = list(dict.fromkeys([*url_row.hits, hit]))[-_HITS_CAP:]
         reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
         reason = reason or ("same_page" if led_to else "")
         if reason:
-            self._pages.refuse(row, page, found, reason)
+            self._pages.refuse(row, url_row, reason)
             return "refused"
-        self._store.queue(row, page, found)
+        self._store.queue(row, url_row)
         return "queued"
 
-    def _attach(self, row: SiteRow, page: bytes, found: UrlRow, hit: str) -> None:
+    def _attach(self, row: SiteRow, url_row: UrlRow, hit: str) -> None:
         """Add a hit to a queued URL; a discovered URL gets the priority of hits."""
-        if hit not in found.hits and len(found.hits) < _HITS_CAP:
-            found.hits.append(hit)
-        if found.place is Priority.HIT or (found.place is Priority.AGAIN and found.visit > 0):
-            self._store.put_url(row, page, found)
+        if hit not in url_row.hits and len(url_row.hits) < _HITS_CAP:
+            url_row.hits.append(hit)
+        if url_row.place is Priority.HIT or (url_row.place is Priority.AGAIN and url_row.visit > 0):
+            self._store.put_url(row, url_row)
             return
-        self._store.unqueue(row, found)
-        found.priority, found.depth = Priority.HIT, 0
-        self._store.queue(row, page, found)
+        url_row.priority, url_row.depth = Priority.HIT, 0
+        self._store.queue(row, url_row)
 
     def _next(self, row: SiteRow) -> Job | None:
         """The next request of a site; steps without a request happen on the way."""
         if row.stopped:
             self._pages.drain(row)
             return None
-        release(row, self._now)
-        self._wake(row)
+        if row.parked_until <= self._now:
+            row.parked_until, row.parked_why = 0, ""
+        self._discovery.wake_sitemaps(row)
+        for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
+            self._store.queue(row, self._store.stored_url(row.site, page), Priority.AGAIN)
         if row.robots_until <= self._now:
             return Job(RequestKind.ROBOTS, row.site, f"{row.origin}/robots.txt", row.delay_s)
         rules = self._rules.rules(row)
@@ -231,51 +234,46 @@ class Frontier:
             elif self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
                 job = self._discovery.next_sitemap(row, rules)
             elif head is not None:
-                job = self._page_job(row, head[1], rules)
+                job = self._page_job(row, self._store.stored_url(row.site, head[1]), rules)
                 if job is not None and self._inspector is not None:
-                    job = next_probe(row, rules) or job
+                    job = _next_probe(row, rules) or job
             else:
                 return None
             if job is not None:
                 return job
         return None
 
-    def _wake(self, row: SiteRow) -> None:
-        """Queue the revisits that are due."""
-        self._discovery.wake_sitemaps(row)
-        for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
-            self._store.queue(row, page, self._store.stored_url(row.site, page), Priority.AGAIN)
-
-    def _page_job(self, row: SiteRow, page: bytes, rules: RobotsRules) -> Job | None:
+    def _page_job(self, row: SiteRow, url_row: UrlRow, rules: RobotsRules) -> Job | None:
         """The request for a queued page; None if it is refused, which is recorded."""
-        found = self._store.stored_url(row.site, page)
-        allowed = rules.allows(found.url)
+        allowed = rules.allows(url_row.url)
         self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
-        if not allowed:
-            self._refuse(row, page, found, "robots")
-            return None
-        signals = self._rules.signals(row, found.url) if self._settings.obey_opt_out else []
-        if signals:
-            self._refuse(row, page, found, "opt_out", signals)
-            return None
-        conditions = (found.etag, found.last_modified) if found.term == row.term else ("", "")
-        return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, *conditions)
-
-    def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
-        """Refuse a URL without a request; a revisit that is refused again gets no second record."""
-        if found.place is Priority.AGAIN and found.status is Status.REFUSED and found.reason == reason:
-            self._store.unqueue(row, found)
-            self._store.schedule(row, page, found, self._now)
+        signals = self._rules.signals(row, url_row.url) if self._settings.obey_opt_out else []
+        if allowed and not signals:
+            conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
+            return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions)
+        reason, signals = ("opt_out", signals) if allowed else ("robots", [])
+        if url_row.place is Priority.AGAIN and url_row.status is Status.REFUSED and url_row.reason == reason:
+            self._store.schedule(row, url_row, self._now)  # it has a record already
         else:
-            self._pages.refuse(row, page, found, reason, signals)
+            self._pages.refuse(row, url_row, reason, signals)
+        return None
 
 
-def _may_pass(found: UrlRow) -> bool:
+def _next_probe(row: SiteRow, rules: RobotsRules) -> Job | None:
+    """The probe of a site, the same after a crash; None if it was made, or robots.txt forbids it."""
+    name = xxhash.xxh3_128_hexdigest(f"probe {row.site} {row.term}".encode())
+    url = f"{row.origin}/{name}"
+    if row.probed or not rules.allows(url):
+        return None
+    return Job(RequestKind.PROBE, row.site, url, row.delay_s, rules)
+
+
+def _may_pass(url_row: UrlRow) -> bool:
     """Whether a later hit retries an ended URL: another cause ended it, and its site is open again.
 
     A URL that failed itself is not retried: such reasons also stop sites.
     """
-    if found.site_failed:
+    if url_row.site_failed:
         return True
-    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY
-    return not by_itself and found.reason in MAY_REOPEN
+    by_itself = url_row.status is Status.ERROR and url_row.reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY
+    return not by_itself and url_row.reason in MAY_REOPEN

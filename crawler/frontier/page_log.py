@@ -33,25 +33,24 @@ class PageLog:
     store: SiteStore
     emit: Callable[[Page], None]
 
-    def end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult, signals: Sequence[str] = ()) -> None:
+    def end(self, row: SiteRow, url_row: UrlRow, answer: FetchResult, signals: Sequence[str] = ()) -> None:
         """Record a visit, take its URL out of the queue, and schedule the next visit.
 
         `signals` are opt-outs beyond those of the answer.
         """
-        if found.is_queued:
-            self.store.unqueue(row, found)
-        found.visit += 1
-        found.status, found.reason, found.attempts = _STATUS_OF[answer.outcome], answer.reason, 0
-        found.site_failed = False
-        _keep_conditions(found, answer)
-        self.emit(_page(row, found, answer, [*answer.opt_out, *signals]))
-        self.store.schedule(row, page, found, answer.started_ms)
+        url_row.visit += 1
+        url_row.status, url_row.reason, url_row.attempts = _STATUS_OF[answer.outcome], answer.reason, 0
+        url_row.site_failed = False
+        if url_row.status is Status.FETCHED:
+            _keep_conditions(url_row, answer)
+        self.emit(_page(row, url_row, answer, [*answer.opt_out, *signals]))
+        self.store.schedule(row, url_row, answer.started_ms)
 
-    def refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
+    def refuse(self, row: SiteRow, url_row: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
         """Record that a URL is refused without a request."""
-        job = Job(RequestKind.PAGE, row.site, found.url, row.delay_s)
+        job = Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s)
         refusal = FetchResult(job=job, outcome=FetchOutcome.REFUSED, reason=reason, started_ms=self.store.now_ms)
-        self.end(row, page, found, refusal, signals)
+        self.end(row, url_row, refusal, signals)
 
     def drain(self, row: SiteRow) -> None:
         """Process a part of the queue of a stopped site.
@@ -59,28 +58,25 @@ class PageLog:
         URLs of hits are recorded as refused; discovered URLs are forgotten. Revisits leave no record: the page has one.
         """
         for place, _, page in self.store.places(row.site, STEP):
-            found = self.store.stored_url(row.site, page)
+            url_row = self.store.stored_url(row.site, page)
             if place == Priority.AGAIN:
-                self.store.unqueue(row, found)
-                self.store.schedule(row, page, found, self.store.now_ms)
-            elif found.hits:
-                self.refuse(row, page, found, row.stopped)
+                self.store.schedule(row, url_row, self.store.now_ms)
+            elif url_row.hits:
+                self.refuse(row, url_row, row.stopped)
             else:
-                self.store.unqueue(row, found)
-                self.store.forget_url(row, page, found)
+                self.store.forget_url(row, url_row)
                 row.known -= 1
         if not row.queued and not self.store.may_reopen(row):
             self.store.forget_revisits(row, STEP)
 
 
-def _page(row: SiteRow, found: UrlRow, answer: FetchResult, opt_out: list[str]) -> Page:
-    """The record of a visit."""
+def _page(row: SiteRow, url_row: UrlRow, answer: FetchResult, opt_out: list[str]) -> Page:
     return Page(
-        id=fetch_id(found.url, found.visit),
+        id=fetch_id(url_row.url, url_row.visit),
         site=row.site,
-        page_id=page_id_of_normal(found.url),
-        url=found.url,
-        visit=found.visit,
+        page_id=page_id_of_normal(url_row.url),
+        url=url_row.url,
+        visit=url_row.visit,
         outcome=answer.outcome.value,
         reason=answer.reason,
         final_url=answer.final_url,
@@ -93,26 +89,24 @@ def _page(row: SiteRow, found: UrlRow, answer: FetchResult, opt_out: list[str]) 
         truncated=answer.truncated,
         fetched_at=answer.started_ms,
         duration_ms=answer.duration_ms,
-        found_by=FOUND_BY[found.priority],
+        found_by=FOUND_BY[url_row.priority],
         opt_out=opt_out,
-        hits=found.hits,
+        hits=url_row.hits,
         address=answer.address,
         first_at=row.first_at,
     )
 
 
-def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
+def _keep_conditions(url_row: UrlRow, answer: FetchResult) -> None:
     """Keep the validators for the next visit, if they are harmless to send back.
 
     A 304 renews the validators that it names (RFC 9111 section 3.2) and leaves the rest.
     """
-    if answer.outcome not in (FetchOutcome.FETCHED, FetchOutcome.UNCHANGED):
-        return
     etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
     renewed = answer.outcome is FetchOutcome.UNCHANGED
-    found.etag = etag if _ETAG.fullmatch(etag) else found.etag if renewed else ""
-    found.last_modified = modified if _DATE.fullmatch(modified) else found.last_modified if renewed else ""
-    found.has_page = True
+    url_row.etag = etag if _ETAG.fullmatch(etag) else url_row.etag if renewed else ""
+    url_row.last_modified = modified if _DATE.fullmatch(modified) else url_row.last_modified if renewed else ""
+    url_row.has_page = True
 
 
 def page_headers(page: Page) -> dict[str, str]:

@@ -29,9 +29,8 @@ from crawler.frontier.rows import (
     site_key,
     sitemap_key,
     unpack,
-    url_key,
 )
-from crawler.frontier.site_store import SiteStore
+from crawler.frontier.site_store import SiteStore, url_key
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock
 from crawler.reasons import group_of_reason

@@ -26,6 +26,7 @@ import msgspec
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
 from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
+from crawler.web.urls import page_bytes
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
@@ -129,7 +130,7 @@ class SiteRow(FrontierRow):
     term: int = 0  # of its measurement, see crawler.frontier.terms
     offset: int = 0  # with which `fetched` gives the pages of this term
     first_at: int = 0  # when its first page was fetched; 0 = unknown
-    probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.probe
+    probed: bool = False  # since the term began or a stop was lifted, see crawler.frontier.frontier
     outline: bytes = b""  # of its page "not found"; b"" = it has none
     fruitless: int = 0  # requests since a page, or its lack by an error, was answered
     sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
@@ -153,15 +154,9 @@ class SiteRow(FrontierRow):
         self.failures = self.robots_tries = self.fruitless = self.sitemap_misses = self.empty = 0
 
     def count(self, status: Status, change: int) -> None:
-        """Change the number of URLs with a status."""
         if not self.urls:
             self.urls = [0] * len(Status)
         self.urls[status] += change
-
-
-def scheme_bit(url: str) -> int:
-    """The bit of a URL's scheme in `SiteRow.schemes`."""
-    return 2 if url.startswith("https:") else 1
 
 
 class UrlRow(FrontierRow):
@@ -185,8 +180,12 @@ class UrlRow(FrontierRow):
     term: int = 0  # of its last page
 
     @property
+    def page(self) -> bytes:
+        """Its page in keys."""
+        return page_bytes(self.url)
+
+    @property
     def is_queued(self) -> bool:
-        """Whether the URL waits in the queue."""
         return self.place is not None
 
 
@@ -274,24 +273,3 @@ def is_queue_key(key: bytes) -> bool:
 def beyond_site(key: bytes) -> bytes:
     """A key behind all keys of the site of `key`, and before those of the next."""
     return key[: key.index(0) + 1] + b"\xff"
-
-
-def url_key(site: str, page: bytes) -> bytes:
-    """Key of a UrlRow."""
-    return b"%s\0u%s" % (site.encode(), page)
-
-
-def queue_key(site: str, priority: int, number: int) -> bytes:
-    """Key of a place in the queue: ordered by priority, then by number."""
-    return queue_prefix(site) + bytes([priority]) + number.to_bytes(8, "big")
-
-
-def revisit_key(site: str, due: int, page: bytes) -> bytes:
-    """Key of a revisit: ordered by time (ms)."""
-    return revisit_prefix(site) + due.to_bytes(8, "big") + page
-
-
-def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
-    """Time and page of a revisit."""
-    rest = key[len(revisit_prefix(site)) :]
-    return int.from_bytes(rest[:8], "big"), rest[8:]

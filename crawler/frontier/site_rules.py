@@ -27,7 +27,6 @@ class SiteRules:
         return self.shelf.rules(row.site, row.robots_until, lambda: self.store.state.get(robots_key(row.site)) or b"")
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
-        """Store a robots.txt, or its absence."""
         row.robots_until = answer.started_ms + int(self.store.settings.robots_ttl_s * 1000)
         if has_rules:
             self.store.state.put(robots_key(row.site), answer.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Collection, Iterator
 
 from crawler.frontier.rows import (
     MAY_PASS,
@@ -15,28 +16,70 @@ from crawler.frontier.rows import (
     Sums,
     UrlRow,
     pack,
-    queue_key,
     queue_prefix,
-    revisit_key,
-    revisit_of_key,
     revisit_prefix,
     robots_key,
-    scheme_bit,
     site_key,
+    site_of_key,
     sitemap_key,
     summed,
     tdm_key,
     unpack,
-    url_key,
 )
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock, believe
 from crawler.settings import CrawlSettings
+from crawler.web.urls import page_bytes
+from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site processed without a request in one step; the rest follows at once
 MAY_REOPEN = MAY_PASS | {Stop.DECIDED, Stop.EXCLUDED}
+
+
+def url_key(site: str, page: bytes) -> bytes:
+    """Key of a UrlRow."""
+    return b"%s\0u%s" % (site.encode(), page)
+
+
+def queue_key(site: str, priority: int, number: int) -> bytes:
+    """Key of a place in the queue: ordered by priority, then by number."""
+    return queue_prefix(site) + bytes([priority]) + number.to_bytes(8, "big")
+
+
+def revisit_key(site: str, due: int, page: bytes) -> bytes:
+    """Key of a revisit: ordered by time (ms)."""
+    return revisit_prefix(site) + due.to_bytes(8, "big") + page
+
+
+def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
+    """Time and page of a revisit."""
+    rest = key[len(revisit_prefix(site)) :]
+    return int.from_bytes(rest[:8], "big"), rest[8:]
+
+
+def scheme_bit(url: str) -> int:
+    """The bit of a URL's scheme in `SiteRow.schemes`."""
+    return 2 if url.startswith("https:") else 1
+
+
+def due_sites(ctx: Context, limit: int, busy: Collection[str]) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """The due sites of a partition that are not `busy`, each once: (due time, partition, key, row).
+
+    Reads `limit` of them at first, and more while the caller asks.
+    """
+    seen: set[bytes] = set()
+    while True:
+        wanted = limit + len(seen) + len(busy)
+        rows = ctx.state.due(ctx.now_ms, wanted)
+        for key, value, due_at in rows:
+            if key not in seen and site_of_key(key) not in busy:
+                seen.add(key)
+                yield due_at, ctx.partition, key, value
+        if len(rows) < wanted:
+            return
+        limit *= 2
 
 
 class SiteStore:
@@ -53,12 +96,10 @@ class SiteStore:
     # Sites
 
     def site(self, site: str) -> SiteRow | None:
-        """A site, or None if it is unknown."""
         value = self.state.get(site_key(site))
         return self.read(value) if value is not None else None
 
     def read(self, value: bytes) -> SiteRow:
-        """A site from its stored row."""
         row = self._unpack(value, limit=self.clock.is_doubtful)
         self._stored[row.site] = self._sums(row)
         return row
@@ -74,7 +115,6 @@ class SiteStore:
         return row
 
     def new_site(self, site: str) -> SiteRow:
-        """A new site."""
         return SiteRow(site, next_start=self.now_ms, delay_s=self.settings.delay_s)
 
     def save(self, row: SiteRow) -> None:
@@ -115,7 +155,6 @@ class SiteStore:
             self.state.delete(key(row.site))
 
     def may_reopen(self, row: SiteRow) -> bool:
-        """Whether the stop of a site may be lifted."""
         return row.stopped in MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
@@ -139,76 +178,77 @@ class SiteStore:
 
     # URLs
 
-    def url(self, site: str, page: bytes) -> UrlRow | None:
-        """A URL, or None if it is unknown."""
-        key = url_key(site, page)
+    def url(self, site: str, url: str) -> UrlRow | None:
+        return self._url(url_key(site, page_bytes(url)))
+
+    def _url(self, key: bytes) -> UrlRow | None:
         value = self.state.get(key)
-        found = unpack(UrlRow, value) if value is not None else None
-        self._statuses[key] = found.status if found is not None else None
-        return found
+        url_row = unpack(UrlRow, value) if value is not None else None
+        self._statuses[key] = url_row.status if url_row is not None else None
+        return url_row
 
     def stored_url(self, site: str, page: bytes) -> UrlRow:
         """A URL of the queue or of the revisits."""
-        found = self.url(site, page)
-        assert found is not None, "it has a row"
-        return found
+        url_row = self._url(url_key(site, page))
+        assert url_row is not None, "it has a row"
+        return url_row
 
-    def put_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
+    def put_url(self, row: SiteRow, url_row: UrlRow) -> None:
         """Store a URL, and update the counts by status."""
-        key = url_key(row.site, page)
+        key = url_key(row.site, url_row.page)
         if key not in self._statuses:
-            self.url(row.site, page)
+            self._url(key)
         before = self._statuses[key]
-        if before is not found.status:
+        if before is not url_row.status:
             if before is not None:
                 row.count(before, -1)
-            row.count(found.status, 1)
-            row.schemes |= scheme_bit(found.url)
-            self._statuses[key] = found.status
-        self.state.put(key, pack(found))
+            row.count(url_row.status, 1)
+            row.schemes |= scheme_bit(url_row.url)
+            self._statuses[key] = url_row.status
+        self.state.put(key, pack(url_row))
 
-    def forget_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
-        """Remove a URL as if it had never been discovered."""
-        key = url_key(row.site, page)
+    def forget_url(self, row: SiteRow, url_row: UrlRow) -> None:
+        """Remove a queued URL as if it had never been discovered."""
+        self._unqueue(row, url_row)
+        key = url_key(row.site, url_row.page)
         self.state.delete(key)
         self._statuses[key] = None
-        row.count(found.status, -1)
+        row.count(url_row.status, -1)
 
     # The queue
 
     def head(self, row: SiteRow) -> tuple[Priority, bytes] | None:
-        """Priority and page at the head of a site's queue."""
         if row.queued and not row.heads:
             row.heads = self.places(row.site, _HEADS)
         return (Priority(row.heads[0][0]), row.heads[0][2]) if row.heads else None
 
     def places(self, site: str, limit: int) -> list[Place]:
-        """The first places of a site's queue."""
         return [
             (key[-9], int.from_bytes(key[-8:], "big"), page) for key, page in self.state.scan(queue_prefix(site), limit)
         ]
 
-    def queue(self, row: SiteRow, page: bytes, found: UrlRow, place: Priority | None = None) -> None:
-        """Append a URL to the queue of its priority, or of `place`, and store it."""
-        self._unschedule(row, page, found)
-        found.place = found.priority if place is None else place
-        found.number = row.next_number
+    def queue(self, row: SiteRow, url_row: UrlRow, place: Priority | None = None) -> None:
+        """Append a URL to the queue of its priority, or of `place`, out of any other, and store it."""
+        if url_row.is_queued:
+            self._unqueue(row, url_row)
+        self._unschedule(row, url_row)
+        url_row.place = url_row.priority if place is None else place
+        url_row.number = row.next_number
         row.next_number += 1
-        entry = (int(found.place), found.number, page)
+        entry = (int(url_row.place), url_row.number, url_row.page)
         if len(row.heads) == row.queued or (row.heads and entry < row.heads[-1]):  # else others stand between
             bisect.insort(row.heads, entry)
             del row.heads[_HEADS:]
-        self._count_queued(row, found.place, 1)
-        self.state.put(queue_key(row.site, found.place, found.number), page)
-        self.put_url(row, page, found)
+        self._count_queued(row, url_row.place, 1)
+        self.state.put(queue_key(row.site, url_row.place, url_row.number), url_row.page)
+        self.put_url(row, url_row)
 
-    def unqueue(self, row: SiteRow, found: UrlRow) -> None:
-        """Take a URL out of the queue; the caller stores it."""
-        assert found.place is not None, "only what is queued leaves the queue"
-        self.state.delete(queue_key(row.site, found.place, found.number))
-        self._count_queued(row, found.place, -1)
-        row.heads = [place for place in row.heads if place[:2] != (found.place, found.number)]
-        found.place = None
+    def _unqueue(self, row: SiteRow, url_row: UrlRow) -> None:
+        assert url_row.place is not None, "only what is queued leaves the queue"
+        self.state.delete(queue_key(row.site, url_row.place, url_row.number))
+        self._count_queued(row, url_row.place, -1)
+        row.heads = [place for place in row.heads if place[:2] != (url_row.place, url_row.number)]
+        url_row.place = None
 
     def _count_queued(self, row: SiteRow, place: Priority, change: int) -> None:
         row.queued += change
@@ -217,37 +257,37 @@ class SiteStore:
 
     # Revisits
 
-    def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
-        """Store a URL that is done, and schedule the revisit of a page, counted from `from_ms`."""
-        self._unschedule(row, page, found)
-        if found.status is Status.FETCHED and self.settings.refetch_fetched_s > 0:
-            found.due = from_ms + int(1000 * self.settings.refetch_fetched_s)
-            self.state.put(revisit_key(row.site, found.due, page), b"")
-            row.revisit_at = min(row.revisit_at or found.due, found.due)
-        self.put_url(row, page, found)
+    def schedule(self, row: SiteRow, url_row: UrlRow, from_ms: int) -> None:
+        """Store a URL that is done, out of the queue, and schedule the revisit of a page, counted from `from_ms`."""
+        if url_row.is_queued:
+            self._unqueue(row, url_row)
+        self._unschedule(row, url_row)
+        if url_row.status is Status.FETCHED and self.settings.refetch_fetched_s > 0:
+            url_row.due = from_ms + int(1000 * self.settings.refetch_fetched_s)
+            self.state.put(revisit_key(row.site, url_row.due, url_row.page), b"")
+            row.revisit_at = min(row.revisit_at or url_row.due, url_row.due)
+        self.put_url(row, url_row)
 
     def revisits(self, row: SiteRow, limit: int) -> list[bytes]:
-        """Pages of a site whose revisits are due, the oldest first."""
         rows = self.state.scan(revisit_prefix(row.site), limit)
-        found = (revisit_of_key(row.site, key) for key, _ in rows)
-        return [page for due, page in found if due <= self.now_ms]
+        revisits = (revisit_of_key(row.site, key) for key, _ in rows)
+        return [page for due, page in revisits if due <= self.now_ms]
 
     def forget_revisits(self, row: SiteRow, limit: int) -> None:
-        """Drop up to `limit` revisits."""
-        found = self.state.scan(revisit_prefix(row.site), limit)
-        for key, _ in found:
+        rows = self.state.scan(revisit_prefix(row.site), limit)
+        for key, _ in rows:
             self.state.delete(key)
-        if len(found) == limit:
+        if len(rows) == limit:
             self._look_ahead(row)
         else:
             row.revisit_at = 0
 
-    def _unschedule(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
-        if found.due:
-            self.state.delete(revisit_key(row.site, found.due, page))
-            if found.due == row.revisit_at:
+    def _unschedule(self, row: SiteRow, url_row: UrlRow) -> None:
+        if url_row.due:
+            self.state.delete(revisit_key(row.site, url_row.due, url_row.page))
+            if url_row.due == row.revisit_at:
                 self._look_ahead(row)
-            found.due = 0
+            url_row.due = 0
 
     def _look_ahead(self, row: SiteRow) -> None:
         first = self.state.scan(revisit_prefix(row.site), 1)

@@ -29,5 +29,4 @@ class Status(enum.IntEnum):
 
     @property
     def label(self) -> str:
-        """Its name in metrics and reports."""
         return self.name.lower()

@@ -60,7 +60,6 @@ class StoredClock:
 
     @property
     def was_ahead(self) -> bool:
-        """Whether rows were written by a clock that was ahead of this one."""
         return self.row.newest > self._now + CLOCK_SLACK_MS
 
     @property
@@ -75,10 +74,8 @@ class StoredClock:
             self.put(msgspec.structs.replace(row, newest=self._now))
 
     def confirm(self) -> None:
-        """All rows have been checked."""
         self.put(ClockRow(newest=self._now))
 
     def put(self, row: ClockRow) -> None:
-        """Store the row."""
         self._row = row
         self._state.put(CLOCK_KEY, pack(row))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import xxhash
 
-from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, url_key
-from crawler.frontier.site_store import SiteStore
+from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.site_store import SiteStore, url_key
 from crawler.frontier.statuses import Status
-from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 
 _LOOKED_AT = 500  # known URLs, drawn at random
@@ -32,36 +31,33 @@ def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
     row.sitemaps_at = 0
     budget = store.settings.page_budget
     drawn = _draw(store, row)
-    refused = [page for page, found in drawn if found.status is Status.REFUSED and found.reason in _LIFTED]
-    for page in refused[:budget]:
-        store.queue(row, page, store.stored_url(row.site, page))
+    for refused in [each for each in drawn if each.status is Status.REFUSED and each.reason in _LIFTED][:budget]:
+        store.queue(row, refused)
     _queue_home_page(store, row)
-    for page in [page for page, found in drawn if found.has_page][:budget]:
-        found = store.stored_url(row.site, page)
-        if not found.is_queued:
-            store.queue(row, page, found, Priority.AGAIN)
+    for known in [each for each in drawn if each.has_page][:budget]:
+        fresh = store.stored_url(row.site, known.page)
+        if not fresh.is_queued:
+            store.queue(row, fresh, Priority.AGAIN)
 
 
-def _draw(store: SiteStore, row: SiteRow) -> list[tuple[bytes, UrlRow]]:
+def _draw(store: SiteStore, row: SiteRow) -> list[UrlRow]:
     """Known URLs that are not queued: pages are digests, so those behind a random one are a random sample."""
     prefix = url_key(row.site, b"")
     start = prefix + xxhash.xxh3_128_digest(f"{row.site} {row.term}".encode())
     keys = [key for key, _ in store.state.scan(prefix, _LOOKED_AT, start)]
     if len(keys) < _LOOKED_AT:
         keys += [key for key, _ in store.state.scan(prefix, _LOOKED_AT - len(keys)) if key <= start]
-    pages = [key[len(prefix) :] for key in keys]
-    drawn = [(page, store.stored_url(row.site, page)) for page in pages]
-    return [(page, found) for page, found in drawn if not found.is_queued]
+    drawn = [store.stored_url(row.site, key[len(prefix) :]) for key in keys]
+    return [url_row for url_row in drawn if not url_row.is_queued]
 
 
 def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
     """Its links lead to new pages; a known one is the first of the known pages."""
     url = f"{row.origin}/"
-    page = page_bytes(url)
-    found = store.url(row.site, page)
-    if found is None:
+    home = store.url(row.site, url)
+    if home is None:
         row.known += 1
-        store.queue(row, page, UrlRow(url, priority=Priority.SITEMAP))
-    elif found.has_page and not found.is_queued:
-        found.depth = 0
-        store.queue(row, page, found, Priority.AGAIN)
+        store.queue(row, UrlRow(url, priority=Priority.SITEMAP))
+    elif home.has_page and not home.is_queued:
+        home.depth = 0
+        store.queue(row, home, Priority.AGAIN)

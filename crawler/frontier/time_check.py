@@ -17,11 +17,9 @@ from crawler.frontier.rows import (
     beyond_site,
     is_site_key,
     pack,
-    revisit_key,
-    revisit_of_key,
     revisit_prefix,
 )
-from crawler.frontier.site_store import STEP, SiteStore
+from crawler.frontier.site_store import STEP, SiteStore, revisit_key, revisit_of_key
 from crawler.frontier.stored_times import longest_revisit_s
 
 _log = structlog.get_logger()
@@ -77,4 +75,4 @@ def _limit_revisits(store: SiteStore, row: SiteRow) -> None:
     while keys := store.state.scan(revisit_prefix(row.site), STEP, after):
         for key, _ in keys:
             _, page = revisit_of_key(row.site, key)
-            store.schedule(row, page, store.stored_url(row.site, page), store.now_ms)
+            store.schedule(row, store.stored_url(row.site, page), store.now_ms)

@@ -71,13 +71,11 @@ class TdmRep:
         return next((rule for pattern, rule in self._patterns if pattern.matches(target)), None)
 
     def reserves(self, url: str) -> bool:
-        """Whether the owner reserves text and data mining of a normalised URL."""
         rule = self.rule_for(url)
         return rule is not None and rule.reserved
 
 
 def _salvaged(body: bytes) -> list[Any]:
-    """The readable rules of a file that is invalid as a whole."""
     found: list[Any] = []
     for match in _OBJECT.finditer(body.decode("utf-8", "replace")):
         with suppress(ValueError):

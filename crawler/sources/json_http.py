@@ -71,7 +71,6 @@ class JsonHttp(JsonEngine):
 
 
 def _keys(value: Any) -> str:
-    """The names that are present instead."""
     if not isinstance(value, dict):
         return "what is there is no object"
     return f"there are {', '.join(text_of(name)[:40] for name in list(value)[:_KEYS_CAP]) or 'no names'}"

@@ -98,7 +98,6 @@ class Ledger:
                 self.usage = changed
 
     def keep(self, round_: Round | None = None, outputs: Sequence[Output] = ()) -> None:
-        """Append the round's progress and `outputs`, all or nothing."""
         records = list(outputs)
         if round_ is not None:
             records.append(Output(CONTROL, 0, self._round_key, msgspec.msgpack.encode(round_)))
@@ -108,7 +107,6 @@ class Ledger:
 
 
 def _read(message: Message, kind: type[T]) -> T | None:
-    """The decoded record; None if it was removed, or is unreadable, which is reported."""
     if message.value is None:
         return None
     try:

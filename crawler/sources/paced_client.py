@@ -92,7 +92,6 @@ class PacedClient:
                 return answer
 
     async def change(self, change: Callable[[Usage], Usage]) -> None:
-        """Change the usage. Raises as `with_log`."""
         async with self._door:
             await self.with_log(lambda: self.ledger.change(change))
         usage, name, now_s = self.ledger.usage, self.source.name, self.clock()

@@ -216,7 +216,6 @@ class Searcher:
         self._turns.metrics.count(SEARCH_HITS, count, source=self.source.name, outcome="skipped")
 
     async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
-        """Append the batch and the round's progress; count what was appended."""
         async with self._flushing:
             batch, self._batch = self._batch, HitBatch(self._partitions)
 

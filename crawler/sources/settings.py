@@ -203,7 +203,6 @@ class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, k
 
     @property
     def can_page(self) -> bool:
-        """Whether the template says which result page is wanted."""
         return "{page}" in self.url or "{offset}" in self.url
 
 

@@ -134,7 +134,6 @@ def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
 
 
 def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
-    """Requests left and Unix time of their renewal, for each limit."""
     of_day, of_month = used(usage, now_s)
     limits: list[tuple[int, float]] = []
     if settings.quota_day:

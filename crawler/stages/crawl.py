@@ -12,7 +12,7 @@ import itertools
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -20,34 +20,20 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchResult, Job
 from crawler.fetch.network_health import NetworkWatch, was_not_answered
-from crawler.fetch.request_labels import count_requests, expected
-from crawler.fetch.thread import ClaimResult, FetchThread
+from crawler.fetch.thread import FetchThread
+from crawler.frontier.answers import asked_until
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.page_log import page_headers
-from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
-from crawler.frontier.statuses import Status
+from crawler.frontier.site_store import due_sites
 from crawler.frontier.stored_times import CLOCK_SLACK_MS, StoredClock
-from crawler.metrics import (
-    CRAWL_PAUSED,
-    FETCH_DEFERRED,
-    FETCH_DURATION_SECONDS,
-    FETCH_INFLIGHT,
-    FETCH_REQUESTS,
-    FETCH_RESPONSE_BYTES,
-    FRONTIER_SITES,
-    FRONTIER_URLS,
-    FRONTIER_WAIT_SECONDS,
-    ROBOTS_LOOKUPS,
-    SEARCH_RESULTS,
-    WARC_RECORDS,
-)
+from crawler.metrics import FETCH_INFLIGHT, FRONTIER_WAIT_SECONDS, SEARCH_RESULTS
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from crawler.stages.orders import PAUSE_REASONS, CrawlOrders
-from crawler.warc.exchange import RECORD_TYPES
+from crawler.stages.crawl_metrics import count_requests, crawl_series, show_frontier
+from crawler.stages.orders import CrawlOrders
 from crawler.warc.writer import WarcWriter
 from crawler.web.inspection import Inspector
 from stream.log.errors import RecordTooLarge
@@ -104,6 +90,7 @@ class CrawlStage(Stage):
         self._metrics = metrics
         self._uptime = uptime
         self._orders = orders
+        self._excludes: Callable[[str], bool] = orders.excludes if orders is not None else lambda _: False
         self._inspector = inspector
         self.paused: Mapping[str, str] = {}  # reason -> in words; any thread may read it
         self._robots = RobotsShelf(settings.name)
@@ -127,11 +114,9 @@ class CrawlStage(Stage):
 
     @property
     def in_flight(self) -> int:
-        """Number of requests in flight. Thread-safe."""
         return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
-        """Add a hit or a decision to the frontier. Raises UnusableUrl."""
         self._take_over(ctx)
         frontier = self._frontier(ctx)
         if isinstance(record, Hit):
@@ -142,18 +127,21 @@ class CrawlStage(Stage):
             frontier.decide(record)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Apply the results that arrived, and claim the sites that are due."""
         self._frontiers.clear()
         self.committed()  # or `lost` has dropped the claims
-        self._drop_partitions([partition for partition in self._since if partition not in contexts])
+        self.lost([partition for partition in self._since if partition not in contexts])
         for ctx in contexts.values():
             self._take_over(ctx)
         self._follow_orders()
-        self._share(len(contexts))
+        if self._partitions and contexts and len(contexts) != self._owned:  # tell the gate the share of all sites
+            self._owned = len(contexts)
+            self._thread.share(self._owned / self._partitions)
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         if contexts:
             self._watch_clock(now_ms)
-        self._prune_demands(now_ms)
+        if now_ms >= self._prune_at_ms:  # once a second
+            self._prune_at_ms = now_ms + 1000
+            self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
         self.received_bytes += sum(request.body_bytes for _, answer in answers for request in answer.requests)
         for _, answer in answers:  # first, so that it survives a rollback of the results
@@ -161,8 +149,12 @@ class CrawlStage(Stage):
                 self._demand(answer.job.site, asked_until(answer, self._settings))
         if self._warc is not None:
             self._warc.settle()  # no page reaches the log before the archive
-        is_down = self._watch_network(answers, contexts, now_ms)
-        wait_s = self._network.excused_wait_s(now_ms) if is_down else None
+        for number, answer in answers:
+            partition = self._in_flight.get(number) if was_not_answered(answer) else None
+            known = partition is not None and self._tick_frontier(contexts[partition]).has_answered(answer.job.site)
+            self._network.note(answer, now_ms, has_answered=known)
+        self._network.summarise(now_ms)
+        wait_s = self._network.excused_wait_s(now_ms) if self._network.is_down(now_ms) else None  # down: it is ours
         for owned in list(self._doubtful):
             if not self._tick_frontier(contexts[owned]).check_times(owned):
                 self._doubtful.discard(owned)
@@ -178,37 +170,30 @@ class CrawlStage(Stage):
         self._set_gauges(contexts)
 
     def committed(self) -> None:
-        """Submit the claims of the batch to the fetch thread."""
         self._thread.submit(self._claimed)
         self._claimed = {}
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Cancel the requests of these partitions; their URLs are still queued in the state."""
-        self._drop_partitions(partitions)
+        for partition in partitions:
+            numbers = self._busy.pop(partition, {}).values()
+            self._thread.cancel([number for number in numbers if self._claimed.pop(number, None) is None])
+            for number in numbers:
+                del self._in_flight[number]
+            self._since.pop(partition, None)
+            self._doubtful.discard(partition)
 
     def on_dead_letter(self, partition: int) -> None:
         """Do nothing: `process` caches nothing, and a bad hit does not affect fetches."""
 
     def ready(self) -> bool:
-        """Whether the fetch thread is running."""
         return self._thread.alive
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
-        for kind in RequestKind:
-            for metric in (FETCH_RESPONSE_BYTES, FETCH_DURATION_SECONDS, FETCH_DEFERRED):
-                yield metric, {"kind": kind.value}
-            for outcome, status, reason in expected(kind):
-                labels = {"kind": kind.value, "outcome": outcome, "status": status, "reason": reason}
-                yield FETCH_REQUESTS, labels
-        for result in ("allowed", "disallowed"):
-            yield ROBOTS_LOOKUPS, {"result": result}
-        for record_type in RECORD_TYPES:
-            yield WARC_RECORDS, {"type": record_type}
+        yield from crawl_series()
 
     def close(self) -> None:
-        """Cancel all requests and end the thread."""
         self._thread.close()
         if self._warc is not None:
             self._warc.close()
@@ -233,7 +218,6 @@ class CrawlStage(Stage):
             self._prune_at_ms = 0
 
     def _follow_orders(self) -> None:
-        """Begin or end a pause: no request starts in it, those in flight finish. Raises as `CrawlOrders.look`."""
         if self._orders is None:
             return
         self._orders.look()
@@ -245,12 +229,6 @@ class CrawlStage(Stage):
         for reason in before.keys() - self.paused.keys():
             _log.info("crawl_pause_ended", reason=reason)
 
-    def _share(self, owned: int) -> None:
-        """Tell the gate which share of all sites this process crawls."""
-        if self._partitions and owned and owned != self._owned:
-            self._owned = owned
-            self._thread.share(owned / self._partitions)
-
     def _frontier(self, ctx: Context) -> Frontier:
         def emit(page: Page) -> None:
             ctx.emit(PAGES, page, headers=page_headers(page))
@@ -258,9 +236,6 @@ class CrawlStage(Stage):
         return Frontier(
             ctx.state, self._settings, self._robots, ctx.meter, emit, ctx.now_ms, self._excludes, self._inspector
         )
-
-    def _excludes(self, host: str) -> bool:
-        return self._orders is not None and self._orders.excludes(host)
 
     def _run_step(
         self, ctx: Context, site: str, event: str, step: Callable[[Frontier], T], **more: object
@@ -286,15 +261,6 @@ class CrawlStage(Stage):
             frontier = self._frontiers[ctx.partition] = self._frontier(ctx)
         return frontier
 
-    def _watch_network(self, answers: Iterable[ClaimResult], contexts: Mapping[int, Context], now_ms: int) -> bool:
-        """Whether the failures among these results are caused by our own network."""
-        for number, answer in answers:
-            partition = self._in_flight.get(number) if was_not_answered(answer) else None
-            known = partition is not None and self._tick_frontier(contexts[partition]).has_answered(answer.job.site)
-            self._network.note(answer, now_ms, has_answered=known)
-        self._network.summarise(now_ms)
-        return self._network.is_down(now_ms)
-
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
         """Apply a result. If the program fails on it, or the log has no room for it, the URL ends as failed."""
         site = answer.job.site
@@ -318,44 +284,24 @@ class CrawlStage(Stage):
         if free <= 0:
             return
         part = free // max(1, len(contexts)) + 1
-        due = heapq.merge(*(self._due(ctx, part) for ctx in contexts.values()))
+        due = heapq.merge(
+            *(due_sites(ctx, part, self._busy.setdefault(partition, {})) for partition, ctx in contexts.items())
+        )
         for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
-            claim = partial(self._claim_one, ctx, site, value, due_at)
+            since_ms, not_before_ms = self._since[partition], self._demands.get(site, 0)
+            claim = partial(Frontier.claim, value=value, due_at=due_at, since_ms=since_ms, not_before_ms=not_before_ms)
             job = self._run_step(ctx, site, "site_given_up", claim)
             if isinstance(job, Exception):
                 self._give_up(key, ctx)
             elif job is not None:
+                ctx.meter.observe(FRONTIER_WAIT_SECONDS, max(0, ctx.now_ms - due_at) / 1000)
                 self._number += 1
                 self._in_flight[self._number], self._claimed[self._number] = partition, job
                 busy[site] = self._number
                 free -= 1
                 if free == 0:
                     break
-
-    def _due(self, ctx: Context, limit: int) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """The due sites of a partition without a job, each once: (due time, partition, key, row).
-
-        Reads `limit` of them at first, and more while the caller asks.
-        """
-        busy = self._busy.setdefault(ctx.partition, {})
-        seen: set[bytes] = set()
-        while True:
-            wanted = limit + len(seen) + len(busy)
-            rows = ctx.state.due(ctx.now_ms, wanted)
-            for key, value, due_at in rows:
-                if key not in seen and site_of_key(key) not in busy:
-                    seen.add(key)
-                    yield due_at, ctx.partition, key, value
-            if len(rows) < wanted:
-                return
-            limit *= 2
-
-    def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
-        job = frontier.claim(value, due_at, self._since[ctx.partition], self._demands.get(site, 0))
-        if job is not None:
-            ctx.meter.observe(FRONTIER_WAIT_SECONDS, max(0, ctx.now_ms - due_at) / 1000)
-        return job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
         """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
@@ -371,42 +317,11 @@ class CrawlStage(Stage):
         """Remember when a site may be requested next, should the batch that stores it be rolled back."""
         self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
 
-    def _prune_demands(self, now_ms: int) -> None:
-        """Drop the demands that are over, once a second."""
-        if now_ms >= self._prune_at_ms:
-            self._prune_at_ms = now_ms + 1000
-            self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
-
-    def _drop_partitions(self, partitions: Iterable[int]) -> None:
-        for partition in partitions:
-            numbers = self._busy.pop(partition, {}).values()
-            self._thread.cancel([number for number in numbers if self._claimed.pop(number, None) is None])
-            for number in numbers:
-                del self._in_flight[number]
-            self._since.pop(partition, None)
-            self._doubtful.discard(partition)
-
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
-        """Set the gauges and how long the loop may wait for input."""
-        idle_s = _IDLE_POLL_S if self.paused else _idle_poll_s(contexts.values())
+        due = [at - ctx.now_ms for ctx in contexts.values() if (at := ctx.state.next_due()) is not None]
+        idle_s = min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due and not self.paused else _IDLE_POLL_S
         self.poll_s = self._busy_poll_s if self._in_flight else idle_s
-        if self._metrics is None:
-            return
-        rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
-        totals = [unpack(Totals, value) for value in rows if value is not None]
-        self._metrics.set(FETCH_INFLIGHT, len(self._in_flight))
-        for reason in PAUSE_REASONS:
-            self._metrics.set(CRAWL_PAUSED, float(reason in self.paused), reason=reason)
-        self._metrics.set(FRONTIER_URLS, sum(t.queued for t in totals), state="queued")
-        for status in Status:
-            self._metrics.set(FRONTIER_URLS, sum(t.urls[status] for t in totals if t.urls), state=status.label)
-        states = {name: sum(getattr(t, name) for t in totals) for name in ("resting", "parked", "stopped")}
-        states["active"] = sum(t.sites for t in totals) - sum(states.values())
-        for state, sites in states.items():
-            self._metrics.set(FRONTIER_SITES, sites, state=state)
-
-
-def _idle_poll_s(contexts: Collection[Context]) -> float:
-    """How long to wait for input while nothing is in flight: until the next site is due, within bounds."""
-    due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
-    return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
+        if self._metrics is not None:
+            self._metrics.set(FETCH_INFLIGHT, len(self._in_flight))
+            rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
+            show_frontier(self._metrics, [unpack(Totals, row) for row in rows if row is not None], self.paused)

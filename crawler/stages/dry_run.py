@@ -79,7 +79,6 @@ class SitePlan(msgspec.Struct, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether the site has a row, or would get one."""
         return self.has_row or self.new_hits > 0
 
     @property
@@ -167,12 +166,10 @@ class DryRun:
         return plan
 
     def _is_guarded(self, site: str) -> bool:
-        """Whether the host is an IP address that the guard refuses."""
         address = endpoint(site, 80)
         return address is not None and not (self._settings.allow_private or is_public(address[0]))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
-        """Copy the state of the site before any request."""
         value = staged.get(site_key(plan.site))
         if value is None:
             return
@@ -233,7 +230,6 @@ class DryRun:
             pages += [page for page in taken if page.outcome == FetchOutcome.REFUSED]
 
     def _made_up(self, job: Job, staged: KeyedState, at: int) -> FetchResult:
-        """The simulated result: the one that changes least."""
         text = staged.get(robots_key(job.site)) if job.kind is RequestKind.ROBOTS else b""
         is_there = job.kind in (RequestKind.PAGE, RequestKind.SITEMAP) or bool(text)
         return FetchResult(
@@ -279,5 +275,4 @@ class DryRun:
 
 
 def _order(plan: SitePlan) -> tuple[int, int, str]:
-    """The order in which CRAWL claims: time, partition, name."""
     return (plan.at, plan.partition, plan.site)

@@ -103,7 +103,6 @@ class HitBatch:
         self.hits = 0
 
     def add(self, hit: Hit) -> None:
-        """Add a hit, in the partition of its site."""
         self.hits += 1
         self._put("", HITS, hit.site, encode(hit))
 
@@ -124,7 +123,6 @@ class HitBatch:
 
     @property
     def is_full(self) -> bool:
-        """Whether to append now: about 8 MiB, or 2,000 outputs."""
         return self._bytes >= self._most_bytes or len(self._outputs) >= _BATCH_OUTPUTS
 
     def append(self, append: Callable[[list[Output]], object], known: KnownHits) -> tuple[int, int]:

@@ -75,7 +75,6 @@ class CrawlOrders:
         self.paused = paused
 
     def excludes(self, host: str) -> bool:
-        """Whether a host may not be visited: it is excluded, or forgotten."""
         return self._exclusions.covers(host) or self._forgotten.covers(host)
 
     def _excluded_now(self) -> Exclusions:

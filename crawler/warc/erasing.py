@@ -97,7 +97,6 @@ def _opened(path: Path, mode: int) -> Iterator[int]:
 
 
 def _theirs(descriptor: int, hosts: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Offset and end of each record of these hosts."""
     size = os.fstat(descriptor).st_size
     return ((offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs)
 
@@ -132,6 +131,5 @@ def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Patte
 
 
 def _pattern(hosts: Collection[str]) -> re.Pattern[str]:
-    """A pattern for the hosts in URLs, and in the header Host of a request."""
     names = "|".join(map(re.escape, hosts))
     return re.compile(rf"(?:://(?:[^/@\s]*@)?|^host:[ \t]*)(?:{names})(?=[/:?#>\s]|$)", re.IGNORECASE | re.MULTILINE)

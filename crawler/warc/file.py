@@ -6,14 +6,13 @@ ending was left by a dead process: it is truncated after its last whole record a
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import zlib
 from pathlib import Path
 
 import structlog
 
+from stream.log.file_lock import lock_named
 from stream.log.private_folders import give_to_owner
 
 _log = structlog.get_logger()
@@ -46,7 +45,7 @@ class WarcFile:
         except FileExistsError:
             raise NameTaken from None
         try:
-            if not _locked(self._fd, self._unfinished):  # another process is closing it as a leftover
+            if not lock_named(self._fd, self._unfinished):  # another process is closing it as a leftover
                 raise NameTaken
         except BaseException:
             os.close(self._fd)
@@ -65,7 +64,6 @@ class WarcFile:
         self.size_bytes += len(records)
 
     def close(self) -> None:
-        """Sync the file and rename it; a file without a record is removed."""
         try:
             os.ftruncate(self._fd, self.size_bytes)  # a failed `append` may have left bytes
             _finish(self._fd, self._unfinished, self.path, self.size_bytes)
@@ -85,7 +83,7 @@ def close_leftovers(folder: Path) -> list[Path]:
         except FileNotFoundError:  # another process was faster
             continue
         try:
-            if not _locked(fd, unfinished):
+            if not lock_named(fd, unfinished):
                 continue
             size = os.fstat(fd).st_size
             whole = whole_bytes(fd)
@@ -122,19 +120,6 @@ def whole_bytes(fd: int) -> int:
             inflate = None
         else:
             piece = inflate.unconsumed_tail
-
-
-def _locked(fd: int, path: Path) -> bool:
-    """Lock a file; False if another process has the lock, or the name now belongs to another file."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.fstat(fd).st_ino == path.stat(follow_symlinks=False).st_ino
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
 
 
 def _finish(fd: int, unfinished: Path, path: Path, size_bytes: int) -> None:

@@ -104,7 +104,6 @@ class _Reader:
     _packer: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL))
 
     def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
-        """The page of a record; None for other types of records."""
         if isinstance(record, WarcFault):
             return Skipped(record.offset, "", record.reason, is_fault=True)
         if record.kind == "metadata":
@@ -249,7 +248,6 @@ def _asked_for(via: str, final_url: str) -> str:
 
 
 def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers and body of the final response, as stored. Raises ValueError."""
     start = 0
     while (end := head_end(block, start)) is not None and end - start <= HEAD_CAP_BYTES:
         try:
@@ -264,7 +262,6 @@ def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
 
 
 def _body(pairs: list[tuple[str, str]], wire: bytes, encoding: str, cap: int) -> tuple[bytes, bool]:
-    """The decoded body up to the cap, and whether it is cut. Raises BadEncoding."""
     is_cut = False
     if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in pairs):
         wire, is_cut = _unchunked(wire)

@@ -76,7 +76,6 @@ def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) ->
 
 
 def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
-    """One whole record. Raises _Broken."""
     lines = _FOLD.sub(b" ", bytes_.head()).split(b"\n")
     if lines[0].strip() not in _VERSIONS:
         raise _Broken("no WARC 1.0 or 1.1 record begins here")
@@ -180,7 +179,6 @@ class _Bytes:
         return True
 
     def head(self) -> bytes:
-        """The header lines of a record. Raises _Broken."""
         if self._damage:
             raise _Broken(self._damage)
         while True:
@@ -247,7 +245,6 @@ class _Bytes:
             self._next_member()
 
     def _more(self) -> bool:
-        """Read more bytes of the same member, or file; False at its end, or at a gap. Raises _Broken."""
         if not self._back:
             if self._gap_bytes:
                 return False

@@ -115,7 +115,6 @@ class WarcWriter:
                 )
 
     def close(self) -> None:
-        """Write what is queued, close the file, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -194,7 +193,6 @@ class WarcWriter:
             file.close()
 
     def _until_old_s(self) -> float | None:
-        """Seconds until the file is old enough to be closed; None without a file."""
         if self._file is None:
             return None
         return max(0.0, self._settings.warc_s - (self._monotonic() - self._began_s))

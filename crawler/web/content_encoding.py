@@ -58,11 +58,9 @@ class Inflater:
 
     @property
     def full(self) -> bool:
-        """Whether no more bytes are taken."""
         return self._is_full or (self._next is not None and self._next.full)
 
     def feed(self, piece: bytes) -> None:
-        """Decode the next piece. Raises BadEncoding if it is broken."""
         if self.full or not piece:
             return
         if self._name == "identity":
@@ -84,7 +82,6 @@ class Inflater:
             self._take_as_sent()
 
     def body(self) -> bytes:
-        """What was decoded. Raises BadEncoding."""
         self._end()
         body = self._next.body() if self._next is not None else b"".join(self._pieces)
         if self._words and body.startswith(MAGIC):
@@ -101,7 +98,6 @@ class Inflater:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the compressed stream is complete."""
         if self._decoder is None:
             return False
         return bool(self._decoder.is_finished() if self._name == "br" else self._decoder.eof)

@@ -73,5 +73,4 @@ class Exclusions:
         self._covers = covers if every else lambda _: False
 
     def covers(self, host: str) -> bool:
-        """Whether a host is excluded."""
         return self._covers(host)

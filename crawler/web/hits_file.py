@@ -93,7 +93,6 @@ def _whole_number(name: str, value: Any, least: int) -> int:
 
 
 def _time_ms(value: Any, now_ms: int) -> int:
-    """Milliseconds since 1970; 0 if there is no time."""
     if value in (None, "") or (value in (0, "0") and value is not False):
         return 0
     try:

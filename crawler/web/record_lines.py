@@ -88,7 +88,6 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
 
 
 def _is_idle(text: str) -> bool:
-    """Whether a line is blank, a comment, or names a separator."""
     return not text.strip() or text.startswith("#") or _SEPARATOR.fullmatch(text) is not None
 
 
@@ -100,7 +99,6 @@ def _is_header(text: str | None, column: str, is_table: bool, is_first: bool) ->
 
 
 def _split(lines: Iterable[bytes]) -> Iterator[_Line]:
-    """The numbered texts of the lines, also of those that a lone CR ends."""
     numbers = itertools.count(1)
     for line in lines:
         try:
@@ -183,7 +181,6 @@ def _row(
 
 
 def _delimiter(text: str | None, column: str) -> str:
-    """The delimiter of a header that names the column; "" if the line is none."""
     names = "" if text is None or "://" in text else text.lower()
     return next((mark for mark in _DELIMITERS if column in (name.strip().strip('"') for name in names.split(mark))), "")
 

@@ -107,7 +107,6 @@ def plain_head(head: bytes) -> PlainHead:
 
 
 def _values(head: ResponseHead, name: bytes) -> Iterator[bytes]:
-    """The values of a header that is a list; empty ones do not count."""
     for value in b",".join(value for field, value in head.headers if field.lower() == name).split(b","):
         if value.strip():
             yield value.strip()

@@ -174,8 +174,3 @@ def _is_deep(parts: list[str]) -> bool:
 def twin_of(host: str) -> str:
     """The same name with `www.`, or without it."""
     return host[4:] if host.startswith("www.") else f"www.{host}"
-
-
-def other_scheme(url: str) -> str:
-    """The same URL with https for http, or the reverse: on nearly all sites the same page."""
-    return "http" + url[5:] if url.startswith("https:") else "https" + url[4:]

@@ -29,7 +29,7 @@ from crawler.frontier.report import queued_pages
 from crawler.web.urls import page_id
 from farmwatch.audit.partition_reader import PartitionReader
 from farmwatch.audit.report import AuditReport, AuditStep, BrokenRecord, RateRows
-from farmwatch.audit.rows import Evidence, Methods, check_row
+from farmwatch.audit.rows import Evidence, Methods, RowCheck, check_row
 from farmwatch.audit.scope import (
     CRAWLED,
     JUDGED,
@@ -138,7 +138,8 @@ class _Partition:
             if len({row.term_end - row.term_start for row in found.values()}) < 2:  # else another setting made some
                 missing = {term for term in terms if term not in found and term_key(site, term) not in unreadable_terms}
                 for term in sorted(missing):
-                    self._count_row(site, sites.get(site), f"no row of its term {term}", is_proved=False)
+                    check = RowCheck(None, f"no row of its term {term}", is_proved=False)
+                    self._count_row(site, sites.get(site), check)
 
     def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
         """The records that a stage reads for the run."""
@@ -234,40 +235,39 @@ class _Partition:
 
     def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> Sequence[int]:
         """Account for the row of a site's newest term; returns the earlier terms that the log has."""
-        found = check_row(site, row, evidence or Evidence(), self.methods, self.scope, self.reader)
-        wrong = found.wrong
-        if found.is_proved and evidence is None:
-            wrong = "the log has no record of this site"
-        state = self._count_row(site, evidence, wrong, is_proved=found.is_proved)
+        check = check_row(site, row, evidence or Evidence(), self.methods, self.scope, self.reader)
+        if check.is_proved and evidence is None:
+            check = check._replace(fault="the log has no record of this site")
+        state = self._count_row(site, evidence, check)
         if state == "done":
-            self.rates.add(row, found.row)
+            self.rates.add(row, check.row)
         elif state == "broken":
-            self.rates.add(row, None if evidence is None else found.row)
+            self.rates.add(row, None if evidence is None else check.row)
         elif row is not None:
             self.rates.take(row)
-        return found.earlier
+        return check.earlier
 
     def _term_to_row(self, site: str, row: SiteState, evidence: Evidence | None) -> None:
         """Account for the row of an earlier term."""
         kept = evidence or Evidence()
-        found = check_row(site, row, kept, self.methods, self.scope, self.reader, is_newest=False)
-        self._count_row(site, evidence, found.wrong, is_proved=found.is_proved)
+        check = check_row(site, row, kept, self.methods, self.scope, self.reader, is_newest=False)
+        self._count_row(site, evidence, check)
 
-    def _count_row(self, site: str, evidence: Evidence | None, wrong: str, *, is_proved: bool) -> str:
+    def _count_row(self, site: str, evidence: Evidence | None, check: RowCheck) -> str:
         """Count a row in the step; returns the name of the count."""
         step = self.report.steps[TALLIED]
         step.records += 1
-        if is_proved and not wrong:
+        if check.is_proved and not check.fault:
             state = "done"
         elif evidence is not None and evidence.is_unread(self.reader, self.scope.names.verdicts):
             state = "waiting"
-        elif not wrong:
+        elif not check.fault:
             state = "unprovable"
         elif site in self.reader.given_up:
             state = "dead"
         else:
             state = "broken"
-            self.report.broken.append(BrokenRecord(step.name, site, site, wrong))
+            self.report.broken.append(BrokenRecord(step.name, site, site, check.fault, check.differences))
         setattr(step, state, getattr(step, state) + 1)
         return state
 

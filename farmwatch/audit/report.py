@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from farmwatch.share.words import short_judged, short_share
 from replay.rows.site_table import slim
@@ -15,6 +16,14 @@ from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 
+class FieldDifference(NamedTuple):
+    """A field of which the stored row and the recomputed row have different values."""
+
+    field: str
+    stored: Any
+    recomputed: Any
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenRecord:
     """A record that breaks a step: missing, duplicated or different."""
@@ -23,6 +32,7 @@ class BrokenRecord:
     id: str
     site: str
     how: str
+    differences: tuple[FieldDifference, ...] = ()  # of a row
 
 
 @dataclass(frozen=True, slots=True)

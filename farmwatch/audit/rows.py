@@ -25,6 +25,7 @@ from typing import NamedTuple
 import msgspec
 
 from farmwatch.audit.partition_reader import PartitionReader
+from farmwatch.audit.report import FieldDifference
 from farmwatch.audit.scope import AuditScope, StoredRecord
 from farmwatch.config.config import Config
 from replay.runs.configured import site_method_of
@@ -38,7 +39,6 @@ from stream.schema.topics import HITS, SCORES
 from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import one_line
 
 _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _HITS_FIELDS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
@@ -50,7 +50,6 @@ _VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=SiteClass.UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)
 _CLOSE = 1e-8  # relative difference of floats: the last bits depend on the processor
-_SHOWN = 60  # characters of a value
 
 
 @dataclass(slots=True)
@@ -72,9 +71,10 @@ class RowCheck(NamedTuple):
     """A row of a term recomputed from the log, and its differences from the stored row."""
 
     row: SiteState | None  # None = no stored row and no known site method
-    wrong: str  # differences without an excuse; "" = none
+    fault: str  # "" = none
     is_proved: bool  # every field follows from the log
     earlier: Sequence[int] = ()  # terms before the newest, by the log
+    differences: tuple[FieldDifference, ...] = ()  # without an excuse
 
 
 @dataclass(slots=True)
@@ -118,26 +118,29 @@ def check_row(
     method = methods.of(detector, None if row is None else row.method_digest)
     verdict = _NO_EVIDENCE if method is None else method.decide(pages)
     if row is None:
-        found = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name, term)
-        return RowCheck(found, "no row", is_proved=False)
+        recomputed = None if method is None else tally.row(site, detector, verdict, method.digest, scope.run.name, term)
+        return RowCheck(recomputed, "no row", is_proved=False)
     former = None
     if is_newest and method is not None and term - 1 in tally.earlier:
         before = method.decide(list(tally.evidence(detector, term - 1).values()))
         former = tally.row(site, detector, before, method.digest, scope.run.name, term - 1)
-    found = tally.row(site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former)
-    found = msgspec.structs.replace(found, updated_at=_latest_update(row, tally))
+    recomputed = tally.row(
+        site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former
+    )
+    recomputed = msgspec.structs.replace(recomputed, updated_at=_latest_update(row, tally))
     if method is None:  # without pages all methods agree
-        found = _copy_fields(found, row, _METHOD_FIELDS if pages or row.former else _METHOD_NAME_FIELDS)
-    differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(found, name))]
-    lawful = _unknown(row, found, evidence, scope, reader) if differing else frozenset()
+        recomputed = _copy_fields(recomputed, row, _METHOD_FIELDS if pages or row.former else _METHOD_NAME_FIELDS)
+    differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(recomputed, name))]
+    lawful = _unknown(row, recomputed, evidence, scope, reader) if differing else frozenset()
     if differing and not is_newest and scope.is_live and _came_late(row, tally, evidence):
         lawful |= _VERDICTS_FIELDS
     wrong = [name for name in differing if name not in lawful]
     return RowCheck(
-        _copy_fields(found, row, lawful),
-        "; ".join(f"row says {name} {_shown(row, name)}, the log says {_shown(found, name)}" for name in wrong),
+        _copy_fields(recomputed, row, lawful),
+        "the row differs" if wrong else "",
         is_proved=not differing and (method is not None or not (pages or row.former)),
         earlier=sorted(tally.earlier),
+        differences=tuple(FieldDifference(name, getattr(row, name), getattr(recomputed, name)) for name in wrong),
     )
 
 
@@ -163,21 +166,23 @@ def fold_records(evidence: Evidence, detector: str, row: SiteState | None, term_
 
 
 def _unknown(
-    row: SiteState, found: SiteState, evidence: Evidence, scope: AuditScope, reader: PartitionReader
+    row: SiteState, recomputed: SiteState, evidence: Evidence, scope: AuditScope, reader: PartitionReader
 ) -> frozenset[str]:
     """Fields of a row that may depend on missing records."""
     names, unknown = scope.names, frozenset[str]()
     hits_begin, _ = reader.window("tally", HITS)
-    if row.hits > found.hits and reader.beginning(HITS) > hits_begin:
+    if row.hits > recomputed.hits and reader.beginning(HITS) > hits_begin:
         unknown |= _HITS_FIELDS
     since = reader.kept_since(names.verdicts)
-    if row.hits == found.hits and row.days[:1] < found.days[:1] and reader.beginning(HITS) > hits_begin:
+    if row.hits == recomputed.hits and row.days[:1] < recomputed.days[:1] and reader.beginning(HITS) > hits_begin:
         unknown |= {"days"}  # the hits expired and were appended again, without their first time
-    if since and not _is_younger(row, found, evidence, since):
-        has_verdict = bool(found.digest)  # of this term
+    if since and not _is_younger(row, recomputed, evidence, since):
+        has_verdict = bool(recomputed.digest)  # of this term
         unknown |= _VERDICTS_FIELDS if has_verdict else _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
-    texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == found.detector}
-    superseded = {kept.record.text_digest for kept in evidence.later if kept.record.detector == found.detector} - texts
+    texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == recomputed.detector}
+    superseded = {
+        kept.record.text_digest for kept in evidence.later if kept.record.detector == recomputed.detector
+    } - texts
     if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _SCORES_FIELDS
     if not row.epoch:  # a row older than the field, which may be from several epochs
@@ -206,10 +211,10 @@ def _came_late(row: SiteState, tally: SiteTally, evidence: Evidence) -> bool:
     ) or any(kept.timestamp_ms >= forgotten_at and kept.record.text_digest in texts for kept in evidence.scores)
 
 
-def _is_younger(row: SiteState, found: SiteState, evidence: Evidence, since_ms: int) -> bool:
+def _is_younger(row: SiteState, recomputed: SiteState, evidence: Evidence, since_ms: int) -> bool:
     """Whether the log has all hits of the site, and none was found or appended before `since_ms`."""
     return (
-        row.hits == found.hits > 0
+        row.hits == recomputed.hits > 0
         and min(row.days, default=0) >= since_ms // DAY_MS
         and all(min(kept.timestamp_ms, kept.record.fetched_at) >= since_ms for kept in evidence.hits)
     )
@@ -222,9 +227,9 @@ def _latest_update(row: SiteState, tally: SiteTally) -> int:
     return min(row.updated_at, max((page.fetched_at for page in tally.pages.values()), default=0))
 
 
-def _copy_fields(found: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:
+def _copy_fields(recomputed: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:
     """The recomputed row, with some fields copied from the stored row."""
-    return msgspec.structs.replace(found, **{name: getattr(row, name) for name in names})
+    return msgspec.structs.replace(recomputed, **{name: getattr(row, name) for name in names})
 
 
 def _same(one: object, other: object) -> bool:
@@ -233,8 +238,3 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, SiteState) and isinstance(other, SiteState):
         return all(_same(getattr(one, name), getattr(other, name)) for name in _COMPARED)
     return one == other
-
-
-def _shown(row: SiteState, name: str) -> str:
-    text = one_line(str(getattr(row, name)))
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -10,16 +10,16 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.terminal.messages import message
+from farmwatch.terminal.remedies import in_full
 from replay.runs.configured import tallied_name
-from scoring.detectors.registry import detector_names, detector_warnings, load_detectors
+from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors
 from scoring.errors import MissingExtra, MissingModel, ScoringError, UnsupportedModel
-from scoring.interface import Detector, calibrated, is_pair
-from scoring.pair.detector import pair_warning
+from scoring.interface import Detector, calibrated, name_of
 
 
 def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, configured ones first. Raises ConfigError for tally.detector."""
-    names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
+    names = [*config.score.detectors, *(name for name in sorted(DETECTORS) if name not in config.score.detectors)]
     judging = tallied_name(config)
     found = [_known(name, config, name == judging) for name in names]
     if judging is not None:
@@ -67,7 +67,7 @@ def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
     try:
         ((identity, warning),) = detector_warnings(alone).items()
     except ScoringError as error:
-        return KnownDetector(name, configured, judges_sites, "", False, "", str(error))
+        return KnownDetector(name, configured, judges_sites, "", False, "", in_full(error))
     return KnownDetector(name, configured, judges_sites, identity, calibrated(identity), warning, "")
 
 
@@ -87,9 +87,10 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
 
 def _of_another(identity: str) -> str:
     """The warning from an identity alone: for a pair of language models, the whole one."""
+    kind = DETECTORS.get(name_of(identity))
     with suppress(ValueError):  # its parts differ from ours
-        if is_pair(identity):
-            return pair_warning(identity)
+        if kind is not None and kind.warning_of is not None:
+            return kind.warning_of(identity)
     return "not a detector configured here; what its scores are worth is not known here"
 
 

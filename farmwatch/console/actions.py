@@ -13,12 +13,12 @@ from crawler.web.exclusions import exclusion_of, is_boundless
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.console.forgetting import forget_everywhere
 from farmwatch.console.jobs import Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
 from farmwatch.terminal.remedies import in_full
+from farmwatch.upkeep.forgetting import forget_hosts
 from farmwatch.upkeep.letter_fields import existing_letter
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
@@ -77,7 +77,7 @@ def forget(desk: Desk, form: Form) -> str:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
     def work(say: Say) -> str:
-        return forget_everywhere(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
+        return forget_hosts(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
 
     begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"

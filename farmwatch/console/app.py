@@ -45,7 +45,7 @@ _STATIC = {  # file -> its type
 }
 
 
-class View(NamedTuple):
+class PageView(NamedTuple):
     """A page: its address, which with .json is that of its twin, and its template."""
 
     path: str
@@ -58,21 +58,21 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     templates = _environment(access)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     views = (
-        View("/answer", "answer.html", console.answer),
-        View("/flow", "flow.html", console.state.flow),
-        View("/sites", "sites.html", console.sites),
-        View("/site", "site.html", console.site),
-        View("/page", "page.html", console.page),
-        View("/templates", "templates.html", console.templates.groups),
-        View("/crawl", "crawl.html", console.crawl),
-        View("/frontier", "frontier.html", console.frontier),
-        View("/runs", "runs.html", console.runs.runs),
-        View("/compare", "compare.html", console.runs.compare),
-        View("/label", "label.html", console.runs.label),
-        View("/rulesets", "rulesets.html", console.runs.rulesets),
-        View("/letters", "letters.html", console.letters.letters),
-        View("/letter", "letter.html", console.letters.letter),
-        View("/health", "health.html", console.state.health),
+        PageView("/answer", "answer.html", console.answer),
+        PageView("/flow", "flow.html", console.state.flow),
+        PageView("/sites", "sites.html", console.sites),
+        PageView("/site", "site.html", console.site),
+        PageView("/page", "page.html", console.page),
+        PageView("/templates", "templates.html", console.templates.groups),
+        PageView("/crawl", "crawl.html", console.crawl),
+        PageView("/frontier", "frontier.html", console.frontier),
+        PageView("/runs", "runs.html", console.runs.runs),
+        PageView("/compare", "compare.html", console.runs.compare),
+        PageView("/label", "label.html", console.runs.label),
+        PageView("/rulesets", "rulesets.html", console.runs.rulesets),
+        PageView("/letters", "letters.html", console.letters.letters),
+        PageView("/letter", "letter.html", console.letters.letter),
+        PageView("/health", "health.html", console.state.health),
     )
     get, post, other = (
         partial(add, expect_handler=_ignore)
@@ -214,7 +214,9 @@ async def _to_answer(_: web.Request) -> web.Response:
     raise web.HTTPSeeOther("/answer")
 
 
-async def _html(view: View, templates: Environment, version: Callable[[], int], request: web.Request) -> web.Response:
+async def _html(
+    view: PageView, templates: Environment, version: Callable[[], int], request: web.Request
+) -> web.Response:
     shown = version()  # before what it shows
     status, data = await _load(view, request)
     name = {200: view.template, 202: "working.html"}.get(status, "refused.html")
@@ -222,12 +224,12 @@ async def _html(view: View, templates: Environment, version: Callable[[], int], 
     return web.Response(status=status, text=html, content_type="text/html")
 
 
-async def _twin(view: View, request: web.Request) -> web.Response:
+async def _twin(view: PageView, request: web.Request) -> web.Response:
     status, data = await _load(view, request)
     return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
 
 
-async def _load(view: View, request: web.Request) -> tuple[int, Data]:
+async def _load(view: PageView, request: web.Request) -> tuple[int, Data]:
     try:
         return 200, await asyncio.to_thread(view.load, request.query)
     except Working as work:

@@ -9,6 +9,7 @@ from msgspec.json import encode as to_json
 
 from farmwatch.console.letter_tables import OF_LETTERS, TABLES, Readers
 from farmwatch.explain.page_records import FeaturesHead
+from farmwatch.upkeep.console_files import INDEX_VERSION, SITE_TABLES
 from stream.log.contract import Message
 from stream.processing.topic_reader import records_of, rows_of
 from stream.schema.projection import projection_of
@@ -16,7 +17,6 @@ from stream.schema.records import Page, Record, Score, SiteState, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
-VERSION = 4  # of the tables; another one is rebuilt
 NOT_CANARY_SITE = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
 _SITE_SOURCES = """INSERT INTO site_source
         SELECT DISTINCT value, new.id FROM site, json_each(sources) WHERE site.id = new.id AND NOT_CANARY"""
@@ -73,11 +73,10 @@ CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT N
 """.replace("SITE_SOURCES", _SITE_SOURCES).replace("NOT_CANARY", NOT_CANARY_SITE)
     + TABLES
 )
-OF_A_SITE = ("site", "page", "visit", "judged", "score", "letter", "settlement")
 _DROPS = "".join(
-    f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *OF_A_SITE)
+    f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *SITE_TABLES)
 )
-MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;"
+MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {INDEX_VERSION}; COMMIT;"
 
 
 @projection_of(Page)

@@ -41,7 +41,7 @@ class Found(NamedTuple, Generic[T]):
 
 
 @dataclass(slots=True)
-class Job:
+class SlowWork:
     """One piece of work, from its begin on."""
 
     title: str
@@ -81,8 +81,8 @@ class Jobs:
         self._own_turns: dict[Hashable, threading.Semaphore] = {
             kind: threading.Semaphore(1) for kind in (COMPARE, WALK, DOCTOR)
         }
-        self._ended: dict[Key, Job] = {}
-        self._under_way: dict[Key, Job] = {}
+        self._ended: dict[Key, SlowWork] = {}
+        self._under_way: dict[Key, SlowWork] = {}
 
     def found(
         self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
@@ -132,7 +132,7 @@ class Jobs:
             self._begin(key, title, work, is_order=True)
             return True
 
-    def of(self, kind: str) -> list[Job]:
+    def of(self, kind: str) -> list[SlowWork]:
         """The works of a kind, those under way last."""
         with self._lock:
             return [job for key, job in [*self._ended.items(), *self._under_way.items()] if key[0] == kind]
@@ -144,13 +144,13 @@ class Jobs:
             for job in self._under_way.values():
                 job.is_dropped = True
 
-    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], *, is_order: bool = False) -> Job:
+    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], *, is_order: bool = False) -> SlowWork:
         if (job := self._under_way.get(key)) is None:
-            job = self._under_way[key] = Job(title, is_order)
+            job = self._under_way[key] = SlowWork(title, is_order)
             threading.Thread(target=self._work, args=(key, job, work), name="console-job", daemon=True).start()
         return job
 
-    def _work(self, key: Key, job: Job, work: Callable[[Say], Any]) -> None:
+    def _work(self, key: Key, job: SlowWork, work: Callable[[Say], Any]) -> None:
         def say(text: str) -> None:
             job.said = text
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import structlog
 
-from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, OF_A_SITE, VERSION, SiteCounts, readers
+from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, SiteCounts, readers
 from farmwatch.console.letter_tables import OF_LETTERS, LetterCounts, Readers, count_letters
 from farmwatch.explain.page_records import FeaturesHead
+from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
 from stream.log.private_folders import give_to_owner
@@ -24,7 +25,6 @@ from stream.schema.records import SiteState, decode
 from stream.schema.runs import RunNames
 
 _log = structlog.get_logger()
-INDEX = "console.sqlite"  # the file, in the folder of the log
 _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
@@ -43,7 +43,7 @@ class Funnel(NamedTuple):
     sites: int
 
 
-class PageRow(NamedTuple):
+class SitePage(NamedTuple):
     """A page of a site, with its newest verdict and the score of its text."""
 
     page_id: str
@@ -90,7 +90,7 @@ class ReadModel:
             if not db.execute("PRAGMA user_version").fetchone()[0] or self._about(db, "run") != "\n".join(names):
                 self._empty(db, names)  # it is of another run, or the file was deleted
             forgotten.refresh()
-            self._forget(db, forgotten)
+            forget_in_index(db, forgotten)
             self.left = 0
             has_read = self._read(db, log, readers(names), forgotten, goes_on)
             self.left = 0  # markers and gaps of compaction are no records
@@ -119,11 +119,6 @@ class ReadModel:
             with db:
                 self._move(db, topic, partition, end)  # a transaction marker may follow the last record
         return found
-
-    def forget(self, forgotten: Forgotten) -> None:
-        """Remove the forgotten hosts."""
-        with closing(self._connect()) as db:
-            self._forget(db, forgotten)
 
     @property
     def rebuilding(self) -> int:
@@ -203,7 +198,7 @@ class ReadModel:
             found = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
         return None if found is None else decode(SiteState, found[0])
 
-    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[PageRow]:
+    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[SitePage]:
         """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
         since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
         chosen = f"""
@@ -216,7 +211,7 @@ class ReadModel:
             ORDER BY fetched_at, page.page_id"""
         with self.reading() as db:
             rows = db.execute(query, [site, *([site, after] if after else []), limit, detector]).fetchall()
-        return [PageRow(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
+        return [SitePage(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
 
     def located(self, site: str, page: str) -> Located | None:
         """Where the records of a page are, by its site and id."""
@@ -273,7 +268,7 @@ class ReadModel:
     def _prepare(self) -> None:
         with closing(self._connect()) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version != VERSION:
+            if version != INDEX_VERSION:
                 if version or db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
                     raise sqlite3.DatabaseError("another version")
                 db.executescript(MAKE)
@@ -323,18 +318,6 @@ class ReadModel:
         with db:
             self._set_about(db, "run", "\n".join(names))
         _log.info("console_rebuilds", verdicts=names.verdicts)
-
-    def _forget(self, db: sqlite3.Connection, forgotten: Forgotten) -> None:
-        if self._about(db, "forgotten") == str(forgotten.version):
-            return
-        with db:
-            for table in OF_A_SITE:
-                sites = [site for (site,) in db.execute(f"SELECT DISTINCT site FROM {table}")]
-                gone = [[site] for site in sites if forgotten.covers(site)]
-                db.executemany(f"DELETE FROM {table} WHERE site = ?", gone)
-            self._set_about(db, "forgotten", str(forgotten.version))
-            db.execute("INSERT INTO name (name) VALUES ('rebuild')")  # it keeps deleted names otherwise
-        db.execute("VACUUM")
 
 
 def _batches(messages: Iterator[Message]) -> Iterator[Sequence[Message]]:

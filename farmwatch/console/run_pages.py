@@ -20,6 +20,7 @@ from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.words import text_of
+from farmwatch.upkeep.console_files import LABELS
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.compare.as_json import as_json, label_lines
@@ -34,7 +35,6 @@ from stream.schema.control import Control
 from stream.schema.runs import shown_run
 from stream.text.user_errors import NotFound, UsageError
 
-LABELS = "labels.jsonl"  # the file, in the folder of the log
 SAMPLE = 100  # flips
 UNDO = "undo"
 STARTING = "starting"  # the state of a run whose process does not work yet

@@ -23,7 +23,7 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
 from farmwatch.console.access import KEPT, Access, kept_token
 from farmwatch.console.app import application
-from farmwatch.console.read_model import INDEX, ReadModel
+from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.request_metrics import timed
 from farmwatch.console.views import Console
@@ -31,6 +31,7 @@ from farmwatch.daemon.endpoints import listen
 from farmwatch.daemon.roles import exposed
 from farmwatch.metrics import ALL, CONSOLE_BEHIND_RECORDS
 from farmwatch.terminal.messages import message
+from farmwatch.upkeep.console_files import INDEX
 from stream.log.contract import Log
 from stream.processing.health import Watchdog
 from stream.processing.metrics import Metrics

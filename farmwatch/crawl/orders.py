@@ -44,7 +44,6 @@ def order_exclusions(config: Config, names: Sequence[tuple[str, str]], *, on: bo
 
 @contextmanager
 def _written(config: Config, *, create: bool) -> Iterator[Log]:
-    """The log for writing. A new one is said: in the wrong folder it would hold orders that no crawl reads."""
     is_new = create and not log_exists(config)
     with opened(config, write=True, create=create) as log:
         if CONTROL not in log.topics():

@@ -183,7 +183,6 @@ def _print_site(plan: SitePlan, now_ms: int) -> None:
 
 
 def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
-    """Time, kind and URL of the first request, and the page that it prepares for."""
     if not plan.requests:
         return "-", "none", "", ""
     first = plan.requests[0]
@@ -192,7 +191,6 @@ def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
 
 
 def _why(plan: SitePlan, now_ms: int) -> str:
-    """Why the site waits or is stopped, and which URLs would be refused."""
     parts = []
     if plan.stopped_why:
         passes = what_ends_stop(plan.stopped_why)

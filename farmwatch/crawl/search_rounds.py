@@ -145,7 +145,6 @@ class SearchRunner:
         return Exit.OK
 
     async def _run_source(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """Follow the schedule of one source despite its errors. Raises StreamError if the log is unusable."""
         while not self.stopping.is_set():
             try:
                 await self._follow_schedule(source, client, queries)
@@ -162,7 +161,6 @@ class SearchRunner:
                 await self._sleep(PARK_CAP_S)
 
     async def _follow_schedule(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """Run the rounds of one source at their times. Raises StreamError."""
         assert self.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
@@ -213,7 +211,6 @@ class SearchRunner:
         return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
     def _read_again(self, queries: Sequence[Query]) -> Sequence[Query]:
-        """The current queries of the file; the earlier ones if it cannot be read."""
         try:
             return queries_of(self.file, quiet=True)[0]
         except FarmwatchError as error:
@@ -235,7 +232,6 @@ class SearchRunner:
         return signals_to(end)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep until the time has passed or the search is to end."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.stopping.wait(), seconds)
 

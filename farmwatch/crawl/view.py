@@ -95,7 +95,6 @@ def _due(figures: CrawlFigures) -> str:
 
 
 def _is_idle(figures: CrawlFigures) -> bool:
-    """Whether the crawl has all that it waits for, and no work for long."""
     busy = figures.in_flight or figures.waits_for or figures.paused or figures.oldest_due_ms is not None
     return not busy and (figures.next_due_ms is None or figures.next_due_ms >= _LONG_MS)
 
@@ -107,7 +106,6 @@ def _left(figures: CrawlFigures) -> str:
 
 
 def _outcomes(figures: CrawlFigures) -> str:
-    """The most frequent outcomes of the last minute."""
     ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
     rest = sum(count for _, count in ranked[_REASONS_SHOWN:])

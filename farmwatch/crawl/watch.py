@@ -154,7 +154,6 @@ class CrawlWatch:
 
 
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
-    """The parked site that is due first: its time, name and reason."""
     for key, value, due_ms in state.due(at_ms, 1):
         if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
             yield due_ms, f"{row.site}, {row.parked_why}"

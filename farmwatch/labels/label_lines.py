@@ -22,8 +22,8 @@ import msgspec
 
 from farmwatch.terminal.jsonl import JsonLines, binary_input
 from farmwatch.terminal.messages import message
+from scoring.detectors.registry import refuse_bad_identity
 from scoring.errors import BadIdentity
-from scoring.interface import refuse_bad_identity
 from stream.text.ids import Ident
 from stream.text.packed_files import unpacked_name
 from stream.text.user_errors import Exit, FarmwatchError

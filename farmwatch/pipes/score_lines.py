@@ -19,7 +19,7 @@ from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import DeviceLost
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.interface import is_pair, name_of
+from scoring.interface import name_of
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
 from scoring.stages.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
@@ -59,7 +59,7 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
     first = list(itertools.islice(found, 1))  # a short input is scored before a process would have started
     for batch in first:
         _write(lines, _scored(detector_set, batch))
-    jobs = 1 if any(is_pair(identity) for identity in detector_set.identities) else jobs or os.cpu_count() or 1
+    jobs = 1 if settings.uses_pair else jobs or os.cpu_count() or 1
     rest: Iterator[_Scored] = (_scored(detector_set, batch) for batch in found)
     if jobs > 1:
         rest = ordered_map(_scored_by_worker, found, jobs, _load_worker, settings)

@@ -8,7 +8,7 @@ Every step may be repeated: after a crash the same command completes the work.
 2. State of stores without a running owner is deleted here.
 3. When no state is left, and no process works without the ledger any more, the records are erased.
 4. Records in WARC files are erased.
-5. The entries of the ledger are marked as done.
+5. The entries of the ledger are marked as done, and the files of the console lose the hosts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from msgspec.structs import replace
 from crawler.warc.erasing import archives_of, erase_hosts, names_host
 from crawler.web.exclusions import is_domain
 from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import as_read, opened
 from farmwatch.config.topic_limits import create_missing
+from farmwatch.upkeep.console_files import forget_in_files
 from filters.stages.judge import requested_store
 from replay.runs.control_update import operator
 from stream.log.contract import Log, Message, Output, partition_of, wall_ms
@@ -95,7 +97,7 @@ def known_hosts(log: Log, hosts: Sequence[str], warc_folder: Path | None = None)
 
 
 def forget_hosts(config: Config, hosts: Sequence[str], on_progress: Progress, *, sure: bool) -> ForgetReport:
-    """Forget these hosts of the configured log and archive.
+    """Forget these hosts of the configured log, its archive, and the files of the console.
 
     Raises NotFound if log and archive have nothing of one, UsageError if the operator is not `sure`, and as
     `Forgetting.run`.
@@ -111,7 +113,9 @@ def forget_hosts(config: Config, hosts: Sequence[str], on_progress: Progress, *,
             )
         if not sure:
             raise UsageError(one_line(f"this removes all of {', '.join(hosts)} for ever: add --yes"))
-        return Forgetting(log, as_read(log, config), folder, on_progress).run(hosts)
+        report = Forgetting(log, as_read(log, config), folder, on_progress).run(hosts)
+        forget_in_files(names_folder(config), Forgotten(log))
+        return report
 
 
 @dataclass(slots=True)
@@ -136,8 +140,7 @@ class Forgetting:
         self.on_progress("removing records")
         self._erase(hosts, report)
         for path in archives_of(self.warc_folder) if self.warc_folder is not None else ():
-            if found := erase_hosts(path, hosts):
-                report.warc_records += found
+            report.warc_records += erase_hosts(path, hosts)
         self._enter(hosts, done=True)
         return report
 

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AsJson
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.terminal.messages import message, put, put_json
-from scoring.errors import PooledDetectors, TrainingRefused
-from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from scoring.errors import MissingExtra, PooledDetectors, TrainingRefused
+from stream.text.user_errors import Exit, UsageError
 from stream.text.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -130,4 +130,4 @@ def _print(found: TrainingResult, out: Path) -> None:
 def _require_sklearn() -> None:
     """Fail before the input is read."""
     if importlib.util.find_spec("sklearn") is None:
-        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
+        raise MissingExtra("training needs scikit-learn", extra="train")

@@ -83,7 +83,7 @@ class Trainer:
         try:
             from sklearn import linear_model
         except ImportError as error:
-            raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+            raise MissingExtra("training needs scikit-learn", extra="train") from error
         self.training, self.dev = training, dev
         self._regression = linear_model.LogisticRegression
         self._threshold = threshold

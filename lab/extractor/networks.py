@@ -44,7 +44,7 @@ def fit_network(
     try:
         import torch
     except ImportError as error:
-        raise MissingExtra("training a network needs torch: pip install 'farmwatch[train]'") from error
+        raise MissingExtra("training a network needs torch", extra="train") from error
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

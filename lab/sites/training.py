@@ -77,7 +77,7 @@ def _fit_deciles(sites: Sequence[LabelledSite], detector: str, left_out: HeldOut
     try:
         from sklearn.svm import SVC
     except ImportError as error:
-        raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+        raise MissingExtra("training needs scikit-learn", extra="train") from error
     rows = np.array([deciles(site.scores) for site in sites])
     centres, scales = rows.mean(axis=0), rows.std(axis=0)
     if not (np.isfinite(rows).all() and (scales > 0).all()):

@@ -37,7 +37,7 @@ def _sklearn() -> Any:
         import sklearn.ensemble
         import sklearn.neighbors
     except ImportError as error:
-        raise MissingExtra("this method needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+        raise MissingExtra("this method needs scikit-learn", extra="train") from error
     return sklearn
 
 

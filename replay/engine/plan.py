@@ -28,7 +28,7 @@ from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
-from scoring.interface import refuse_bad_identity
+from scoring.detectors.registry import refuse_bad_identity
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import FIRST, RESERVED, RUN_NAME, Run, RunStatus, features_of

@@ -113,5 +113,5 @@ def require_site_method(config: ReplaySettings, run: Run) -> None:
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
         problem = f"uses scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
         if run.site_method:
-            problem = f"has {error}; use the version of farmwatch that began it, or replay again"
+            problem = f"has {error}"
         raise RunRefused(one_line(f"the run {run.shown} {problem}")) from error

@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from scoring.detectors.registry import DETECTORS, Number, base_of
 from scoring.errors import CalibrationRefused, PooledDetectors
 from scoring.estimate.intervals import Z95
-from scoring.interface import BUILT_IN, base_of
+from scoring.interface import name_of
 from scoring.statistics.logistic import logistic
 from scoring.statistics.shares import Codes, Numbers, cluster_sums, exact_interval
 
 Labels = NDArray[np.bool_]
-Number = Literal["score", "p_llm"]
 
 
 class Auroc(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +94,9 @@ class LabelledScores:
 
 
 def compared(base: str) -> Number:
-    """The number compared with a threshold: p_llm of the built-in detector, the score of any other."""
-    return "p_llm" if base.split("/", 1)[0] == BUILT_IN else "score"
+    """The number that is compared with a threshold: by the detector's row, or the score of a foreign one."""
+    kind = DETECTORS.get(name_of(base))
+    return kind.compared if kind else "score"
 
 
 def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
@@ -118,10 +119,11 @@ def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
             f"no scored text with the label {' and none with '.join(missing)} among {len(rows)}{abstained}: "
             "a threshold needs texts of both labels"
         )
+    kind = DETECTORS.get(name_of(bases[0]))
     scores = LabelledScores(
         detector=bases[0],
         number=compared(bases[0]),
-        llm_below=bases[0].split("/", 1)[0] == "binoculars",
+        llm_below=kind is not None and kind.llm_below,
         value=np.array([row.number for row in used], np.float64),
         llm=np.array([row.llm for row in used], np.bool_),
         words=np.array([row.words for row in used], np.intp),
@@ -130,12 +132,9 @@ def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
         abstained_human=sum(not row.llm for row in rows) - sum(not row.llm for row in used),
         abstained_llm=sum(row.llm for row in rows) - sum(row.llm for row in used),
     )
-    if bases[0].split("/", 1)[0] in _KNOWN or separation(scores).value >= 0.5:
+    if kind is not None or separation(scores).value >= 0.5:
         return scores
     return replace(scores, llm_below=True)
-
-
-_KNOWN = (BUILT_IN, "binoculars", "fast-detectgpt")
 
 
 def auroc(human: Numbers, llm: Numbers) -> float | None:

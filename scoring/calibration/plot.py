@@ -34,7 +34,7 @@ def has_matplotlib() -> bool:
 def require_matplotlib() -> None:
     """Raises MissingExtra if matplotlib is not installed."""
     if not has_matplotlib():
-        raise MissingExtra("the reliability plot needs matplotlib: pip install 'farmwatch[plots]', or pass --no-plot")
+        raise MissingExtra("the reliability plot needs matplotlib", extra="plots")
 
 
 def draw(report: CalibrationReport) -> dict[str, bytes]:

@@ -124,7 +124,7 @@ def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
     said = "; ".join(f"{have} {noun}, {need} are needed" for noun, have, need in rows)
     if out := scores.abstained_human + scores.abstained_llm:
         said += f"; {out} texts were not scored"
-    hint = " A higher --fpr needs fewer human texts." if fpr < 0.05 else ""
+    hint = " A higher rate needs fewer human texts." if fpr < 0.05 else ""
     raise CalibrationRefused(f"too few labelled texts for a false-positive rate of {fpr:g}: {said}.{hint}")
 
 
@@ -210,7 +210,10 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
     said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
     said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
     if p1 - p0 < 0.1:
-        return None, f"none of its own: {said}, too near for a test at this threshold; take a higher --fpr"
+        return (
+            None,
+            f"none of its own: {said}, too near for a test; take a higher false-positive rate",
+        )
     built_in = name_of(scores.detector) == BUILT_IN
     start = params_for(BUILT_IN) if built_in else SprtParams()
     fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))
@@ -218,7 +221,7 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
         return None, (
             f"none of its own: {said}; with these the test needs {fewest.llm} pages to say llm and {fewest.human} to"
             f" say human, and {_READ} of a site are read (tally.enough_articles);"
-            f" take a {'lower' if fewest.llm > _READ else 'higher'} --fpr"
+            f" take a {'lower' if fewest.llm > _READ else 'higher'} false-positive rate"
         )
     least = start.min_articles if built_in else 1
     return msgspec.structs.replace(start, p0=p0, p1=p1, min_articles=max(least, min(fewest))), said

@@ -33,10 +33,10 @@ class DetectorSet:
                 raise PooledDetectors(
                     f"two detectors are {identity} and {identity}: their scores could not be told apart"
                 )
-        self.numbers = [compared(detector) for detector in detectors]
+        self.numbers = [number_of(detector) for detector in detectors]
         """Per detector: the function from a score to the number compared with its threshold."""
         self._detectors = detectors
-        engines = {id(found.engine): found.engine for found in detectors if isinstance(found, PairDetector)}
+        engines = {id(one.engine): one.engine for one in detectors if isinstance(one, PairDetector)}
         if len(engines) > 1:  # otherwise the scores of one would be stored under the other's identity
             raise BadParameters("the pair detectors of a panel share one engine")
         self._engine = next(iter(engines.values()), None)
@@ -89,7 +89,7 @@ class DetectorSet:
             self._engine.close()
 
 
-def compared(detector: object) -> Callable[[TextScore], float | None]:
+def number_of(detector: object) -> Callable[[TextScore], float | None]:
     """The function from a score to the number compared with this detector's threshold: p_llm or score."""
     thresholds = getattr(detector, "thresholds", None)
     if thresholds is None:

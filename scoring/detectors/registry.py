@@ -1,17 +1,78 @@
-"""The detectors of a configuration: loaded, or their identities and warnings without loading them."""
+"""The detectors, a row each; loaded by their names, or known by identity and warning without loading a model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import re
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scoring.errors import BadThresholds, UnknownDetector
-from scoring.interface import BUILT_IN, MEASURES, UNCALIBRATED, Detector, Measure, base_of, name_of
-from scoring.pair.settings import pair_identity
+from scoring.errors import BadIdentity, BadThresholds, UnknownDetector
+from scoring.interface import BUILT_IN, UNCALIBRATED, Detector, name_of
+from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
+from scoring.pair.settings import Measure, pair_identity
 
 if TYPE_CHECKING:
     from scoring.detectors.settings import ScoreSettings
     from scoring.lite_ngram.detector import LiteNgram
+    from scoring.pair.engine import PairEngine
     from scoring.thresholds.threshold_set import ThresholdSet
+
+Number = Literal["score", "p_llm"]
+
+
+class DetectorKind(NamedTuple):
+    """A detector of this farmwatch; its heavy libraries are imported by `describe` and `load`."""
+
+    form: str  # of its identities
+    describe: Callable[[ScoreSettings], tuple[str, str]]  # identity and warning, from small files
+    load: Callable[[ScoreSettings, Callable[[], PairEngine]], Detector]  # the engine is shared by all pairs
+    takes_thresholds: bool = True  # reads score.thresholds
+    compared: Number = "score"  # number that is compared with a threshold
+    llm_below: bool = False  # side of the threshold that is llm
+    warning_of: Callable[[str], str] | None = None  # warning of an identity that is not configured
+
+
+def _load_built_in(settings: ScoreSettings, _: object = None) -> LiteNgram:
+    from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights, only when needed
+
+    detector = LiteNgram.load(settings.weights)
+    thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
+    return detector if thresholds is None else LiteNgram(detector.weights, detector.warning, thresholds)
+
+
+def _describe_built_in(settings: ScoreSettings) -> tuple[str, str]:
+    detector = _load_built_in(settings)
+    return detector.identity, detector.warning
+
+
+def _describe_pair(measure: Measure, settings: ScoreSettings) -> tuple[str, str]:
+    base = pair_identity(settings.pair, measure)
+    thresholds = _thresholds(measure, settings, base)
+    identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+    return identity, pair_warning(identity)
+
+
+def _load_pair(measure: Measure, settings: ScoreSettings, engine: Callable[[], PairEngine]) -> PairDetector:
+    base = pair_identity(settings.pair, measure)
+    return PairDetector(engine(), base, measure, _thresholds(measure, settings, base))
+
+
+def _pair(measure: Measure, *, llm_below: bool) -> DetectorKind:
+    return DetectorKind(
+        form=f"{measure}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS",
+        describe=partial(_describe_pair, measure),
+        load=partial(_load_pair, measure),
+        llm_below=llm_below,
+        warning_of=pair_warning,
+    )
+
+
+DETECTORS: dict[str, DetectorKind] = {
+    "binoculars": _pair("binoculars", llm_below=True),
+    "fast-detectgpt": _pair("fast-detectgpt", llm_below=False),
+    BUILT_IN: DetectorKind(f"{BUILT_IN}/WEIGHTS/THRESHOLDS", _describe_built_in, _load_built_in, compared="p_llm"),
+}
 
 
 def load_detectors(settings: ScoreSettings) -> list[Detector]:
@@ -19,17 +80,9 @@ def load_detectors(settings: ScoreSettings) -> list[Detector]:
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    _refuse_unknown(settings)
-    loaded: dict[str, Detector] = {}
-    if BUILT_IN in settings.detectors:
-        loaded[BUILT_IN] = _load_built_in(settings)
-    if settings.uses_pair:
-        from scoring.pair.detector import PairDetector, load_pair_engine
-
-        chosen = {name: _pair_thresholds(name, settings) for name in MEASURES if name in settings.detectors}
-        engine = load_pair_engine(settings.pair)
-        loaded |= {name: PairDetector(engine, base, name, found) for name, (base, found) in chosen.items()}
-    return [loaded[name] for name in settings.detectors]
+    detector_warnings(settings)  # what small files show fails before minutes of loading
+    engine = cache(partial(load_pair_engine, settings.pair))
+    return [DETECTORS[name].load(settings, engine) for name in settings.detectors]
 
 
 def detector_identities(settings: ScoreSettings) -> list[str]:
@@ -45,19 +98,13 @@ def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
 
     Raises as `load_detectors`.
     """
-    from scoring.pair.detector import pair_warning
-
-    _refuse_unknown(settings)
-    warnings: dict[str, str] = {}
-    for name in settings.detectors:
-        if name == BUILT_IN:
-            detector = _load_built_in(settings)
-            warnings[detector.identity] = detector.warning
-        else:
-            base, thresholds = _pair_thresholds(cast("Measure", name), settings)
-            identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
-            warnings[identity] = pair_warning(identity)
-    return warnings
+    for name in [*settings.detectors, *settings.thresholds]:
+        if name not in DETECTORS:
+            raise UnknownDetector(f"no detector is called {name!r}; there are {', '.join(sorted(DETECTORS))}")
+    for name in settings.thresholds:
+        if not DETECTORS[name].takes_thresholds:
+            raise BadThresholds(f"{name} takes no thresholds")
+    return dict(DETECTORS[name].describe(settings) for name in settings.detectors)
 
 
 def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | None:
@@ -65,44 +112,13 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
 
     Raises BadThresholds if the set is not the one that the identity names.
     """
-    chosen = _thresholds(name_of(identity), settings, base_of(identity))
-    if chosen is not None and f"{base_of(identity)}/{chosen.tag}" != identity:
+    base = base_of(identity)
+    chosen = _thresholds(name_of(identity), settings, base)
+    if chosen is not None and f"{base}/{chosen.tag}" != identity:
         raise BadThresholds(
             f"score.thresholds has {chosen.tag} for {name_of(identity)}, not the set of {identity}: set both alike"
         )
     return chosen
-
-
-def detector_names() -> list[str]:
-    """The names of all detectors."""
-    return sorted(_NAMES)
-
-
-_WITH_THRESHOLDS = (BUILT_IN, *MEASURES)  # those that read score.thresholds
-_NAMES = (*_WITH_THRESHOLDS,)
-
-
-def _refuse_unknown(settings: ScoreSettings) -> None:
-    for name in [*settings.detectors, *settings.thresholds]:
-        if name not in _NAMES:
-            raise UnknownDetector(f"no detector is called {name!r}; this farmwatch has: {', '.join(detector_names())}")
-    for name in settings.thresholds:
-        if name not in _WITH_THRESHOLDS:
-            raise BadThresholds(f"{name} takes no thresholds: take it out of score.thresholds")
-
-
-def _load_built_in(settings: ScoreSettings) -> LiteNgram:
-    from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights, only when needed
-
-    detector = LiteNgram.load(settings.weights)
-    thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
-    return detector if thresholds is None else LiteNgram(detector.weights, detector.warning, thresholds)
-
-
-def _pair_thresholds(name: Measure, settings: ScoreSettings) -> tuple[str, ThresholdSet | None]:
-    """The identity without its threshold set, and that set."""
-    base = pair_identity(settings.pair, name)
-    return base, _thresholds(name, settings, base)
 
 
 def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet | None:
@@ -112,3 +128,25 @@ def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet |
     from scoring.thresholds.published import load_thresholds
 
     return load_thresholds(chosen, base)
+
+
+_IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")
+_LONGEST_IDENTITY = 300
+
+
+def base_of(identity: str) -> str:
+    """The identity without its last part, the thresholds. Raises BadIdentity for an incomplete identity."""
+    refuse_bad_identity(identity)
+    return identity.rpartition("/")[0]
+
+
+def refuse_bad_identity(identity: str) -> None:
+    """Raises BadIdentity, in printable characters, for a string that is no detector's identity."""
+    kind = DETECTORS.get(name_of(identity))
+    form = kind.form if kind else "NAME/THRESHOLDS, with parts between them"
+    fits = identity.count("/") == form.count("/") if kind else "/" in identity
+    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
+        raise BadIdentity(
+            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
+            " . _ + @ -"
+        )

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from scoring.interface import MEASURES
-from scoring.pair.settings import PairSettings
+from scoring.pair.settings import MEASURES, PairSettings
 from stream.text.ranges import Count
 
 

@@ -113,7 +113,7 @@ class LiteNgram:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
-            raise BadWeights(f"{numbers} is of other weights than {source}: train again, or restore both files")
+            raise BadWeights(f"{numbers} is of other weights than {source}")
         return cls(weights, rates.warning)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

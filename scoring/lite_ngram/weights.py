@@ -26,7 +26,6 @@ from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 MAGIC = b"FWNGRAM1"
 RECIPE = "ngram-2"  # names normalising + tokens + hash; these weights are wrong with another recipe
 _DIGEST_BYTES = 32
-_MEND = "install farmwatch again, or run `farmwatch train-detector`"
 
 
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,17 +72,17 @@ def unpack(data: bytes, name: str = "weights") -> Weights:
     """Read a weights file. Raises BadWeights, naming `name`, for anything but a complete file of this recipe."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not data.startswith(MAGIC):
-        raise BadWeights(f"{name} is no lite-ngram weights file: {_MEND}")
+        raise BadWeights(f"{name} is no lite-ngram weights file")
     if hashlib.sha256(body).digest() != digest:
-        raise BadWeights(f"{name} is truncated or altered (checksum differs): {_MEND}")
+        raise BadWeights(f"{name} is truncated or altered (checksum differs)")
     try:
         start = len(MAGIC) + 4
         end = start + int.from_bytes(body[len(MAGIC) : start], "big")
         header = msgspec.json.decode(body[start:end], type=Header)
         payload = zlib.decompressobj().decompress(body[end:], BUCKETS + 1)
     except (msgspec.DecodeError, zlib.error) as error:
-        raise BadWeights(f"{name} cannot be read ({error}): {_MEND}") from error
+        raise BadWeights(f"{name} cannot be read ({error})") from error
     if header.recipe != RECIPE or len(payload) != BUCKETS:
-        raise BadWeights(f"{name} is of recipe {header.recipe!r}, this farmwatch reads {RECIPE!r}: {_MEND}")
+        raise BadWeights(f"{name} is of recipe {header.recipe!r}, this farmwatch reads {RECIPE!r}")
     vector = np.frombuffer(payload, np.int8).astype(np.float64) * header.scale
     return Weights(header, vector, hashlib.sha256(data).hexdigest())

@@ -30,6 +30,7 @@ class PairCheck(msgspec.Struct, frozen=True):
     weight_bytes: int = 0  # of both models, as stored
     error: str = ""
     message: str = ""
+    facts: dict[str, str] = {}  # of the error
 
 
 def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
@@ -44,13 +45,13 @@ def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
         why = one_line(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])[:300]
         why = why or f"it ended with {done.returncode}"
-        found = msgspec.json.decode(done.stdout, type=PairCheck)
+        check = msgspec.json.decode(done.stdout, type=PairCheck)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         why = why or str(error)
         raise NoDevice(f"the device could not be checked ({why}): try `nvidia-smi`, and repair the driver") from error
-    if found.error:
-        raise getattr(errors, found.error)(found.message)
-    return found
+    if check.error:
+        raise getattr(errors, check.error)(check.message, **check.facts)
+    return check
 
 
 def look(settings: PairSettings) -> PairCheck:
@@ -70,7 +71,8 @@ def look(settings: PairSettings) -> PairCheck:
             weight_bytes=sum(path.stat().st_size for folder in folders for path in weight_files(folder)),
         )
     except ScoringError as error:
-        return PairCheck(error=type(error).__name__, message=str(error))
+        facts = {name: str(fact) for name, fact in error.facts.items()}
+        return PairCheck(error=type(error).__name__, message=str(error), facts=facts)
 
 
 if __name__ == "__main__":

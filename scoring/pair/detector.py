@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
-from scoring.interface import UNCALIBRATED, Measure, TextScore
-from scoring.pair.settings import PairSettings, pair_identity
+from scoring.interface import UNCALIBRATED, TextScore
+from scoring.pair.settings import Measure, PairSettings, pair_identity
 from scoring.statistics.rounding import SCORE_DIGITS, significant
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def pair_warning(identity: str) -> str:
     if tag == UNCALIBRATED:
         return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
     if tag not in _PUBLISHED:
-        return f"{said}; threshold set {tag} of `farmwatch calibrate`: error rates in its report"
+        return f"{said}; threshold set {tag} of the operator: error rates in the report of its calibration"
     flagged, found, short = _PUBLISHED[tag]
     return (
         f"{said}; published threshold {tag}, for the original weights, which a folder's name does not prove: of pages"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from scoring.errors import MissingExtra, MissingModel, UnsupportedModel
+from scoring.errors import MissingExtra, MissingModel, NotDownloaded, UnsupportedModel
 
 CONFIG = "config.json"
 _TOKENIZER_FILES = (
@@ -38,7 +38,7 @@ _SMALL_FILE_BYTES = 64 * 1024 * 1024  # a larger file is not a configuration or 
 def find_model(name: str, revision: str = "") -> Path:
     """The folder of a model: `name` itself if it is one, otherwise the place of a hub id in the hub's cache.
 
-    Nothing is downloaded. Raises MissingModel with the model, the searched place and the remedy; MissingExtra for a hub
+    Nothing is downloaded. Raises MissingModel with the model and the searched place; MissingExtra for a hub
     id without huggingface_hub.
     """
     try:
@@ -57,7 +57,7 @@ def find_model(name: str, revision: str = "") -> Path:
         from huggingface_hub.constants import HF_HUB_CACHE
         from huggingface_hub.errors import HFValidationError
     except ImportError as error:
-        raise MissingExtra("models of the hub need more packages: run pip install 'farmwatch[gpu]'") from error
+        raise MissingExtra("models of the hub need more packages", extra="gpu") from error
     try:
         found = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
         weight_files(found)
@@ -70,10 +70,8 @@ def find_model(name: str, revision: str = "") -> Path:
         why = "only a part of it is there"
     except Exception:  # noqa: BLE001  # the hub's client has many error types for missing models and bad ids
         why = "it is not there"
-    at = f" --revision {revision}" if revision else ""
-    raise MissingModel(
-        f"the model {name} was looked for in {HF_HUB_CACHE} and {why}: run `hf download {name}{at}` on a machine with"
-        " access to the hub, or set a folder that holds the model"
+    raise NotDownloaded(
+        f"the model {name} was looked for in {HF_HUB_CACHE} and {why}", model=name, revision=revision or "main"
     )
 
 
@@ -93,15 +91,13 @@ def weight_files(folder: Path) -> list[Path]:
             raise MissingModel(f"{index} cannot be read ({error}): copy the whole model") from error
     for name in sorted(names):
         if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith(".safetensors"):
-            raise UnsupportedModel(
-                f"{folder} has weights in {name!r}: farmwatch reads *.safetensors in the folder only"
-            )
+            raise UnsupportedModel(f"{folder} has weights in {name!r}: only *.safetensors in the folder are read")
     for name in (CONFIG, *sorted(names)):
         if not (folder / name).is_file():
             raise MissingModel(f"the model folder {folder} is incomplete: {name} is missing; copy the whole model")
     if not names:
         raise UnsupportedModel(
-            f"{folder} holds no *.safetensors: farmwatch reads no other weights, since pickled ones can run code;"
+            f"{folder} holds no *.safetensors: no other weights are read, since pickled ones can run code;"
             " convert the model, or take one that is published as safetensors"
         )
     return [folder / name for name in sorted(names)]

@@ -68,8 +68,7 @@ def libraries() -> tuple[Any, Any]:
         import transformers
     except ImportError as error:
         raise MissingExtra(
-            f"pairs of language models need torch and transformers ({error.name} is missing): run pip install"
-            " 'farmwatch[gpu]', or take the detector lite-ngram"
+            f"pairs of language models need torch and transformers ({error.name} is missing)", extra="gpu"
         ) from error
     return torch, transformers
 

@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from scoring.interface import Measure
 from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, MIN_FUNCTION_WORDS_PER_100
 from scoring.pair.model_folder import find_model, fingerprint
+
+Measure = Literal["binoculars", "fast-detectgpt"]
+MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
 
 RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
 """Part of a pair's identity. Its first number is the version of the rules in scoring/pair/tokens.py."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from scoring.errors import BadSiteNumbers
+from scoring.errors import BadSiteNumbers, UnreadableMethod
 from scoring.interface import MethodName
 from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.settings import TallySettings
@@ -51,11 +51,11 @@ def text_of_method(method: StoredMethod) -> str:
 
 
 def method_of_text(text: str) -> StoredMethod:
-    """The method that `text_of_method` wrote. Raises BadSiteNumbers for a text that this farmwatch cannot read."""
+    """The method that `text_of_method` wrote. Raises UnreadableMethod for a text that this farmwatch cannot read."""
     try:
         return _decoder.decode(text)
     except msgspec.DecodeError as error:  # also for a method that is gone, and for numbers that the parameters refuse
-        raise BadSiteNumbers(f"a site method that this farmwatch cannot read: {error}") from error
+        raise UnreadableMethod(f"a site method that this farmwatch cannot read: {error}") from error
 
 
 def same_method(text: str, other: str) -> bool:

@@ -37,37 +37,32 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
     A name with a slash or the ending .json is a file. Raises BadThresholds with the fault and the action.
     """
     if "/" not in name_or_path and not name_or_path.endswith(".json"):
-        published = {found.name: found for found in published_for(base)}
+        published = {known.name: known for known in published_for(base)}
         if name_or_path in published:
             return published[name_or_path]
         why = not_as_measured(base) if name_or_path in _PUBLISHED else ""
-        names = ", ".join([*published, "the file (….json) that `farmwatch calibrate` wrote"])
+        names = f"; published are {', '.join(published)}" if published else ""
         raise UnknownThresholds(
-            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}: use {names}"
+            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}{names}"
         )
-    found = read_thresholds(Path(name_or_path))
-    if found.detector != base:
-        raise BadThresholds(
-            f"{name_or_path}: thresholds of {found.detector}, not of {base}, whose scores lie elsewhere: "
-            "run `farmwatch calibrate` with this detector, or configure the other one"
-        )
-    return found
+    thresholds = read_thresholds(Path(name_or_path))
+    if thresholds.detector != base:
+        raise BadThresholds(f"{name_or_path}: thresholds of {thresholds.detector}, not of {base}")
+    return thresholds
 
 
 def read_thresholds(path: Path) -> ThresholdSet:
     """The set in a file, for any detector. Raises BadThresholds."""
     try:
         with path.open("rb") as file:
-            found = msgspec.json.decode(file.read(_LARGEST_BYTES), type=ThresholdSet)
+            thresholds = msgspec.json.decode(file.read(_LARGEST_BYTES), type=ThresholdSet)
     except OSError as error:
-        raise BadThresholds(f"{path}: cannot be read: {error.strerror}: mend the path in score.thresholds") from error
+        raise BadThresholds(f"{path}: cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadThresholds(
-            f"{path}: no threshold set: {error}: mend it, or run `farmwatch calibrate` again"
-        ) from error
-    if found.published:
-        raise BadThresholds(f"{path}: published sets come with farmwatch, not from a file: set published to false")
-    return found
+        raise BadThresholds(f"{path}: no threshold set: {error}") from error
+    if thresholds.published:
+        raise BadThresholds(f"{path}: published sets come with the program, not from a file: set published to false")
+    return thresholds
 
 
 def write_thresholds(path: Path, thresholds: ThresholdSet, *, force: bool = False) -> None:

@@ -31,7 +31,7 @@ import numpy as np
 import zstandard
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.console.read_model import INDEX
+from farmwatch.upkeep.console_files import INDEX
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings

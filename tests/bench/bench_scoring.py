@@ -1,4 +1,4 @@
-"""The built-in detector's speed and errors, and TALLY's speed. Site verdicts: bench_sites; coverage: bench_rates.
+"""The built-in detector's speed and errors, and TALLY's speed.
 
 Run by `python -m tests.bench.bench_scoring`. Every figure is printed with the one measured at design time.
 """

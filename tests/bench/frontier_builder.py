@@ -12,7 +12,6 @@ from crawler.frontier.rows import TOTALS_KEY, Priority, UrlRow
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
-from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
 from stream.log.contract import Commit, StateChange, StateReader, partition_of
@@ -148,16 +147,15 @@ def _add_site(
     row.next_start = now_ms - 1 - chance.randrange(_HOUR_MS)
     for number in range(size):
         url = f"https://{site}/articles/{chance.randrange(10**9):09}/a-title-of-some-words-{number}.html"
-        page = page_bytes(url)
         if number % 3 == 1:
             found = UrlRow(url, status=Status.FETCHED, visit=1, priority=Priority.LINK, depth=1, has_page=True)
             found.etag = f'"{chance.getrandbits(64):016x}"'
             row.fetched += 1
             row.known += 1
-            store.schedule(row, page, found, now_ms - chance.randrange(_HOUR_MS))
+            store.schedule(row, found, now_ms - chance.randrange(_HOUR_MS))
         elif number == 0:
-            store.queue(row, page, UrlRow(url, hits=[f"{chance.getrandbits(128):032x}"]))
+            store.queue(row, UrlRow(url, hits=[f"{chance.getrandbits(128):032x}"]))
         else:
             row.known += 1
-            store.queue(row, page, UrlRow(url, priority=Priority.LINK, depth=1))
+            store.queue(row, UrlRow(url, priority=Priority.LINK, depth=1))
     store.save(row)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from farmwatch.archive.release_check import check_release
 from farmwatch.audit.audit import audit as audit_log
-from farmwatch.audit.report import RateCheck
+from farmwatch.audit.report import BrokenRecord, RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.review_labels import read_review
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog
 
 _SHOWN = 50
+_VALUE_CHARS = 60
 _RATE_FIELDS = (
     *("share", "low", "high", "look_low", "look_high", "method", "scored_sites", "labelled", "judged_share"),
     *("judged_low", "judged_high", "judged_method", "llm", "human", "undecided", "unclassifiable", "sites"),
@@ -83,7 +84,7 @@ def audit(
         ),
         less=("reasons", "unprovable", "unreadable"),
     )
-    _print_faults("broken", [f"{broken.step}: {broken.id} ({broken.site}): {broken.how}" for broken in report.broken])
+    _print_faults("broken", list(map(_broken, report.broken)))
     _print_faults("unreadable", [unreadable.text for unreadable in report.unreadable])
     _print_faults("lost", [lost.text for lost in report.lost])
     for check in report.rates:
@@ -92,6 +93,19 @@ def audit(
         message(seam)
     message(f"audit: {report.text}")
     return Exit.OK if report.ok else Exit.PROBLEM
+
+
+def _broken(broken: BrokenRecord) -> str:
+    differences = [
+        f"row says {each.field} {_value(each.stored)}, the log says {_value(each.recomputed)}"
+        for each in broken.differences
+    ]
+    return f"{broken.step}: {broken.id} ({broken.site}): {'; '.join(differences) or broken.how}"
+
+
+def _value(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _VALUE_CHARS else f"{text[: _VALUE_CHARS - 1]}…"
 
 
 def _audit_bundle(folder: Path, *, as_json: bool) -> int:

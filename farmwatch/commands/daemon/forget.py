@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.console.forgetting import forget_everywhere
 from farmwatch.terminal.messages import message, put_json
+from farmwatch.upkeep.forgetting import forget_hosts
 from stream.text.user_errors import Exit, UsageError
 
 
@@ -35,7 +35,7 @@ def forget(
         raise UsageError("name a host")
     names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
-    report = forget_everywhere(config, names, message, sure=yes)
+    report = forget_hosts(config, names, message, sure=yes)
     if json:
         put_json(
             {

@@ -19,10 +19,10 @@ from farmwatch.terminal.remedies import in_full
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
 from scoring.calibration.report import CalibrationReport, summary, tables
 from scoring.calibration.threshold import calibrate as choose
-from scoring.detectors.registry import detector_identities, load_detectors
+from scoring.detectors.registry import base_of, detector_identities, load_detectors, refuse_bad_identity
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
-from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
+from scoring.interface import Detector, TextScore
 from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import valid_name
 from stream.text.user_errors import Exit, FarmwatchError, UsageError

@@ -27,8 +27,6 @@ from stream.schema.control import Control
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, lasting, size
 
-_LITE_TEXTS_PER_S = 2_287.0  # one core: docs/reference/benchmarks.md
-
 
 def plan(
     queries: Annotated[
@@ -63,12 +61,11 @@ def plan(
         raise UsageError(f"--half-width {wanted:g}: give a number above 0 and below 0.5, such as 0.05")
     if texts_per_s is not None and not texts_per_s > 0:
         raise UsageError(f"--texts-per-s {texts_per_s:g}: give a number above 0")
-    found, skipped = queries_of(query_file(queries))
+    listed, skipped = queries_of(query_file(queries))
     figures, needed = _figures(config, wanted)
     known = figures.sites > 0
-    per_s = texts_per_s if config.score.uses_pair else _LITE_TEXTS_PER_S
     sized = size_of(
-        len(found), wanted, figures, config.crawl, config.rate, needed=needed, known=known, texts_per_s=per_s
+        len(listed), wanted, figures, config.crawl, config.rate, needed=needed, known=known, texts_per_s=texts_per_s
     )
     if json:
         put_json(msgspec.to_builtins(sized))
@@ -77,7 +74,7 @@ def plan(
             put_wrapped(line, "  ")
     if skipped:
         message(f"{counted(skipped, 'line')} of {queries} without a query, skipped")
-    few = sized.queries is None or sized.queries > len(found)
+    few = sized.queries is None or sized.queries > len(listed)
     return Exit.PROBLEM if few or skipped else Exit.OK
 
 
@@ -147,8 +144,7 @@ def _lines(sized: Sizing, config: Config) -> Iterator[str]:
 def _device(sized: Sizing, config: Config) -> str:
     texts = counted(sized.texts or 0, "text")
     if not config.score.uses_pair:
-        spent = lasting((sized.device_hours or 0) * 3600)
-        return f"no GPU; lite-ngram reads {texts} in {spent} on one core (docs/reference/benchmarks.md)"
+        return f"no GPU; lite-ngram reads {texts} on the CPU (docs/reference/benchmarks.md)"
     if sized.device_hours is None:
         return f"unknown for {texts}: measure your GPU (`make gpu`) and give --texts-per-s"
     return f"{sized.device_hours:,.1f} GPU hours for {texts}"

@@ -138,12 +138,10 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _meaning(reason: str) -> tuple[str, str]:
-    """The meaning of the reason of a stop, and how it ends."""
     return meaning_of_reason(reason).text, what_ends_stop(reason) or "nothing"
 
 
 def _say_cut(shown: int, found: int, noun: str) -> None:
-    """Report a cut list on stderr, with JSON or without."""
     if shown < found:
         message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
 

@@ -67,7 +67,7 @@ def test_a_page_that_the_log_does_not_take_has_its_own_reason(loopback: Web, mon
 def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the state cannot be read, the loop gets the error and no site is given up."""
 
-    def breaking(*args: object) -> str:
+    def breaking(*args: object, **fields: object) -> str:
         raise error
 
     monkeypatch.setattr("crawler.frontier.frontier.Frontier.claim", breaking)

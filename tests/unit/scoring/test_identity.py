@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from scoring.detectors.registry import base_of, refuse_bad_identity
 from scoring.errors import BadIdentity
-from scoring.interface import base_of, refuse_bad_identity
 
 PAIR = "binoculars/x+y@0a1b2c3d/float32/512"
 

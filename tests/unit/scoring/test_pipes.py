@@ -16,7 +16,7 @@ from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.sprt import SiteTest, SprtParams
 from scoring.stages.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
 from stream.schema.vocabulary import SiteClass
-from tests.bench.bench_sites import ACCURACY, read_sites
+from tests.support.real_sites import ACCURACY, read_sites
 from tests.support.sizes import LONG
 
 DRAWS = 40 if LONG else 4

@@ -17,12 +17,11 @@ from crawler.frontier.rows import (
     Totals,
     UrlRow,
     queue_prefix,
-    revisit_of_key,
     revisit_prefix,
     site_key,
     unpack,
-    url_key,
 )
+from crawler.frontier.site_store import revisit_of_key, url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from crawler.fetch.jobs import Job, RequestKind
-from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
+from crawler.frontier.rows import UrlRow, revisit_prefix, unpack
+from crawler.frontier.site_store import url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import fetch_id, page_bytes

@@ -183,7 +183,7 @@ LEGACY = """
 
 def test_pages_that_declare_nothing_are_guessed() -> None:
     """Of undeclared pages in the older charsets of 18 languages, 95% are read without a wrong character."""
-    passages = json.loads((ROOT / "tests/bench/language_passages.json").read_text(encoding="utf-8"))
+    passages = json.loads((ROOT / "tests/unit/filters/quality/language_passages.json").read_text(encoding="utf-8"))
     right, wrong = 0, []
     for language, *charsets in map(str.split, LEGACY.split(";")):
         for charset, length in itertools.product(charsets, (60, 150, 400, 1000)):

@@ -14,7 +14,6 @@ from crawler.web.urls import (
     is_skipped,
     normalise,
     origin_of,
-    other_scheme,
     page_id,
     port_of,
     site_of,
@@ -76,11 +75,9 @@ def test_what_may_be_an_article_is_not_skipped(path: str) -> None:
 
 
 def test_twins() -> None:
-    """A host and its `www.` twin, and http and https, count as twins."""
+    """A host and its `www.` twin count as twins."""
     assert twin_of("www.a.example") == "a.example"
     assert twin_of("a.example") == "www.a.example"
-    assert other_scheme("http://a.example/") == "https://a.example/"
-    assert other_scheme("https://a.example/") == "http://a.example/"
 
 
 @given(st.text(max_size=60) | st.text(max_size=40).map(lambda t: "http://" + t))

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from crawler.frontier.rows import Priority, queue_key
+from crawler.frontier.rows import Priority
+from crawler.frontier.site_store import queue_key
 from crawler.web.urls import fetch_id, page_bytes, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport

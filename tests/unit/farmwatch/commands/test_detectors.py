@@ -14,7 +14,7 @@ from farmwatch.config.detector_config import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors import registry
-from scoring.detectors.registry import detector_names
+from scoring.detectors.registry import DETECTORS
 from scoring.detectors.settings import ScoreSettings
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
@@ -37,7 +37,7 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
     """
     ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
     rows = {row["name"]: row for row in json.loads(ran.out)}
-    assert sorted(rows) == detector_names()
+    assert sorted(rows) == sorted(DETECTORS)
     own = rows["lite-ngram"]
     assert (own["configured"], own["judges_sites"], own["calibrated"], own["problem"]) == (True, True, True, "")
     assert own["identity"].startswith("lite-ngram/")
@@ -128,7 +128,8 @@ def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> Non
 
 def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thresholds for a detector that takes none are refused; otherwise even a missing file would be ignored."""
-    monkeypatch.setattr(registry, "_NAMES", (*registry._NAMES, "loud"))
+    loud = DETECTORS["lite-ngram"]._replace(takes_thresholds=False)
+    monkeypatch.setitem(DETECTORS, "loud", loud)
     with pytest.raises(BadThresholds, match="loud takes no thresholds"):
         registry.load_detectors(ScoreSettings(detectors=["loud"], thresholds={"loud": "mine.json"}))
 

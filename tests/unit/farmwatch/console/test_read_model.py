@@ -105,7 +105,7 @@ def test_the_sources_are_those_of_the_newest_rows(log: MemoryLog, model: ReadMod
     forgotten = Forgotten(log)
     log.append(forgotten.outputs("c.example", ForgottenHost(at=1)))
     forgotten.refresh()
-    model.forget(forgotten)
+    model.follow(log, forgotten)
     assert model.sources() == ["y", "z"]
 
 

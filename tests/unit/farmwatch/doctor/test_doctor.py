@@ -343,8 +343,7 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(
 
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     config = configure("score.detectors=lite-ngram,binoculars", "score.pair.observer=/nowhere/observer")
-    mend = "do what it says, or take another detector in score.detectors (`farmwatch detectors`)"
-    assert _found(config, "pair") == CheckResult(FAIL, "torch sees 0 CUDA cards", mend, "pair")
+    assert _found(config, "pair") == CheckResult(FAIL, "torch sees 0 CUDA cards", "", "pair")
     own, other = [result for result in examine(config) if result.check == "detector"]
     assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 

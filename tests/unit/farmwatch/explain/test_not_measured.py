@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.frontier.rows import Priority, SiteRow, UrlRow, pack, site_key, url_key
+from crawler.frontier.rows import Priority, SiteRow, UrlRow, pack, site_key
+from crawler.frontier.site_store import url_key
 from crawler.frontier.statuses import Status
 from crawler.web.urls import page_bytes, page_id
 from stream.log.contract import Commit, Output, StateChange, partition_of

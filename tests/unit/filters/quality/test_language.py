@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,11 @@ from hypothesis import strategies as st
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
 from filters.quality.names import LANGUAGES
-from tests.support.paths import ROOT
+from tests.support.paths import DOCS
 
 pytestmark = pytest.mark.xdist_group("labelled")
 
-DATA = ROOT / "tests" / "bench"
+DATA = Path(__file__).parent
 PASSAGES: dict[str, str] = json.loads((DATA / "language_passages.json").read_text("utf-8"))
 FIRST_CHARS = FIRST_LOOK[0] * FIRST_LOOK[1]
 LOOKED_AT = SECOND_LOOK[0] * (SECOND_LOOK[1] + 1)
@@ -118,7 +119,7 @@ def test_any_text_is_answered(text: str) -> None:
 
 def test_the_page_lists_every_code() -> None:
     """docs/reference/languages.md lists exactly the codes that a ruleset may name, each once."""
-    page = (ROOT / "docs" / "reference" / "languages.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "languages.md").read_text(encoding="utf-8")
     section = page.partition("\n## The codes\n")[2].partition("\n## ")[0]
     lists = [line for line in section.splitlines() if line.startswith("`")]
     listed = re.findall(r"`([^`]+)`", " ".join(lists))

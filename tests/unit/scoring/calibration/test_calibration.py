@@ -199,7 +199,7 @@ WILD = np.concatenate([np.random.default_rng(0).normal(0, 1, 400), np.full(6, 1e
 @pytest.mark.parametrize(
     ("made", "fpr", "said"),
     [
-        (normal(298, 60), 0.01, "298 human texts, 299 are needed; 60 LLM texts, 100 are needed.*A higher --fpr needs"),
+        (normal(298, 60), 0.01, "298 human texts, 299 are needed; 60 LLM texts, 100 are needed.*A higher rate needs"),
         (normal(1000, 200, sites=THREE_SITES), 0.01, "3 sites with human texts, 10 are needed"),
         (normal(400, 200, apart=0.0), 0.01, r"does not tell these texts apart.*above \.5\. Check the labels"),
         (normal(400, 200, apart=-2.0), 0.01, "are the labels swapped"),
@@ -365,7 +365,7 @@ def test_a_test_that_can_never_say_llm_is_not_written() -> None:
     assert params is None
     assert "at most 80.0% of their pages" in told and "at least 98.0%" in told
     assert "needs 34 pages to say llm and 2 to say human, and 20 of a site are read (tally.enough_articles)" in told
-    assert "take a lower --fpr" in told
+    assert "take a lower false-positive rate" in told
 
 
 # real pages

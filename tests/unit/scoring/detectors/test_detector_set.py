@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scoring.detectors.detector_set import DetectorSet, compared
+from scoring.detectors.detector_set import DetectorSet, number_of
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadParameters
 from scoring.interface import TextScore
@@ -55,13 +55,13 @@ def test_two_pairs_are_no_panel() -> None:
 def test_the_number_compared_is_that_of_the_threshold_set(number: Any, expected: float) -> None:
     """The threshold set defines whether a threshold applies to the score or to p_llm."""
     thresholds = ThresholdSet(name="mine", detector="fake", number=number, threshold=0.5, llm_below=False)
-    number_of = compared(SimpleNamespace(thresholds=thresholds))
-    assert number_of(TextScore(score=2.0, p_llm=0.25)) == expected
+    compared = number_of(SimpleNamespace(thresholds=thresholds))
+    assert compared(TextScore(score=2.0, p_llm=0.25)) == expected
 
 
 def test_without_a_set_the_probability_goes_before_the_score() -> None:
     """Without a threshold set, p_llm is shown if it exists, else the score, else nothing."""
-    number_of = compared(FakeDetector())
-    assert number_of(TextScore(score=2.0, p_llm=0.25)) == 0.25
-    assert number_of(TextScore(score=2.0)) == 2.0
-    assert number_of(TextScore(abstain="too_short")) is None
+    compared = number_of(FakeDetector())
+    assert compared(TextScore(score=2.0, p_llm=0.25)) == 0.25
+    assert compared(TextScore(score=2.0)) == 2.0
+    assert compared(TextScore(abstain="too_short")) is None

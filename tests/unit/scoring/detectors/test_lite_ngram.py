@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.detectors.registry import detector_names, load_detectors
+from scoring.detectors.registry import DETECTORS, load_detectors
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, prepare
@@ -177,9 +177,9 @@ def test_docstrings_are_rarely_flagged() -> None:
 
 def test_unknown_detector_names_the_known_ones() -> None:
     """The error for a wrong name lists the known names."""
-    with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
+    with pytest.raises(UnknownDetector) as refused:
         load_detectors(ScoreSettings(detectors=["gptzero"]))
-    assert detector_names() == ["binoculars", "fast-detectgpt", "lite-ngram"]
+    assert all(name in str(refused.value) for name in DETECTORS)
     assert load_detectors(ScoreSettings())[0].identity == DETECTOR.identity
 
 

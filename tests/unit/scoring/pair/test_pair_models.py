@@ -58,7 +58,6 @@ def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     missing, no_id = done.stdout.splitlines()
     assert "the model tiiuae/falcon-7b" in missing and str(tmp_path / "hub") in missing
-    assert "hf download tiiuae/falcon-7b --revision main" in missing
     assert no_id == "'a b' is neither a model folder on this machine nor a hub id"
 
 
@@ -212,17 +211,16 @@ def test_scaled_and_capped_logits_are_refused(
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """Without torch, loading a pair names the command that installs it."""
+    """Without torch, loading a pair names the extra to install."""
     code = (
         "import sys\nsys.modules['torch'] = None\n"
         "from scoring.pair.detector import load_pair_engine\n"
         "from scoring.pair.settings import PairSettings\n"
         "try:\n    load_pair_engine(PairSettings())\n"
-        "except Exception as error:\n    print(type(error).__name__, error)\n"
+        "except Exception as error:\n    print(type(error).__name__, error.facts)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("MissingExtra")
-    assert "pip install 'farmwatch[gpu]'" in done.stdout
+    assert done.stdout == "MissingExtra {'extra': 'gpu'}\n"
 
 
 def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lab.sites.training import LabelledSite, train_sites
 from scoring.sites.sprt import LOW_FPR_PARAMS, SiteTest, SprtParams, of_flags
 from stream.schema.vocabulary import SiteClass
-from tests.bench.bench_sites import (
+from tests.support.real_sites import (
     ACCURACY,
     ARTICLE_WORDS,
     DETECTOR,

@@ -22,7 +22,7 @@ from scoring.sites.sprt import (
     of_flags,
     params_for,
 )
-from tests.bench.bench_sites import LITE_WORLDS, beta_binomial, run_sites
+from tests.support.real_sites import LITE_WORLDS, beta_binomial, run_sites
 
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())

@@ -11,9 +11,10 @@ import pytest
 
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
-from scoring.interface import MEASURES, Detector, DetectorCounts, TextScore
+from scoring.interface import Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
+from scoring.pair.settings import MEASURES
 from scoring.stages.score import ScoreStage
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
@@ -387,7 +388,7 @@ def _broken() -> list[Detector]:
     ("load", "said"),
     [
         (_broken, "the model folder is empty"),
-        (lambda: [FakeDetector(identity="binoculars/a+b@12345678/float32/512/uncalibrated")], "farmwatch calibrate"),
+        (lambda: [FakeDetector(identity="binoculars/a+b@12345678/float32/512/uncalibrated")], "no thresholds"),
         (lambda: [FakeDetector(), FakeDetector()], "fake/1"),
         (lambda: [], "no detector"),
     ],

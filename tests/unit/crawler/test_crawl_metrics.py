@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, RequestKind
-from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
+from crawler.stages.crawl_metrics import STATUSES, WORDS, expected, reason_label, status_label
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import driving, hits_of, settings_for
 from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect

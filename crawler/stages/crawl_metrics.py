@@ -1,14 +1,29 @@
-"""The metrics of a request and their labels. Servers choose statuses, so labels come from fixed sets."""
+"""The metrics of CRAWL and their labels. Servers choose statuses, so labels come from fixed sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchResult, RequestKind
 from crawler.fetch.network_health import is_absent
-from crawler.metrics import FETCH_DEFERRED, FETCH_DURATION_SECONDS, FETCH_REQUESTS, FETCH_RESPONSE_BYTES
+from crawler.frontier.rows import Totals
+from crawler.frontier.statuses import Status
+from crawler.metrics import (
+    CRAWL_PAUSED,
+    FETCH_DEFERRED,
+    FETCH_DURATION_SECONDS,
+    FETCH_REQUESTS,
+    FETCH_RESPONSE_BYTES,
+    FRONTIER_SITES,
+    FRONTIER_URLS,
+    ROBOTS_LOOKUPS,
+    WARC_RECORDS,
+)
 from crawler.reasons import CONNECTION_FAILURES, NO_PAGES, REASONS
-from stream.processing.metrics import Meter
+from crawler.stages.orders import PAUSE_REASONS
+from crawler.warc.exchange import RECORD_TYPES
+from stream.processing.metrics import Meter, Metrics
+from stream.processing.stage import Series
 from stream.schema.vocabulary import FetchOutcome
 
 _NO_STATUS, _NO_CLASS = "none", "other"
@@ -68,3 +83,29 @@ def count_requests(answer: FetchResult, meter: Meter) -> None:
         meter.count(FETCH_REQUESTS, kind=kind, outcome=outcome, status=status, reason=reason)
         meter.count(FETCH_RESPONSE_BYTES, request.body_bytes, kind=kind)
         meter.observe(FETCH_DURATION_SECONDS, request.duration_s, kind=kind)
+
+
+def crawl_series() -> Iterator[Series]:
+    """The series of requests, robots.txt and archives that start at 0."""
+    for kind in RequestKind:
+        for metric in (FETCH_RESPONSE_BYTES, FETCH_DURATION_SECONDS, FETCH_DEFERRED):
+            yield metric, {"kind": kind.value}
+        for outcome, status, reason in expected(kind):
+            yield FETCH_REQUESTS, {"kind": kind.value, "outcome": outcome, "status": status, "reason": reason}
+    for result in ("allowed", "disallowed"):
+        yield ROBOTS_LOOKUPS, {"result": result}
+    for record_type in RECORD_TYPES:
+        yield WARC_RECORDS, {"type": record_type}
+
+
+def show_frontier(metrics: Metrics, totals: Sequence[Totals], paused: Mapping[str, str]) -> None:
+    """Set the gauges of pauses, URLs and sites."""
+    for reason in PAUSE_REASONS:
+        metrics.set(CRAWL_PAUSED, float(reason in paused), reason=reason)
+    metrics.set(FRONTIER_URLS, sum(each.queued for each in totals), state="queued")
+    for status in Status:
+        metrics.set(FRONTIER_URLS, sum(each.urls[status] for each in totals if each.urls), state=status.label)
+    states = {name: sum(getattr(each, name) for each in totals) for name in ("resting", "parked", "stopped")}
+    states["active"] = sum(each.sites for each in totals) - sum(states.values())
+    for state, sites in states.items():
+        metrics.set(FRONTIER_SITES, sites, state=state)
