@@ -27,8 +27,8 @@ from farmwatch.console.live import events
 from farmwatch.console.views import SPLITS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import plain
+from farmwatch.runs.comparison_words import points
 from farmwatch.terminal.remedies import in_full
-from replay.compare.comparison import points
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting

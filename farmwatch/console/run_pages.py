@@ -18,12 +18,11 @@ from farmwatch.console.replays import Replays
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import Session
+from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.words import text_of
 from farmwatch.upkeep.console_files import LABELS
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
-from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import Comparison
 from replay.runs.lookup import find_run
@@ -96,7 +95,7 @@ class RunPages:
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
             labelled, changes = session.labelled, [change._asdict() for change in session.changes()]
-        return {**as_json(found, text_of), "warnings": warnings, "labelled": labelled, "labels": changes}
+        return {**as_json(found), "warnings": warnings, "labelled": labelled, "labels": changes}
 
     def label(self, query: Mapping[str, str]) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.

@@ -42,7 +42,7 @@ from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
-from replay.rows.site_columns import SiteColumns
+from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
 from scoring.rates.split_rates import RateLine, llm_probabilities
@@ -297,7 +297,7 @@ class Console:
     def _find_likely(self) -> Mapping[str, float]:
         rows: list[SiteState] = []
         if (topic := names_to_read(self._log).sites) in self._log.topics():
-            table = SiteColumns(self._log, topic)  # rows of their own would take three times the memory
+            table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
             table.refresh()
             rows = list(table.rows())
         return llm_probabilities(rows, self.config.rate, self._clock())

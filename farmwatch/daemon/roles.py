@@ -22,6 +22,7 @@ from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.metrics import ALL, BUILD_INFO, DISK_FREE_BYTES, ROLE_RESTARTS, RULESET_INFO
 from farmwatch.terminal.messages import program_version
+from farmwatch.terminal.remedies import in_full
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Clock, Log, Member, Topic, wall_ms
 from stream.processing.health import Health
@@ -205,7 +206,7 @@ class _RoleProcess:
             require_live(control, config, live, [role])
 
         live, work = first_rules(role, log, config), partial(self._work_for, log)
-        follow(role, log, live, metrics, stop, work, fit, check_s=self.cutover_check_s)
+        follow(role, log, live, metrics, stop, work, fit, check_s=self.cutover_check_s, in_words=in_full)
 
     def _work_for(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for one live run until `ended`."""

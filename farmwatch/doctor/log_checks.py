@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.runs.notices import difference_text
+from farmwatch.terminal.remedies import resume_command
 from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
 from farmwatch.upkeep.disk_forecast import held_for
 from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
-from replay.live.live_run import differences
+from replay.live.live_run import Difference, differences
 from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
-from replay.runs.overview import STOPPED, resume_command, state_of
+from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name
 from stream.log.contract import wall_ms
@@ -125,11 +127,11 @@ def live_run(at: Subject) -> Results:
     if live is None:
         return
     require_live(control, at.config, live, at.roles)
-    found: list[str] = []
+    differing: list[Difference] = []
     with suppress(BadRuleset):  # of the configuration, which has its own check
-        found = list(differences(live, at.config, control))
-    yield from (warn(one_line(said)) for said in found)
-    if not found:
+        differing = differences(live, at.config, control)
+    yield from (warn(one_line(difference_text(differs))) for differs in differing)
+    if not differing:
         detector = f" and scores of {live.run.detector}" if live.run.detector else ""
         method = f", sites by {method_name(live.run.site_method)}" if live.run.site_method else ""
         yield ok(f"{live.run.shown}: {live.ruleset.name} {live.ruleset.digest}{detector}{method}")

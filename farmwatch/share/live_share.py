@@ -15,8 +15,7 @@ from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
-from replay.rows.site_columns import SiteColumns
-from replay.rows.site_table import counts_of
+from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.run_rules import RunRules
 from scoring.estimate.definitions import DEFINITIONS, SITES
 from scoring.estimate.reviewed_share import Review
@@ -53,7 +52,7 @@ class LiveShare:
 
     def __post_init__(self) -> None:
         self.text = "none yet"  # the share in words
-        self._table = SiteColumns(self.log, self.live.names.sites)
+        self._table = SiteTable(self.log, self.live.names.sites)
         self._series = SeriesWriter(self.log, self.settings, self.live.run.name, self.live.run.epoch)
         self._template_ends: list[int] = []
         self._next_point_s = self._end_of_interval(self.clock())

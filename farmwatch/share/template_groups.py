@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from filters.structure.tag_paths import PLACES
 from filters.templates.groups import alike
-from replay.rows.site_columns import SiteColumns
+from replay.rows.site_table import SiteTable
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import Template
@@ -88,6 +88,6 @@ def read_verdicts(log: Log, topic: str, groups: TemplateGroups) -> dict[str, str
     shared = frozenset[str]().union(*(group.sites for group in groups.groups))
     if not shared:
         return {}
-    table = SiteColumns(log, topic)
+    table = SiteTable(log, topic)
     table.refresh()
     return {row.site: row.verdict for row in table.rows() if row.site in shared}

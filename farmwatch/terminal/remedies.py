@@ -2,34 +2,74 @@
 
 from __future__ import annotations
 
-from stream.text.user_errors import FarmwatchError
+from collections.abc import Mapping
+from shlex import quote
 
-# class -> its remedy, with the names of facts; a class without one has that of the nearest class above it
+from stream.schema.runs import Run
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import one_line
+
+# class, or class and fact `case` -> the remedy, with the names of facts; without one, that of the nearest class above.
+# A fact `run` that is a row of a run also gives `resume`, the command that resumes it, and `settings`.
 REMEDIES: dict[str, str] = {
     "BadIdentity": "`farmwatch detectors` and `farmwatch score` print identities",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
     "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
     "BadThresholds": "correct score.thresholds, or run `farmwatch calibrate` with this detector",
     "BadWeights": "install farmwatch again, or run `farmwatch train-detector`",
+    "CutoverRefused behind": (
+        "`{resume} --to now` processes the newer records, or --max-lag N lets the live stages catch up"
+    ),
+    "CutoverRefused few scores": (
+        "`{resume}` adds newer scores and requests the missing ones; --partial accepts the run as it is"
+    ),
+    "CutoverRefused lacks records": "--partial accepts the run without them",
+    "CutoverRefused no article": "look at `farmwatch compare live {run.shown}`; --partial takes it all the same",
+    "CutoverRefused no live stage": "start `farmwatch up` first",
+    "CutoverRefused no topic": "`{resume}` first",
+    "CutoverRefused still behind": "`{resume}` resumes it if no process works on it (see `farmwatch runs`)",
+    "LiveRunUnfit back": "`farmwatch cutover --back` goes back to the run {before}",
+    "LiveRunUnfit epoch": (
+        "start with the run's settings, {settings}, and versions. Or `farmwatch upgrade --check` shows what"
+        " differs, `farmwatch upgrade` measures the stored pages again"
+    ),
     "MissingExtra": "run `pip install 'farmwatch[{extra}]'`",
     "NoDeciles": (
-        "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file,"
-        ' or set tally.method = "sprt"'
+        "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
+        ' tally.method = "sprt"'
     ),
-    "NoSiteTest": (
-        "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
-    ),
+    "NoSiteTest": "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
     "NotDownloaded": (
         "run `hf download {model} --revision {revision}` on a machine with access to the hub, or set a folder that"
         " holds the model"
+    ),
+    "NotFound no run": "`farmwatch up` begins one",
+    "NotFound no verdict": "`farmwatch runs` shows its progress",
+    "NotFound nothing to begin by": "to begin a new run, give --ruleset or --detector",
+    "OtherCutover changed": "check it with `farmwatch runs show {run.shown}`, and try again",
+    "OtherParameters": "take another --name, or give only --name to resume it",
+    "OutsideRetention": "take --from earliest, or {kept}",
+    "RunNeeded at work": "`farmwatch runs cancel {run.shown}` first. A killed process counts for a few seconds more",
+    "RunNeeded at work, was live": "stop them first. A killed process counts for a few seconds more",
+    "RunNeeded before": "`farmwatch cutover --back` needs it. --force removes it",
+    "RunRefused being removed": "finish that with `farmwatch runs rm {run.shown}`, or take another name",
+    "RunRefused continued live": "the daemon (`farmwatch up`) continues it",
+    "RunRefused live": "make another run live first, with `farmwatch cutover`",
+    "RunRefused was live": (
+        "`farmwatch cutover {run.shown}` does so, and it cannot be cancelled. To stop a process that replays it,"
+        " press Ctrl-C or send SIGTERM"
     ),
     "Uncalibrated": (
         "run `farmwatch calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"
         " writes in score.thresholds"
     ),
     "UnknownThresholds": "use a published name, or the file (….json) that `farmwatch calibrate` wrote",
-    "UnreadableMethod": "use the version of farmwatch that began the run, or replay again",
     "UnknownTopic": "run `farmwatch topics --create`",
+    "UnreadableMethod": "use the version of farmwatch that began the run, or replay again",
+    "UsageError epoch": (
+        "use the settings of the run, {settings}, not {configured}, and the versions of farmwatch and its"
+        " libraries, or begin another run"
+    ),
 }
 
 
@@ -40,10 +80,26 @@ def in_full(error: BaseException) -> str:
 
 
 def remedy_of(error: BaseException | None) -> str:
-    """What to do about an error, by its class, or else by that of its cause; "" = nothing is known."""
+    """What to do about an error, by its class and case, or else by that of its cause; "" = nothing is known."""
     if not isinstance(error, FarmwatchError):
         return ""
+    facts = {name: flags_of(fact) if isinstance(fact, Mapping) else fact for name, fact in error.facts.items()}
+    run = facts.get("run")
+    if isinstance(run, Run):
+        facts |= {"resume": resume_command(run), "settings": flags_of(run.measured_by)}
     for kind in type(error).__mro__:
-        if kind.__name__ in REMEDIES:
-            return REMEDIES[kind.__name__].format_map(error.facts)
+        for key in (f"{kind.__name__} {facts.get('case', '')}", kind.__name__):
+            if key in REMEDIES:
+                return REMEDIES[key].format_map(facts)
     return remedy_of(error.__cause__)
+
+
+def flags_of(settings: Mapping[str, str]) -> str:
+    """Settings that are not the defaults, as flags of a command."""
+    return one_line(" ".join(f"--set {quote(f'{name}={value}')}" for name, value in settings.items())) or "the defaults"
+
+
+def resume_command(run: Run) -> str:
+    """The command that resumes a replay, with the settings that it measures by."""
+    flags = [flags_of(run.measured_by)] if run.remeasures and run.measured_by else []
+    return " ".join(("farmwatch replay --name", run.shown, *flags))

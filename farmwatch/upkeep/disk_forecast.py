@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.topic_limits import kept, limits_of
-from replay.runs.overview import STOPPED, resume_command, state_of
+from farmwatch.terminal.remedies import resume_command
+from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
 from stream.log.contract import At, CleanupPolicy, Log, Topic
 from stream.schema.control import Control

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
@@ -13,9 +12,7 @@ from replay.compare.same_terms import RowPair, in_same_terms
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
-from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.paired_bootstrap import RunErrors
 from scoring.estimate.reviewed_share import Review
 from scoring.estimate.share_change import NO_CELL, PairedCells
@@ -27,7 +24,6 @@ from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome
 from stream.schema.vocabulary import SiteClass, Truth
-from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a disabled rule
 _OTHER_WINDOW_SHARE = 0.01  # of fetches judged by one run only; above it the windows cause differences too
@@ -81,12 +77,10 @@ def compare(
     errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     strata, sample = sample_of(log, joined, runs, request.sample)
-    first = _side(runs[0], rated[0], sites, 0, joined)
-    second = _side(runs[1], rated[1], sites, 1, joined)
     return Comparison(
         at=now_ms,
-        a=first,
-        b=second,
+        a=_side(runs[0], rated[0], sites, 0, joined),
+        b=_side(runs[1], rated[1], sites, 1, joined),
         identical=identical,
         pages=joined.pages,
         sites=sites.cells,
@@ -101,7 +95,7 @@ def compare(
         seed=request.seed,
         resamples=request.resamples,
         confidence=settings.confidence,
-        notes=[*_notes(first, second, runs, joined), *_correction_notes(rated)],
+        corrections=[one.correction for one in rated],
         other_windows=_other_windows(runs, joined),
         changed_sites=sites.changed(SITES_NAMED),
     )
@@ -205,67 +199,8 @@ def _rules_only_in(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[
     return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
 
 
-def _notes(a: Side, b: Side, runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> Iterator[str]:
-    for name, side in (("A", a), ("B", b)):
-        if side.progress:
-            yield f"{name}, the run {side.run}, is not done: {side.progress}; its numbers will change"
-    for name, side in (("A", a), ("B", b)):
-        if side.unscored:
-            yield (
-                f"{name} has {side.unscored:,} of {counted(side.articles, 'article')} without a score so far"
-                f" ({side.unscored / side.articles:.1%}): they count neither as llm nor as human; new scores will"
-                " change its site verdicts and its rate"
-            )
-    if joined.pages.only_in_a or joined.pages.only_in_b:
-        yield (
-            f"{joined.pages.only_in_a:,} fetches were judged in A only and {joined.pages.only_in_b:,} in B only"
-            f" (windows {run_window(runs[0].run)} and {run_window(runs[1].run)}): the tables of pages omit them; site"
-            " verdicts and rates use all pages of each run"
-            f"{_same_window_commands(runs, joined) if _other_windows(runs, joined) else ''}"
-        )
-    if a.detector != b.detector:
-        yield (
-            f"two detectors, {a.detector or '-'} and {b.detector or '-'}: their scores are not pooled, and sites may"
-            " have changed by the detector alone"
-        )
-    if a.site_method != b.site_method:
-        yield f"two site methods, {a.site_method or '-'} and {b.site_method or '-'}: sites may differ for this alone"
-    if a.epoch != b.epoch:
-        yield f"two feature epochs, {a.epoch} and {b.epoch}: pages may differ because of the features alone"
-    for name, side in (("A", a), ("B", b)):
-        if side.other_verdicts or side.other_sites:
-            yield (
-                f"left out of {name}, because they have another ruleset, detector or site method than {side.ruleset}"
-                f" {side.digest}: {counted(side.other_verdicts, 'verdict')}, {counted(side.other_sites, 'site')}"
-            )
-    if not joined.pages.common:
-        yield "no fetch was judged by both runs: pages cannot be compared"
-
-
 def _other_windows(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> bool:
     """Whether the runs have different windows, and many fetches were judged by only one run."""
     pages = joined.pages
     alone = pages.only_in_a + pages.only_in_b
     return run_window(runs[0].run) != run_window(runs[1].run) and alone > _OTHER_WINDOW_SHARE * (pages.common + alone)
-
-
-def _same_window_commands(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> str:
-    """The commands that replay the run with more fetches on the window of the other."""
-    more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
-    rules, first = "", ""
-    if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
-        first = f"`farmwatch runs show {more.run.shown} --ruleset-text > {more.run.shown}.toml`, "
-        rules = f" --ruleset {more.run.shown}.toml"
-    return (
-        f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.run.detector}"
-        f" --from {fewer.run.shown} --name NEW`, `farmwatch compare NEW {fewer.run.shown}`"
-    )
-
-
-def _correction_notes(rated: tuple[_Rated, _Rated]) -> Iterator[str]:
-    for name, one in zip("AB", rated, strict=True):
-        if one.correction.remark:
-            yield f"{name}: {one.correction.remark}"
-    corrected: list[ErrorCounts | None] = [one.correction.errors for one in rated]
-    if (corrected[0] is None) != (corrected[1] is None):
-        yield "only one of the rates is corrected: they are compared uncorrected"

@@ -1,4 +1,4 @@
-"""The result of `farmwatch compare A B`, used by the terminal, `--json` and the HTML report.
+"""The result of a comparison of two runs, used by the terminal, as JSON and by the HTML report.
 
 Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. The numbers in `docs/explanation/compare.md`
 have the names of these fields. Texts, URLs and site names come from crawled pages and are hostile: escape them.
@@ -6,16 +6,16 @@ have the names of these fields. Texts, URLs and site names come from crawled pag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import enum
 
 import msgspec
 
 from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare
 from stream.schema.vocabulary import SiteClass
 
 SITE_KINDS: tuple[str, ...] = (*SiteClass, "absent")  # absent: the run has no row of the site
-OTHER_WINDOWS = "of different windows"  # mark of a difference if `other_windows`
 SITES_NAMED = 100  # largest number of sites with different verdicts that are listed
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
@@ -66,6 +66,27 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return self.llm + self.human + self.undecided
 
 
+class ChangeKind(enum.StrEnum):
+    """What must be said about a change; `sides` are A, B or both."""
+
+    NO_SHARE = "no share"  # of a side, which says why in `share`
+    OTHER_METHODS = "other methods"
+    NO_DENOMINATOR = "no denominator"  # of the sides
+    SAME_RUN = "same run"
+    FEW_SITES = "few sites"  # their number
+    NONE_MOVED = "none moved"
+    UNSCORED = "unscored"  # unscored articles and all articles of A, then of B
+
+
+class ChangeRemark(msgspec.Struct, frozen=True):
+    """A remark that must be shown with a change."""
+
+    kind: ChangeKind
+    sides: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    share: tuple[Remark, ...] = ()
+
+
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     """One share in both runs, and its difference with an interval over whole sites.
 
@@ -86,21 +107,12 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     b_whole: int
     sites: int  # in the denominator of either run
     moved: int  # sites whose contribution differs
-    remark: str = ""  # a remark that must be shown with it
+    remarks: list[ChangeRemark] = []
 
     @property
     def leaves_out_zero(self) -> bool:
         """Whether the interval shows a difference."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
-    @property
-    def text(self) -> str:
-        """The change as text."""
-        if self.difference is None or self.low is None or self.high is None:
-            return f"{self.title}: {self.remark or 'nothing to compare'}"
-        text = f"{self.title}: {percent(self.a)} to {percent(self.b)}, {points(self.difference)} points"
-        text += f" (interval {points(self.low)} to {points(self.high)})"
-        return f"{text}; {self.remark}" if self.remark else text
 
 
 class PageTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,26 +247,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     resamples: int
     confidence: float
-    notes: list[str]  # remarks to read before the numbers
+    corrections: list[Correction]  # of the rates of A and of B
     other_windows: bool = False  # differences also come from different windows
     changed_sites: list[SiteFlip] = []  # sites with different verdicts, most articles first; at most SITES_NAMED
-
-
-def remarks_of(rows: Iterable[tuple[str, ShareChange]]) -> dict[str, list[str]]:
-    """Remark -> names of its rows, so that each remark is shown once."""
-    found: dict[str, list[str]] = {}
-    for name, change in rows:
-        for remark in dict.fromkeys(filter(None, change.remark.split("; "))):
-            found.setdefault(remark, []).append(name)
-    return found
-
-
-def points(value: float) -> str:
-    """A difference of shares in percentage points, with its sign; 0.0 has none."""
-    text = f"{100 * value:+.1f}"
-    return text if float(text) else "0.0"
-
-
-def percent(value: float | None) -> str:
-    """A share as text; "-" for None."""
-    return "-" if value is None else f"{value:.1%}"

@@ -43,7 +43,7 @@ def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
     newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
-        raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}; `farmwatch runs` shows its progress")
+        raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}", case="no verdict")
     return ComparedRun(run, names, state_of(log, control, run), newest, progress)
 
 

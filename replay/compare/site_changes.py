@@ -11,7 +11,15 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
+from replay.compare.comparison import (
+    SITE_KINDS,
+    ChangeKind,
+    ChangeRemark,
+    GroupChange,
+    ShareChange,
+    SiteCells,
+    SiteFlip,
+)
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.intervals import Interval
@@ -21,7 +29,6 @@ from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_c
 from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
 from scoring.rates.groups import UNKNOWN, by_rank_band, group_order
 from stream.schema.records import SiteState
-from stream.text.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = SiteState(id="", site="", verdict="absent")
@@ -68,7 +75,7 @@ def share_of_run(
     known: KnownSites | None = None,
     whole: Fit | None = None,
 ) -> DirectFit:
-    """The share of these sites as `farmwatch rate` has it, and the fit of the direct estimate."""
+    """The share of these sites as the rate has it, and the fit of the direct estimate."""
     share, fit = share_of_rows(rows, known, confidence, whole)
     if review is not None and fit is not None:
         share = by_review(share, fit, rows, review, confidence)
@@ -205,10 +212,13 @@ class PairedSites:
         parts += [round((b.share or 0) * b.scored_sites), b.scored_sites]
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if a.share is None or b.share is None:
-            lacking = {run: share.method for run, share in (("A", a), ("B", b)) if share.share is None}
-            remarks = [f"difference not known: {run}: {why}" for run, why in lacking.items()]
+            remarks = [
+                ChangeRemark(ChangeKind.NO_SHARE, (side,), share=share.remarks)
+                for side, share in (("A", a), ("B", b))
+                if share.share is None
+            ]
         elif a.method != b.method:
-            remarks = ["difference not known: one share is by the review, the other is not"]
+            remarks = [ChangeRemark(ChangeKind.OTHER_METHODS)]
         else:
             found = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
             ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
@@ -260,15 +270,9 @@ class PairedSites:
         remarks += [] if name == "article_share" else self._unscored(members)
         return _row(name, ends, parts, sites, moved, remarks)
 
-    def _unscored(self, members: NDArray[np.int64]) -> list[str]:
-        """A remark on unscored articles of these sites."""
-        unscored, articles = self._sum(members, "unscored"), self._sum(members, "articles")
-        if not any(unscored):
-            return []
-        counts = ", ".join(
-            f"{run} {without:,} of {whole:,}" for run, without, whole in zip("AB", unscored, articles, strict=True)
-        )
-        return [f"without the articles that have no score so far: {counts}"]
+    def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
+        (a, b), (of_a, of_b) = self._sum(members, "unscored"), self._sum(members, "articles")
+        return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
 
     def _paired_sums(self, name: str) -> Numbers:
         """Part and whole of each site under A, then under B."""
@@ -297,30 +301,27 @@ def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confid
 
 
 def _row(
-    name: str, ends: Mapping[str, Any], parts: Sequence[int], sites: int, moved: int, remarks: Sequence[str]
+    name: str, ends: Mapping[str, Any], parts: Sequence[int], sites: int, moved: int, remarks: list[ChangeRemark]
 ) -> ShareChange:
     names = ("a_part", "a_whole", "b_part", "b_whole")
     counts = dict(zip(names, parts, strict=True))
-    return ShareChange(
-        name=name, title=TITLES[name], **ends, **counts, sites=sites, moved=moved, remark="; ".join(remarks)
-    )
+    return ShareChange(name=name, title=TITLES[name], **ends, **counts, sites=sites, moved=moved, remarks=remarks)
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[str]:
-    empty = [run for run, whole in (("A", parts[1]), ("B", parts[3])) if not whole]
-    if empty:
-        return [f"difference not known: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} no denominator"]
+def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[ChangeRemark]:
+    if empty := tuple(side for side, whole in (("A", parts[1]), ("B", parts[3])) if not whole):
+        return [ChangeRemark(ChangeKind.NO_DENOMINATOR, empty)]
     if same:
-        return ["one run twice: nothing can differ"]
+        return [ChangeRemark(ChangeKind.SAME_RUN)]
     remarks = []
     if sites < FEWEST_SITES:
-        remarks.append(f"only {counted(sites, 'site')}: too few for a reliable interval")
+        remarks.append(ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,)))
     if not moved:
-        remarks.append("no site differs here, but others might")
+        remarks.append(ChangeRemark(ChangeKind.NONE_MOVED))
     return remarks
 
 

@@ -125,12 +125,9 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
 
     def make_update(control: Control, run: Run) -> Run:
         if control.alias.run == name:
-            raise RunRefused(f"the run {run.shown} is live: make another run live first, with `farmwatch cutover`")
+            raise RunRefused(f"the run {run.shown} is live", case="live")
         if name in ever_live(control):
-            raise RunRefused(
-                f"the run {run.shown} was live and `farmwatch cutover {run.shown}` can make it live again, so it"
-                " cannot be cancelled. To stop a process that replays it, press Ctrl-C or send SIGTERM"
-            )
+            raise RunRefused(f"the run {run.shown} was live and can become live again", case="was live", run=run)
         if run.state != RunStatus.RUNNING:
             raise RunRefused(f"the run {run.shown} is {run.state}: there is nothing to cancel")
         return msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock())

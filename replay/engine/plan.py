@@ -14,7 +14,6 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import choose_source
 from replay.runs.configured import (
-    as_flags,
     identity_of,
     load_configured_ruleset,
     require_site_method,
@@ -72,13 +71,11 @@ def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequ
 
     Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
     """
-    if request.ruleset is None and request.detector is None and request.name is None:
-        raise UsageError("name a --ruleset or a --detector to replay, or a run to resume with --name")
     known = control.runs.get(FIRST_RUN.name if request.name == FIRST else request.name or "")
     is_new = known is None or request.name == FIRST_RUN.name
     if is_new and request.name is not None and (request.name in RESERVED or not RUN_NAME.fullmatch(request.name)):
         raise UsageError(
-            f"--name {one_line(request.name)[:60]!r}: a name has 1 to 40 letters a-z, digits and hyphens, and no"
+            f"{one_line(request.name)[:60]!r}: a name has 1 to 40 letters a-z, digits and hyphens, and no"
             f" hyphen first; {', '.join(sorted(RESERVED))} are reserved"
         )
     begin, now_ms = request.begin and resolve_name(control, request.begin), clock()
@@ -105,18 +102,12 @@ class _ResolvedRequest(NamedTuple):
 
 def _plan_resumed(control: Control, run: Run, resolved: _ResolvedRequest) -> Plan:
     if run.state == RunStatus.REMOVED:
-        raise RunRefused(
-            f"the run {run.shown} is being removed: finish that with `farmwatch runs rm {run.shown}`, or take"
-            " another name"
-        )
+        raise RunRefused(f"the run {run.shown} is being removed", case="being removed", run=run)
     if control.alias.run == run.name:
-        raise RunRefused(f"the run {run.shown} is live: the daemon (`farmwatch up`) continues it")
+        raise RunRefused(f"the run {run.shown} is live", case="continued live")
     different = "; ".join(_differences(run, resolved))
     if different:
-        raise OtherParameters(
-            f"the run {run.shown} was begun with other parameters: {different}. Take another --name, or give only"
-            " --name to resume it"
-        )
+        raise OtherParameters(f"the run {run.shown} was begun with other parameters: {different}")
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest:
         raise RunRefused(
@@ -147,14 +138,16 @@ def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
     request, ruleset, detector, window = resolved
     found = []
     if ruleset is not None and ruleset.digest != run.digest:
-        found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
+        found.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
     if detector not in (None, run.detector):
-        found.append(f"--detector is {detector}, the run has {run.detector}")
+        found.append(f"the detector is {detector}, the run has {run.detector}")
     if request.begin is not None and window.from_at != run.from_at:
-        found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
+        found.append(
+            f"the window begins at {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}"
+        )
     ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
     if request.end not in (None, FOLLOW) and ends_sooner:
-        found.append(f"--to is {request.end}, the run has {run_window(run)}")
+        found.append(f"it ends at {request.end}, the run has {run_window(run)}")
     return found
 
 
@@ -164,7 +157,7 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _Res
         try:
             run_named(control, request.name)
         except NotFound as error:
-            raise NotFound(f"{error}. To begin a new run, give --ruleset or --detector") from None
+            raise NotFound(str(error), case="nothing to begin by") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: there is nothing to replay")
     live = control.live
@@ -223,7 +216,8 @@ def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
-            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, with {as_flags(run.measured_by)};"
-            f" this configuration is {epoch}, with {as_flags(epoch_settings(config.measure))}. Use the settings, and"
-            " the versions of farmwatch and its libraries, of the run, or begin another run"
+            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, this configuration in {epoch}",
+            case="epoch",
+            run=run,
+            configured=epoch_settings(config.measure),
         )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import enum
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import msgspec
 
 from replay.rows.gaps import gaps_of, missing_records, records_in
 from replay.rows.scores import requests_wait, scored_detectors
-from replay.rows.site_table import Counts, counts_of, read_rows, short_ruleset
+from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import FIRST_RUN
-from replay.runs.overview import STOPPED, WAS_LIVE, resume_command, state_of
+from replay.runs.overview import STOPPED, WAS_LIVE, state_of
 from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
 from scoring.estimate.remarks import Remark
@@ -20,16 +21,24 @@ from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LIVE, Gap, Run, RunStatus
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.vocabulary import SiteClass
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted
 
-TextOf = Callable[[Iterable[Remark]], str]
 _NAMED = 8  # partitions named in a message
 
 
+class NextStep(enum.StrEnum):
+    """What the operator may do after a replay."""
+
+    REMOVE = "remove"
+    RESUME = "resume"
+    COMPARE = "compare"
+    CUT_OVER = "cut over"
+
+
 class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a replay, printed as text and as JSON."""
+    """The result of a replay, shown as text and as JSON."""
 
     run: str
     state: str
@@ -48,20 +57,14 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, int]  # topic -> records that expired before the run read them; of its window an upper bound
     lost_said: str  # `lost` as text, with the partitions that had gaps at the begin
     verdicts: dict[str, int]
-    rate: str  # as text, with its interval
+    rate: tuple[tuple[Remark, ...], ...]  # the share of each ruleset, detector and site method
     live: str  # name of the live run
-    live_rate: str
-    next: list[str]
+    live_rate: tuple[tuple[Remark, ...], ...]
+    next: list[NextStep]
 
 
 def summary_of(
-    log: Log,
-    control: Control,
-    config: ReplaySettings,
-    run: Run,
-    now_ms: int,
-    review: Review | None,
-    text_of: TextOf,
+    log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int, review: Review | None = None
 ) -> ReplaySummary:
     """The present result of the run; with a `review` its shares use those labels. Raises LogUnavailable."""
     rows = read_rows(log, run.names().sites)
@@ -84,31 +87,11 @@ def summary_of(
         lost=records_in(gaps),
         lost_said=lost_text(gaps),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in SiteClass},
-        rate=_rate(lines, text_of),
+        rate=_rate(lines),
         live=live.shown,
-        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest], text_of),
-        next=_next(log, control, run, state, counts, scored_by),
+        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
+        next=list(_next(log, control, run, state, counts)),
     )
-
-
-def lines_of(summary: ReplaySummary) -> list[str]:
-    """The summary as text."""
-    found = [
-        f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
-        f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
-        + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
-        f"  {_rate_text(summary.rate)}",
-    ]
-    if summary.run != summary.live:
-        found.append(f"  {summary.live} (live): {_rate_text(summary.live_rate)}")
-    if summary.lost:
-        found.append(f"  {summary.lost_said}: a cutover to this run needs --partial")
-    if summary.unscored:
-        verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
-        found.append(
-            f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_missing_scores_text(summary)}"
-        )
-    return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
 
 
 def lost_text(gaps: Sequence[Gap]) -> str:
@@ -141,40 +124,17 @@ def _named(gaps: Sequence[Gap]) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
 
 
-def _rate(lines: Sequence[RateLine], text_of: TextOf) -> str:
-    return " | ".join(text_of(line.remarks) for line in lines) or "none yet"
+def _rate(lines: Sequence[RateLine]) -> tuple[tuple[Remark, ...], ...]:
+    return tuple(line.remarks for line in lines)
 
 
-def _rate_text(text: str) -> str:
-    """A rate text that does not name the share gets the word in front."""
-    return text if "share" in text else f"share {text}"
-
-
-def _missing_scores_text(summary: ReplaySummary) -> str:
-    """Why scores are missing, as far as known."""
-    if summary.scored_by and summary.detector not in summary.scored_by:
-        return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
-    if summary.requests_wait and summary.run != summary.live:
-        then = "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
-        return f"; requests of replays wait for SCORE, {then}"
-    return ""
-
-
-def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
-    resume, name = resume_command(run), run.shown
+def _next(log: Log, control: Control, run: Run, state: str, counts: Counts) -> Iterator[NextStep]:
     if state == RunStatus.CANCELLED:
-        return [f"farmwatch runs rm {name}", f"{resume}    # resumes it nevertheless"]
-    if state == STOPPED:
-        return [f"{resume}    # resumes it"]
-    if state not in (RunStatus.DONE, WAS_LIVE):
-        return []
-    effect = "adds newer scores, requests missing ones"
-    if scored_by and run.detector not in scored_by:
-        effect = f"once SCORE runs {run.detector}: requests missing scores"
-    elif counts.mostly_unscored:
-        effect = f"first: most articles have no score; {effect}"
-    again = [f"{resume}    # {effect}"] if counts.unscored and state == RunStatus.DONE else []
-    refused = state == RunStatus.DONE and (
-        not counts.articles or counts.mostly_unscored or bool(missing_records(log, run, control.runs))
-    )
-    return [*again, f"farmwatch compare {LIVE} {name}", *([] if refused else [f"farmwatch cutover {name}"])]
+        yield NextStep.REMOVE
+    if state in (RunStatus.CANCELLED, STOPPED) or (state == RunStatus.DONE and counts.unscored):
+        yield NextStep.RESUME
+    if state in (RunStatus.DONE, WAS_LIVE):
+        yield NextStep.COMPARE
+        is_refused = not counts.articles or counts.mostly_unscored or missing_records(log, run, control.runs)
+        if state == WAS_LIVE or not is_refused:
+            yield NextStep.CUT_OVER

@@ -17,7 +17,6 @@ from replay.rows.gaps import missing_records
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.control_update import ControlUpdate, update_control
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
-from replay.runs.overview import resume_command
 from replay.runs.run_rules import rules_of
 from replay.runs.topology import MAX_LAG, lag_by_group
 from stream.log.contract import Clock, Log, wall_ms
@@ -105,8 +104,7 @@ def _refuse_changed(run: Run, control: Control) -> None:
     cancelled = now.state == RunStatus.CANCELLED != run.state
     if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
         raise OtherCutover(
-            f"another process has just changed the run {run.shown}: nothing was changed here. Check it with"
-            f" `farmwatch runs show {run.shown}`, and try again"
+            f"another process has just changed the run {run.shown}: nothing was changed here", case="changed", run=run
         )
 
 
@@ -119,14 +117,14 @@ def _decide(
         raise CutoverRefused(f"no run was live before {shown_run(alias.run)}: there is nothing to go back to")
     run = find_run(control, request.to) if request.to else run_named(control, alias.before)
     if control.live is None:
-        raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
+        raise CutoverRefused("no live stage has begun on this log yet", case="no live stage")
     if run.name == alias.run:
         return CutoverResult(run, None), alias
     if run.state == RunStatus.CANCELLED and run.name not in ever_live(control):
         raise CutoverRefused(f"run {run.shown} was cancelled: replay it again under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
-        raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}: `{resume_command(run)}` first")
+        raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}", case="no topic", run=run)
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest and not back:
         raise CutoverRefused(
@@ -139,14 +137,20 @@ def _decide(
         missing_text = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
         raise CutoverRefused(
             f"run {run.shown} lacks records, at most {missing_text}: its window begins after them, or they expired"
-            " unread. --partial accepts the run without them"
+            " unread",
+            case="lacks records",
         )
     if not (back or request.partial):
         _require_scores(log, control, run)
     lag = lag_by_group(log, control, run, request.max_lag)
     behind = sum(lag.values())
     if behind > request.max_lag and not back:
-        raise CutoverRefused(_lag_message(run, lag, request.max_lag))
+        lags = ", ".join(f"{group} {records}" for group, records in lag.items())
+        raise CutoverRefused(
+            f"run {run.shown} is {counted(behind, 'record')} behind ({lags}); the limit is {request.max_lag}",
+            case="still behind" if run.state == RunStatus.RUNNING else "behind",
+            run=run,
+        )
     number = alias.number + 1
     cutover = Cutover(
         number=number,
@@ -179,27 +183,19 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
     if not counts.articles and live.articles:
         raise CutoverRefused(
             f"run {run.shown} has no article, so it would have no rate; the live run {shown_run(control.alias.run)} has"
-            f" {live.articles:,}: look at `farmwatch compare live {run.shown}`; --partial takes it all the same"
+            f" {live.articles:,}",
+            case="no article",
+            run=run,
         )
     if 2 * live.unscored >= live.articles:
         return
     raise CutoverRefused(
         f"run {run.shown} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
         f" live run {shown_run(control.alias.run)} for {live.unscored:,} of {live.articles:,}: the rate would use"
-        f" the few scored ones. `{resume_command(run)}` adds newer scores and requests the missing ones;"
-        " --partial accepts the run as it is"
+        " the few scored ones",
+        case="few scores",
+        run=run,
     )
-
-
-def _lag_message(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
-    lags = ", ".join(f"{group} {records}" for group, records in lag.items())
-    resume = f"`{resume_command(run)}"
-    if run.state == RunStatus.RUNNING:
-        then = f"{resume}` resumes it if no process works on it (see `farmwatch runs`)"
-    else:
-        then = f"{resume} --to now` processes the newer records, or --max-lag N lets the live stages catch up"
-    behind = counted(sum(lag.values()), "record")
-    return f"run {run.shown} is {behind} behind ({lags}); the limit is {max_lag}. {then}"
 
 
 def _other_cutover_message(control: Control) -> str:

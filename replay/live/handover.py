@@ -14,7 +14,7 @@ import structlog
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
 from replay.metrics import CUTOVERS, LIVE_RUN_INFO
-from replay.runs.configured import as_flags, require_site_method
+from replay.runs.configured import require_site_method
 from replay.runs.run_rules import RunRules, live_now
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -27,6 +27,7 @@ from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
 _log = structlog.get_logger()
+_ERROR_CHARS = 400
 
 Work = Callable[[RunRules, threading.Event], None]  # processes a run until the event is set
 RunCheck = Callable[[Control, RunRules], None]  # raises LiveRunUnfit if the role cannot process the run
@@ -45,8 +46,9 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
     if epoch and live.run.epoch not in ("", epoch):
         raise LiveRunUnfit(
             f"this installation measures in the feature epoch {epoch}, the live run {live.run.shown} in"
-            f" {live.run.epoch}. Start with the run's settings, {as_flags(live.run.measured_by)}, and versions. Or"
-            " `farmwatch upgrade --check` shows what differs, `farmwatch upgrade` measures the stored pages again"
+            f" {live.run.epoch}",
+            case="epoch",
+            run=live.run,
         )
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:
@@ -55,8 +57,8 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
             require_site_method(config, live.run)
     except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
-        back = f"; `farmwatch cutover --back` goes back to the run {shown_run(before)}" if before else ""
-        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be processed: {error}{back}")) from error
+        problem = one_line(f"the live run {live.run.shown} cannot be processed: {error}")
+        raise LiveRunUnfit(problem, case="back" if before else "", before=shown_run(before)) from error
 
 
 def follow(
@@ -69,16 +71,17 @@ def follow(
     check_run: RunCheck,
     *,
     check_s: float,
+    in_words: Callable[[Exception], str] = str,
 ) -> None:
     """Process the run `live`, and after each cutover the new live run, until `stop`.
 
-    A thread checks every `check_s` for another live run.
+    A thread checks every `check_s` for another live run. `in_words` words the errors that it logs.
     Raises what `check_run` raises for the first run, what `work` raises, and unexpected errors of the watching thread.
     """
     check_run(Control(log), live)
     while True:
         _show(live, metrics)
-        watch = _Watch(role, log, live, metrics, stop, check_run, check_s)
+        watch = _Watch(role, log, live, metrics, stop, check_run, check_s, in_words)
         thread = threading.Thread(target=watch.run, name="alias", daemon=True)
         thread.start()
         try:
@@ -104,6 +107,7 @@ class _Watch:
     stop: threading.Event
     check_run: RunCheck
     check_s: float
+    in_words: Callable[[Exception], str]
     next: RunRules | None = None  # the new live run
     ended: threading.Event = field(default_factory=threading.Event)
     failed: Exception | None = None
@@ -147,7 +151,7 @@ class _Watch:
             self.next = found
 
     def _report(self, event: str, error: Exception) -> None:
-        trouble = one_line(f"{type(error).__name__}: {error}")[:300]
+        trouble = one_line(f"{type(error).__name__}: {self.in_words(error)}")[:_ERROR_CHARS]
         if trouble != self._last_error:
             self._last_error = trouble
             _log.error(event, goes_on_with=self.live.run.shown, error=trouble)

@@ -6,18 +6,18 @@ setting causes a message at start; it takes effect by a replay and a cutover (do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
-from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.rows.scores import configured_detectors
-from replay.runs.configured import as_flags, load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
-from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
+from replay.runs.run_rules import RunRules, live_now, rules_of
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.registry import same_method
@@ -26,7 +26,7 @@ from stream.log.errors import UnknownTopic
 from stream.processing.state import KeyedState
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LAYOUT, LIVE, Run, RunStatus, shown_run
+from stream.schema.runs import LAYOUT, LIVE, Run, RunStatus
 from stream.text.user_errors import FarmwatchError
 
 ROUND_KEY = b"\0canary"  # key in the state of a partition: when its last round of canaries began
@@ -79,46 +79,55 @@ def find_rules(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
     return live_now(control) or _as_configured(config)
 
 
-def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
-    """Differences between configuration and live run; one sentence each, with the remedy.
+class Differing(enum.Enum):
+    """What differs between the configuration and the live run."""
 
-    The remedy names a finished run of `control` that matches the configuration, if there is one. Raises BadRuleset if a
-    ruleset does not load.
-    """
+    RULES_AS_READ = enum.auto()  # the run's ruleset has another digest in this version of farmwatch
+    RULESET = enum.auto()
+    DETECTOR = enum.auto()
+    UNSCORED_DETECTOR = enum.auto()  # and SCORE does not run the detector of the run
+    SITE_METHOD = enum.auto()
+    EPOCH = enum.auto()
+
+
+class Difference(NamedTuple):
+    """One difference, and the finished run that matches the configuration, if there is one."""
+
+    what: Differing
+    live: RunRules
+    wanted: Run  # as the configuration would begin it
+    setting: str  # judge.ruleset
+    ready: Run | None
+    is_back: bool  # `ready` was live before
+
+
+def differences(live: RunRules, config: ReplaySettings, control: Control) -> list[Difference]:
+    """Differences between configuration and live run. Raises BadRuleset if a ruleset does not load."""
     run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
     detector = _configured_detector(config) or run.detector
-    epoch = feature_epoch(config.measure)
-    method = configured_method(config, detector)
-    wanted = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
-    commands = _cutover_commands(wanted, run, config, control)
+    wanted = msgspec.structs.replace(
+        run,
+        ruleset=configured.name,
+        digest=configured.digest,
+        detector=detector,
+        epoch=feature_epoch(config.measure),
+        site_method=configured_method(config, detector),
+    )
+    differing = []
     if ruleset.digest != run.digest:
-        yield (
-            f"the live run {run.shown} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
-            f" reads it as {ruleset.digest} and judges by that from now on. To judge all by one ruleset: {commands}"
-        )
+        differing.append(Differing.RULES_AS_READ)
     if configured.digest not in (run.digest, ruleset.digest):
-        yield (
-            f"judge.ruleset ({configured.name} {configured.digest}) differs from the live run {run.shown}"
-            f" ({ruleset.name} {ruleset.digest}). The live run wins. To remove this notice:"
-            f" {_matching_settings(ruleset)}. To change over: {commands}"
-        )
+        differing.append(Differing.RULESET)
     if detector != run.detector and run.detector:
-        if run.detector in configured_detectors(config):
-            keeps = f"keeps {run.detector}"
-        else:
-            keeps = f"has {run.detector}, which the configured SCORE does not run: its new articles stay unscored"
-        yield f"tally.detector is {detector}, and the live run {run.shown} {keeps}. To change over: {commands}"
-    elif method and run.site_method and not same_method(method, run.site_method):
-        yield (
-            f"[tally] gives the site method {method_name(method)}, and the live run {run.shown} keeps"
-            f" {method_name(run.site_method)}. To change over: {commands}"
-        )
-    if epoch != run.epoch:
-        yield (
-            f"[measure] has the feature epoch {epoch}, and the live run {run.shown} began with {run.epoch}: pages"
-            f" are compared only within an epoch. Start `farmwatch up` with the settings of the run,"
-            f" {as_flags(run.measured_by)}, and its versions. Or, to measure all pages in one: {commands}"
-        )
+        is_scored = run.detector in configured_detectors(config)
+        differing.append(Differing.DETECTOR if is_scored else Differing.UNSCORED_DETECTOR)
+    elif wanted.site_method and run.site_method and not same_method(wanted.site_method, run.site_method):
+        differing.append(Differing.SITE_METHOD)
+    if wanted.epoch != run.epoch:
+        differing.append(Differing.EPOCH)
+    ready = _finished_run(wanted, control)
+    is_back = ready is not None and ready.name == control.alias.before
+    return [Difference(what, live, wanted, config.judge.ruleset, ready, is_back) for what in differing]
 
 
 def canaries_sent_before(log: Log, run: str, partition: int) -> int:
@@ -142,28 +151,8 @@ def last_canary_round(state: StateReader | KeyedState) -> int:
     return -1 if value is None else int(value)
 
 
-def _cutover_commands(wanted: Run, run: Run, config: ReplaySettings, control: Control) -> str:
-    """The commands that make the configured run live instead of `run`."""
-    if ready := _finished_run(wanted, control):
-        if ready == control.alias.before:
-            return f"the run {shown_run(ready)}, which was live before, matches: `farmwatch cutover --back`"
-        name = shown_run(ready)
-        return f"the run {name} matches already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
-    options = f" --detector {wanted.detector}" if wanted.detector != run.detector else ""
-    if wanted.digest != run.digest or not options:
-        options = f" --ruleset {config.judge.ruleset}{options}"
-    return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
-
-
-def _matching_settings(ruleset: Ruleset) -> str:
-    """The setting that matches the ruleset of the live run."""
-    if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
-        return f'set judge.ruleset = "{ruleset.name}"'
-    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
-
-
-def _finished_run(wanted: Run, control: Control) -> str:
-    """The newest run that matches and is done or was live; "" = none."""
+def _finished_run(wanted: Run, control: Control) -> Run | None:
+    """The newest run that matches and is done or was live."""
     matching = [
         run
         for run in control.runs.values()
@@ -172,7 +161,7 @@ def _finished_run(wanted: Run, control: Control) -> str:
         and (run.state == RunStatus.DONE or (run.state == RunStatus.RUNNING and run.name in ever_live(control)))
         and run.name != control.alias.run
     ]
-    return max(matching, key=lambda run: run.created_at).name if matching else ""
+    return max(matching, key=lambda run: run.created_at, default=None)
 
 
 def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRules:

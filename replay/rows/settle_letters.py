@@ -99,7 +99,7 @@ def _obstacle(control: Control, stored: StoredLetter, content: Message | None, *
     if not has_reader(control, letter):
         return f"of {letter.stage} of the run {shown_run(letter.run)}, which is not live: no stage would read the retry"
     if letter.retries >= MAX_RETRIES and not again:
-        return f"failed {letter.retries} retries: mend the cause, then retry with --again"
+        return f"failed {letter.retries} retries: mend the cause, then retry it again"
     live, epoch = control.live, (content or stored.message).headers.get("feature_epoch", "")
     if live is not None and epoch and live.epoch and epoch != live.epoch:
         return f"of feature epoch {epoch}, while the run has {live.epoch}: its page was measured again, so drop it"

@@ -1,21 +1,30 @@
-"""The newest row of every site of a run, with incremental refresh."""
+"""The newest row of every site of a run.
+
+`SiteTable` is for a process that runs for months: its rows take a tenth of the memory of structs. A partition is read
+again when it has grown, so that no index by site is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from sys import intern
 
 import msgspec
 
+from replay.rows.site_columns import SiteColumns
 from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
-from stream.log.contract import At, Log
-from stream.processing.topic_reader import rows_of
+from stream.log.contract import At, Log, Message
+from stream.log.errors import BadRecord
+from stream.processing.topic_reader import report, rows_of
 from stream.schema.forgotten import Forgotten
-from stream.schema.records import SiteState
+from stream.schema.records import SiteState, decode
 from stream.schema.topics import SITES
 
+_AT_ONCE = 20_000  # records of several partitions that are read together: all their rows are held once
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
 _LEGEND = {  # of columns in tables of sites
     "p_llm": "probability of an LLM site, by the flags of all sites; the verdict is stricter (it bounds how often a"
@@ -24,42 +33,74 @@ _LEGEND = {  # of columns in tables of sites
     "llr": "their evidence: for llm above 0, for human below",
     "most dropped by": "the rule that failed most of the site's pages",
 }
+_INTERNED = ("verdict", "detector", "digest", "ruleset", "run", "method", "method_digest")  # equal in most rows
 
 
 class SiteTable:
-    """The newest row of each key: of each site, or of each site and term; `refresh` reads only new records."""
+    """The sites of a topic of rows; `refresh` reads the partitions that have new records."""
 
     def __init__(self, log: Log, topic: str = SITES) -> None:
         """Start empty; call `refresh` to read."""
         self._log = log
         self._topic = topic
-        self._next: dict[int, int] = {}
-        self._rows: dict[bytes, SiteState] = {}
+        self._partitions: dict[int, SiteColumns] = {}
+        self._ends: list[int] = []
         self._forgotten = Forgotten(log)
-
-    def refresh(self) -> None:
-        """Read to the end of the topic. An unreadable row changes nothing. Raises as `Log.read_all`."""
-        ends = self._log.end(self._topic)
-        spans = enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
-        unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
-        found = self._log.read_all({at: (start, end) for at, (start, end) in unread.items() if start < end})
-        for message, row in rows_of(SiteState, found):
-            if row is None:
-                self._rows.pop(message.key, None)
-            else:
-                self._rows[message.key] = row
-        if self._forgotten.refresh():
-            self._rows = {key: row for key, row in self._rows.items() if not self._forgotten.covers(row.site)}
-        self._next = dict(enumerate(ends))  # a transaction marker may follow the last record
 
     @property
     def ends(self) -> list[int]:
         """The read position of each partition."""
-        return list(self._next.values())
+        return list(self._ends)
 
-    def rows(self) -> list[SiteState]:
-        """All rows, sorted by key."""
-        return [self._rows[key] for key in sorted(self._rows)]
+    def __len__(self) -> int:
+        return sum(map(len, self._partitions.values()))
+
+    def refresh(self) -> None:
+        """Read to the end of the topic. An unreadable row changes nothing. Raises as `Log.read_all`."""
+        ends = self._log.end(self._topic)
+        if self._forgotten.refresh():
+            self._ends = []  # rows of forgotten hosts are no longer read
+        before = self._ends or [0] * len(ends)
+        spans = {
+            place: span
+            for place, span in enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
+            if span[1] != before[place]
+        }
+
+        def report_new(message: Message, error: BadRecord) -> None:
+            if message.offset >= before[message.partition]:  # reported once, not by each refresh that reads it again
+                report(message, error)
+
+        for some in _batches(spans):
+            packed: dict[int, dict[bytes, bytes]] = {place: {} for place in some}  # many rows at once are large
+            messages = self._log.read_all({At(self._topic, place): span for place, span in some.items()})
+            for message, row in rows_of(SiteState, messages, report_new):
+                if row is None or message.value is None:
+                    packed[message.partition].pop(message.key, None)
+                else:
+                    packed[message.partition][message.key] = message.value
+            for place in some:
+                rows = packed.pop(place)
+                self._partitions[place] = SiteColumns(decode(SiteState, rows[key]) for key in sorted(rows))
+        self._ends = ends
+
+    def rows(self) -> Iterator[SiteState]:
+        """All rows, sorted by site: views that read like `SiteState`."""
+        return heapq.merge(*(columns.rows() for columns in self._partitions.values()), key=attrgetter("site"))
+
+
+def _batches(spans: dict[int, tuple[int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
+    """Partitions that are read together."""
+    batch: dict[int, tuple[int, int]] = {}
+    records = 0
+    for place, (first, end) in spans.items():
+        if batch and records + end - first > _AT_ONCE:
+            yield batch
+            batch, records = {}, 0
+        batch[place] = (first, end)
+        records += end - first
+    if batch:
+        yield batch
 
 
 def legend(shown: Iterable[str]) -> str:
@@ -82,12 +123,9 @@ class Counts:
         return 2 * self.unscored > self.articles
 
 
-_NAMES = ("verdict", "detector", "digest", "ruleset", "run", "method", "method_digest")  # equal in most rows
-
-
 def slim(row: SiteState) -> SiteState:
     """The row without the fields on which no share depends, for rows that stay in memory."""
-    names = {name: intern(str(getattr(row, name))) for name in _NAMES}
+    names = {name: intern(str(getattr(row, name))) for name in _INTERNED}
     lists = {"sources": list(map(intern, row.sources)), "queries": list(map(intern, row.queries))}
     return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, llr=0.0)
 
@@ -96,9 +134,15 @@ def read_rows(log: Log, topic: str) -> list[SiteState]:
     """The newest row of each key on a topic of rows, sorted by key."""
     if topic not in log.topics():
         return []
-    table = SiteTable(log, topic)
-    table.refresh()
-    return table.rows()
+    rows: dict[bytes, SiteState] = {}
+    spans = enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
+    unread = {At(topic, partition): span for partition, span in spans if span[0] < span[1]}
+    for message, row in rows_of(SiteState, log.read_all(unread)):
+        if row is None:
+            rows.pop(message.key, None)
+        else:
+            rows[message.key] = row
+    return [rows[key] for key in sorted(rows)]
 
 
 def counts_of(rows: Iterable[SiteState]) -> Counts:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,11 +15,6 @@ if TYPE_CHECKING:
     from scoring.interface import SiteMethod
     from scoring.sites.sprt import SprtParams
     from stream.schema.runs import Run
-
-
-def as_flags(settings: Mapping[str, str]) -> str:
-    """Settings that are not the defaults, as flags of a command."""
-    return one_line(" ".join(f"--set {quote(f'{name}={value}')}" for name, value in settings.items())) or "the defaults"
 
 
 def tallied_name(config: ReplaySettings) -> str | None:

@@ -44,7 +44,7 @@ def run_named(control: Control, name: str) -> Run:
         return run
     there = sorted(known.shown for known in control.runs.values() if known.state != RunStatus.REMOVED)
     if not there:
-        raise NotFound("this log has no runs yet: `farmwatch up` begins one")
+        raise NotFound("this log has no runs yet", case="no run")
     near = get_close_matches(name, there, 1)
     meant = f"did you mean {near[0]}? " if near else ""
     more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""

@@ -1,11 +1,10 @@
-"""The state of each run, for `farmwatch runs`: read from `control` and offsets, without reading site rows."""
+"""The state of each run: read from `control` and offsets, without reading site rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from replay.runs.configured import as_flags
 from replay.runs.lookup import ever_live
 from replay.runs.phases import PhaseProgress, RunProgress, groups_of, progress_of, request_phase
 from replay.runs.retention import topics_held
@@ -93,17 +92,6 @@ class RunState:
         run = self.run
         known = self._replayed and run.articles is not None and run.unscored is not None
         return (run.articles or 0, run.unscored or 0) if known else None
-
-    @property
-    def resume(self) -> str:
-        """The command that resumes the run; "" unless it is stopped."""
-        return resume_command(self.run) if self.state == STOPPED else ""
-
-
-def resume_command(run: Run) -> str:
-    """The command that resumes a replay, with the settings that it measures by."""
-    flags = [as_flags(run.measured_by)] if run.remeasures and run.measured_by else []
-    return " ".join(("farmwatch replay --name", run.shown, *flags))
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

@@ -25,27 +25,28 @@ class RunNeeded(RunRefused):
 
 def removal_obstacle(
     log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()
-) -> str:
-    """Why the run cannot be removed now, and what to do; "" = it can. The runs in `leaving` are removed before it."""
+) -> RunNeeded | None:
+    """Why the run cannot be removed now; None = it can. The runs in `leaving` are removed before it."""
     if run.name == control.alias.run:
-        return f"the run {run.shown} is live: make another run live first, with `farmwatch cutover`"
+        return RunNeeded(f"the run {run.shown} is live", case="live")
     if run.name == LIVE:
-        return f"the run {run.shown} is the first run of the log and cannot be removed"
+        return RunNeeded(f"the run {run.shown} is the first run of the log and cannot be removed")
     if run.name == control.alias.before and not force:
-        live = shown_run(control.alias.run)
-        return f"the run {run.shown} was live before {live}: `farmwatch cutover --back` needs it. --force removes it"
+        return RunNeeded(f"the run {run.shown} was live before {shown_run(control.alias.run)}", case="before")
     members = members_of(log, run)
     if members:
-        end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.shown}`"
-        return (
-            f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.shown}:"
-            f" {end} first. A killed process counts for a few seconds more"
+        return RunNeeded(
+            f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.shown}",
+            case="at work, was live" if run.name in ever_live(control) else "at work",
+            run=run,
         )
     gone = {run.name, *leaving, *(other.name for other in control.runs.values() if other.state == RunStatus.REMOVED)}
     judging = [other for other in control.runs.values() if run.remeasures and other.features == run.features]
     if resting := sorted(other.shown for other in judging if other.name not in gone):
-        return f"the features that the run {run.shown} measured are judged by {', '.join(resting)}: remove these first"
-    return ""
+        return RunNeeded(
+            f"the features that the run {run.shown} measured are judged by {', '.join(resting)}: remove these first"
+        )
+    return None
 
 
 def topic_sizes(log: Log, run: Run) -> Mapping[str, TopicSize]:
@@ -63,9 +64,8 @@ def remove(log: Log, name: str, *, force: bool = False) -> None:
         run = control.runs.get(name)
         if run is None:
             return None
-        reason = removal_obstacle(log, control, run, force=force)
-        if reason:
-            raise RunNeeded(reason)
+        if obstacle := removal_obstacle(log, control, run, force=force):
+            raise obstacle
         return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.REMOVED))
 
     run = update_control(log, mark)

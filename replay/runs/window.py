@@ -58,7 +58,7 @@ def run_window(run: Run) -> str:
 
 
 def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
-    """Parse the window of `--from` and `--to`. None = earliest, and now or the end of the run that --from names.
+    """Parse the window of its two ends. None = earliest, and now or the end of the run that `from_` names.
 
     Raises UsageError.
     """
@@ -71,7 +71,7 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     end = _end(to or NOW, now_ms)
     to_at = min(end, now_ms)
     if to_at and from_at >= to_at:
-        raise UsageError(f"--from {moment(from_at)} is not before --to {moment(to_at)}")
+        raise UsageError(f"the window begins at {moment(from_at)}, not before its end at {moment(to_at)}")
     return Window(from_at, to_at, of, to_end=end > now_ms or to in (None, NOW))
 
 
@@ -121,8 +121,7 @@ def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
     """Raises OutsideRetention if records of a topic were deleted that a run read from these offsets on."""
     if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
         raise OutsideRetention(
-            f"--from {of.shown}: records that the run {of.shown} read were deleted: {retained_range(log, topic)[1]};"
-            f" take --from {EARLIEST}, or a time"
+            f"records that the run {of.shown} read were deleted: {retained_range(log, topic)[1]}", kept="a time"
         )
 
 
@@ -143,34 +142,23 @@ def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
             gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
     if gaps and len(gaps) == had_records:
         whole_at = max(gap.kept_at or 0 for gap in gaps)
-        within = f", or {round_up_to_second(whole_at)} or later" if whole_at else ""
         raise OutsideRetention(
-            f"--from {moment(from_at)}: {retained_range(log, topic)[1]}, and older records are deleted; take --from"
-            f" {EARLIEST}{within}"
+            f"the window begins at {moment(from_at)}, {retained_range(log, topic)[1]}, and older records are deleted",
+            kept=f"{round_up_to_second(whole_at)} or later" if whole_at else "a later time",
         )
     return gaps
 
 
 def round_up_to_second(at_ms: int) -> str:
-    """A time rounded up to whole seconds, in the format of `--from`."""
+    """A time rounded up to whole seconds, in the format of a time that users give."""
     return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")
-
-
-def early_begin_note(log: Log, run: Run) -> str:
-    """A note that the window begins before the first record; "" if it does not."""
-    if not run.from_at or run.gaps:
-        return ""
-    first_at, text = retained_range(log, run.source)
-    if run.from_at >= first_at:
-        return ""
-    return f"--from {moment(run.from_at)} is before the first record, so all are taken: {text}"
 
 
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
     if text == EARLIEST:
         return 0
     known = ", ".join(sorted(run.shown for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
-    return _time(text, "--from", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
+    return _time(text, "begin", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
 
 
 def _end(text: str, now_ms: int) -> int:
@@ -179,14 +167,14 @@ def _end(text: str, now_ms: int) -> int:
         return now_ms
     if text == FOLLOW:
         return 0
-    at = _time(text, "--to", now_ms, also=f", {NOW}, or {FOLLOW}")
+    at = _time(text, "end", now_ms, also=f", {NOW}, or {FOLLOW}")
     if at > now_ms:
-        raise UsageError(f"--to {one_line(text)} is in the future; take --to {NOW}, or --to {FOLLOW}")
+        raise UsageError(f"the end of the window, {one_line(text)}, is in the future; take {NOW}, or {FOLLOW}")
     return at + DAY_MS if is_day(text) else at
 
 
-def _time(text: str, option: str, now_ms: int, also: str) -> int:
+def _time(text: str, end: str, now_ms: int, also: str) -> int:
     try:
         return read_time(text, now_ms, may_come=True)
     except ValueError as error:
-        raise UsageError(f"{option} {error}{also}") from None
+        raise UsageError(f"the {end} of the window: {error}{also}") from None

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from scoring.rates.canary import is_canary
 from scoring.rates.groups import UNKNOWN, WindowDays
 from scoring.rates.versions import versions_of
@@ -41,12 +39,17 @@ def counted_at(row: SiteState, at_ms: int) -> SiteState:
         return _returned_as(row, former)
     if not row.term_end or at_ms <= _holds_until(row) or is_canary(row.site):
         return row
-    return replace(row, **_NO_VERDICT)
+    return _changed(row, _NO_VERDICT)
+
+
+def _changed(row: SiteState, changes: dict[str, Any]) -> SiteState:
+    """A copy with these fields; the row may be a view of columns, which `msgspec.structs.replace` cannot copy."""
+    return SiteState(**{name: getattr(row, name) for name in SiteState.__struct_fields__} | changes)
 
 
 def _returned_as(row: SiteState, term: SiteState) -> SiteState:
     """A term of the site with the search results of its row."""
-    return replace(term, **{name: getattr(row, name) for name in _OF_SEARCH})
+    return _changed(term, {name: getattr(row, name) for name in _OF_SEARCH})
 
 
 def _holds_until(row: SiteState) -> float:

@@ -11,10 +11,10 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from farmwatch.terminal.remedies import flags_of
 from farmwatch.upkeep.upgrade_check import UpgradeCheck, check_upgrade
 from filters.measure.epoch import epoch_settings
 from replay.live.epoch_change import change_epoch, epoch_change
-from replay.runs.configured import as_flags
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
@@ -53,7 +53,7 @@ def upgrade(
         records = counted(change.records, "record")
         put(f"feature epoch: {change.before} -> {change.after}")
         settings = epoch_settings(config.measure)
-        up = f"farmwatch up {as_flags(settings)}" if settings else "farmwatch up"
+        up = f"farmwatch up {flags_of(settings)}" if settings else "farmwatch up"
         message(f"the next `{up}` measures `pages` again (about {records}), before new ones")
     return Exit.OK
 

@@ -12,10 +12,9 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import message, program_version, put_json
-from replay.compare.as_json import as_json, label_lines
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
@@ -62,12 +61,12 @@ def compare(
         judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
         message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
-        from replay.compare.report import render
+        from farmwatch.runs.report import render
 
-        html.write_text(render(found, text_of, program_version()), encoding="utf-8")
+        html.write_text(render(found, program_version()), encoding="utf-8")
         message(f"{html}: the report")
     if json:
-        put_json({**as_json(found, text_of), "warnings": warnings})
+        put_json({**as_json(found), "warnings": warnings})
         return Exit.OK
 
     show(found, by or "", texts=text)

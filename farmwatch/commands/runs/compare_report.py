@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from farmwatch.runs.comparison_words import OTHER_WINDOWS, notes_of, percent, points, remarks_of
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
 from replay.compare.comparison import (
-    OTHER_WINDOWS,
     SITE_KINDS,
     Comparison,
     FailedRule,
     Flip,
     ShareChange,
-    percent,
-    points,
-    remarks_of,
 )
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
@@ -61,7 +58,7 @@ def _head(found: Comparison) -> None:
         put_wrapped(one_line(text), "   ")
     if found.identical:
         put_wrapped("identical: one ruleset, one detector, and the same verdict for every page and site")
-    for note in found.notes:
+    for note in notes_of(found):
         put_wrapped(f"note: {one_line(note)}", "  ")
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
+from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
@@ -103,8 +104,8 @@ def _warn_differences(log: Log, config: Config) -> None:
     """Warn of differences between the configuration and the live run."""
     live, control = find_rules(log, config), Control(log)
     try:
-        for difference in differences(live, config, control):
-            message(one_line(difference))
+        for differs in differences(live, config, control):
+            message(one_line(difference_text(differs)))
     except BadRuleset as error:
         message(one_line(f"judge.ruleset: {in_full(error)}"))
 

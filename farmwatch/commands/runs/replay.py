@@ -15,35 +15,36 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.runs.progress_line import ProgressLine
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
 from farmwatch.metrics import ALL, RULESET_INFO
+from farmwatch.runs.notices import early_begin_note
+from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
+from farmwatch.terminal.remedies import resume_command
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run
 from replay.engine.plan import Plan, ReplayRequest, plan, refuse_unfit
-from replay.engine.progress_line import ProgressLine
 from replay.engine.runner import Ending, Replay
-from replay.engine.summary import lines_of, lost_text, summary_of
+from replay.engine.summary import lost_text, summary_of
 from replay.live.live_run import configured_method
 from replay.rows.gaps import count_dead_letters
 from replay.rows.scores import configured_detectors, is_scored, scored_detectors
 from replay.rows.site_table import short_ruleset
-from replay.runs.overview import resume_command
 from replay.runs.run_rules import method_name
-from replay.runs.window import early_begin_note, run_window
+from replay.runs.window import run_window
 from scoring.sites.registry import same_method
 from stream.log.contract import Log, wall_ms
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.runs import Run
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _NICE = 10  # niceness of the process and its children, so that live goes first
@@ -91,6 +92,8 @@ def replay(
     ruleset does not load, or the options do not fit together or do not match the run of that name; 3 when the log, the
     extractor or the detector's numbers are missing; 130 after Ctrl-C.
     """
+    if ruleset is None and detector is None and name is None:
+        raise UsageError("name a --ruleset or a --detector to replay, or a run to resume with --name")
     config = common.load().config
     stop = threading.Event()
     with ExitStack() as resources:
@@ -246,8 +249,11 @@ def _report_ending(
     if dead := count_dead_letters(log, row):
         message(f"warning: {counted(dead, 'record')} failed and went to the dead-letter topic")
     now_ms = wall_ms()
-    summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms), text_of)
-    return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
+    summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
+    if not as_json:
+        return code, lines_of(summary, row)
+    words = {"rate": rate_text(summary.rate), "live_rate": rate_text(summary.live_rate)}
+    return code, [json_line({**msgspec.to_builtins(summary), **words, "next": next_commands(summary, row)})]
 
 
 def _end(stop: threading.Event, received: list[int], number: int) -> None:

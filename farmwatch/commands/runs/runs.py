@@ -12,17 +12,18 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.runs.summary_lines import lines_of
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
+from farmwatch.terminal.remedies import in_full, resume_command
 from farmwatch.upkeep.disk_forecast import held_for
 from replay.engine.lifecycle import cancel
-from replay.engine.summary import lines_of, summary_of
+from replay.engine.summary import summary_of
 from replay.live.epoch_change import seams
 from replay.rows.gaps import count_dead_letters
 from replay.rows.site_table import short_ruleset
 from replay.runs.lookup import find_run, resolve_name, run_named
-from replay.runs.overview import RunState, run_state, run_states
+from replay.runs.overview import STOPPED, RunState, run_state, run_states
 from replay.runs.removal import RunNeeded, removal_obstacle, remove, topic_sizes
 from replay.runs.run_rules import method_name
 from stream.log.contract import wall_ms
@@ -38,7 +39,7 @@ _RUN_FIELDS = (
     *("ruleset", "digest", "detector", "epoch", "measured_by", "source", "why_source", "from_at"),
     *("created_at", "created_by", "why", "error"),
 )
-_STATE_FIELDS = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
+_STATE_FIELDS = ("state", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
 
 
 @runs.default
@@ -75,9 +76,9 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     }
     put_columns(states, columns, less=("detector", "source", "window", "rate", "articles", "phase"))
     for state in states:
-        if state.resume:
+        if resume := _resume(state):
             why = f" by an error ({state.run.error})" if state.run.error else ""
-            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it{held_for(state.holds)}"))
+            message(one_line(f"{state.run.shown} is stopped{why}: `{resume}` resumes it{held_for(state.holds)}"))
     return Exit.OK
 
 
@@ -100,7 +101,7 @@ def show_run(
         if ruleset_text:
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, wall_ms())
-        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()), text_of)
+        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
         dead = count_dead_letters(log, row)
     if json:
         result_fields = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
@@ -110,7 +111,7 @@ def show_run(
         put_wrapped(one_line(f"{name}: {value}"), "  ")
     if dead:
         put_wrapped(f"dead letters: {counted(dead, 'record')}", "  ")
-    for line in lines_of(summary):
+    for line in lines_of(summary, row):
         put_wrapped(line, "    ")
     return Exit.OK
 
@@ -127,8 +128,8 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
-    run = state.run
-    yield "state", f"{state.state}{f'; `{state.resume}` resumes it' if state.resume else ''}"
+    run, resume = state.run, _resume(state)
+    yield "state", f"{state.state}{f'; `{resume}` resumes it' if resume else ''}"
     if run.error:
         yield "last error", run.error
     yield "ruleset", f"{run.ruleset} {run.digest}"
@@ -190,9 +191,9 @@ def remove_runs(
         names = dict.fromkeys(resolve_name(control, run) for run in runs)
         rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also partly removed runs
         rows.sort(key=lambda row: row.remeasures)  # runs that judge the features of another go first
-        reasons = [removal_obstacle(log, control, row, force=force, leaving=names) for row in rows]
-        if any(reasons):
-            raise RunNeeded("; ".join(filter(None, reasons)))
+        obstacles = [removal_obstacle(log, control, row, force=force, leaving=names) for row in rows]
+        if any(obstacles):
+            raise RunNeeded("; ".join(in_full(obstacle) for obstacle in obstacles if obstacle is not None))
         for row in rows:
             sizes = topic_sizes(log, row)
             topics, records = sorted(sizes), sum(held.records for held in sizes.values())
@@ -200,14 +201,19 @@ def remove_runs(
             if not dry_run:
                 remove(log, row.name, force=force)
             if json:
-                found = {"topics": topics, "records": records, "bytes": freed_bytes}
-                put_json({"run": row.shown, "removed": not dry_run, **found})
+                freed = {"topics": topics, "records": records, "bytes": freed_bytes}
+                put_json({"run": row.shown, "removed": not dry_run, **freed})
                 continue
             held_text = f"{counted(len(topics), 'topic')}, {counted(records, 'record')}, {size(freed_bytes)}"
             put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held_text}", "  ")
             for topic in topics:
                 put(f"  {topic}")
     return Exit.OK
+
+
+def _resume(state: RunState) -> str:
+    """The command that resumes the run; "" unless it is stopped."""
+    return resume_command(state.run) if state.state == STOPPED else ""
 
 
 def _fields(state: RunState) -> dict[str, Any]:
@@ -217,6 +223,7 @@ def _fields(state: RunState) -> dict[str, Any]:
         "live": state.is_live,
         **{name: getattr(run, name) for name in _RUN_FIELDS},
         **{name: getattr(state, name) for name in _STATE_FIELDS},
+        "resume": _resume(state),
         "site_method": json_text.loads(run.site_method or "null"),
         "phases": [asdict(step) for step in state.phases],
         "share": state.progress.share,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from replay.compare.comparison import (
+    ChangeKind,
+    ChangeRemark,
     Comparison,
     FailedRule,
     Flip,
@@ -18,6 +20,7 @@ from replay.compare.comparison import (
     Stratum,
 )
 from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare, ShareState
 
 AT = 1_790_000_000_000
@@ -36,8 +39,8 @@ def change(
 def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
     """A direct estimate as in `rate`."""
     facts = {"share": share, "low": low, "high": high, "confidence": 0.95, "sites": sites}
-    known = {"share": share, "low": low, "high": high, "scored_sites": sites}
-    return DirectShare(method=ShareState.DIRECT, remarks=(Remark(RemarkKind.SHARE, facts),), **known)  # type: ignore[arg-type]
+    remarks = (Remark(RemarkKind.SHARE, facts),)
+    return DirectShare(share=share, low=low, high=high, method=ShareState.DIRECT, scored_sites=sites, remarks=remarks)
 
 
 def side(run: str, **other: Any) -> Side:
@@ -157,7 +160,7 @@ def made() -> Comparison:
             change(
                 *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),
                 moved=640,
-                remark="367 articles are without a score",
+                remarks=[ChangeRemark(ChangeKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
             ),
         ],
         groups=groups,
@@ -171,7 +174,7 @@ def made() -> Comparison:
         seed=7,
         resamples=2_000,
         confidence=0.95,
-        notes=["367 articles of strict wait for a score: its rate may still move."],
+        corrections=[Correction(), Correction()],
     )
 
 
@@ -205,7 +208,17 @@ def empty() -> Comparison:
         rules=[],
         only_in_a=[],
         only_in_b=[],
-        changes=[change("share", "share of LLM sites", (0, 0), (0, 0), 0, 0, remark="no site yet")],
+        changes=[
+            change(
+                "share",
+                "share of LLM sites",
+                (0, 0),
+                (0, 0),
+                0,
+                0,
+                remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))],
+            )
+        ],
         groups=[],
         strata=[],
         sample=[],
@@ -213,5 +226,5 @@ def empty() -> Comparison:
         seed=7,
         resamples=2_000,
         confidence=0.95,
-        notes=[],
+        corrections=[],
     )

@@ -20,13 +20,13 @@ from typing import Any
 
 from farmwatch.__main__ import run
 from farmwatch.commands.runs import cutover as cutover_command
+from farmwatch.commands.runs import progress_line as telling
 from farmwatch.commands.runs import replay as replay_command
 from farmwatch.config.config import Config
 from filters import known_scores
 from filters.stages import judge as judge_stage
 from filters.stages import measure as measure_stage
 from filters.stages.measure import MeasureStage
-from replay.engine import progress_line as telling
 from replay.engine import runner as engine
 from replay.engine import summary
 from replay.engine.bounded_member import BoundedMember

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.progress_line import ProgressLine, line_of
+from farmwatch.commands.runs.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
-from replay.rows.site_table import SiteTable
+from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
 from replay.runs.removal import RunNeeded, remove
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import Output, Topic
+from stream.log.contract import Log, Output, Topic
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import SiteState, encode
@@ -255,12 +255,11 @@ def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, mo
     world.replay(ruleset=world.rules, name="mine")
     read: list[str] = []
 
-    class Watched(SiteTable):
-        def refresh(self) -> None:
-            read.append(self._topic)
-            super().refresh()
+    def watched(log: Log, topic: str) -> list[SiteState]:
+        read.append(topic)
+        return read_rows(log, topic)
 
-    monkeypatch.setattr("replay.rows.site_table.SiteTable", Watched)
+    monkeypatch.setattr("replay.engine.summary.read_rows", watched)
     assert "57" in farmwatch("runs", "--log", world.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", world.url).code == 0
@@ -358,7 +357,11 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
     world.replay(ruleset=world.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
-    for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` can")):
+    for name, said in (
+        ("live", "mine is live"),
+        ("before", "the run first was live"),
+        ("first", "cutover first` does"),
+    ):
         ran = farmwatch("runs", "cancel", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert world.row("live").state == RunStatus.RUNNING
@@ -454,7 +457,7 @@ def test_processes_that_begin_a_run_together_share_it(
     assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 0
     first.append(write_rules(Path(world.rules).parent, 6))
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
-    assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
+    assert (ran.code, "was begun with other parameters: the ruleset is rules-5" in ran.err) == (2, True), ran.err
 
 
 class Screen(io.StringIO):

@@ -299,7 +299,7 @@ def test_a_finished_run_is_extended_to_a_later_end(world: LiveWorld, end: str) -
     end = end if end == "now" else datetime.now(UTC).date().isoformat()
     assert world.replay(name="late", end=end) is Ending.DONE
     assert world.outcome("late") == world.outcome()
-    with pytest.raises(OtherParameters, match="--to is 2001-01-01"):
+    with pytest.raises(OtherParameters, match="ends at 2001-01-01"):
         world.begin(name="late", end="2001-01-01")
 
 
@@ -478,5 +478,5 @@ def test_a_run_is_measured_in_one_epoch(measured: LiveWorld) -> None:
     with measuring_otherwise(measured):
         run, ruleset = measured.begin(ruleset=measured.rules_file(20), name="epochs")
     assert run.remeasures
-    with pytest.raises(UsageError, match="Use the settings, and the version"):
+    with pytest.raises(UsageError, match="in the feature epoch"):
         measured.resume(run, ruleset)

@@ -11,12 +11,12 @@ import pytest
 
 from farmwatch.commands.runs.replay import _unscored_warning
 from farmwatch.daemon.roles import build_stage
-from farmwatch.share.words import text_of
+from farmwatch.runs.summary_lines import lines_of
 from filters.stages.judge import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
-from replay.engine.summary import lines_of, summary_of
+from replay.engine.summary import summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.rows.scores import announce_detectors, count_unrequested, is_scored, requests_wait
 from replay.rows.site_table import counts_of, read_rows
@@ -64,8 +64,8 @@ def unscored(world: LiveWorld, run: str) -> int:
 
 def said(world: LiveWorld, run: str) -> str:
     """The printed result of a run."""
-    summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1, None, text_of)
-    return "\n".join(lines_of(summary))
+    summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1)
+    return "\n".join(lines_of(summary, world.row(run)))
 
 
 def all_flagged(request: ScoreRequest, detector: str = DETECTOR) -> Score:

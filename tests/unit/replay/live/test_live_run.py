@@ -13,9 +13,10 @@ from farmwatch.canaries.file import canary_sender
 from farmwatch.config.config import load
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
+from farmwatch.runs.notices import difference_text
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.live.live_run import canaries_sent_before, differences, ensure_live_run, find_rules
+from replay.live.live_run import Differing, canaries_sent_before, differences, ensure_live_run, find_rules
 from replay.rows.site_table import read_sites
 from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
 from replay.runs.lookup import names_to_read
@@ -74,39 +75,30 @@ def test_a_role_without_the_detector_leaves_it_open(world: CutoverWorld) -> None
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "differing"),
     [
         ((), []),
-        (
-            ("judge.ruleset=notes",),
-            [f"judge.ruleset (notes {load_ruleset('notes').digest}) differs from the live run first (default "],
-        ),
-        (
-            ("tally.detector=lite-ngram",),
-            ["and the live run first has some-detector/1/x, which the configured SCORE does not run"],
-        ),
-        (("measure.tokenizer=words",), ["[measure] has the feature epoch"]),
-        (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
+        (("judge.ruleset=notes",), [Differing.RULESET]),
+        (("tally.detector=lite-ngram",), [Differing.UNSCORED_DETECTOR]),
+        (("measure.tokenizer=words",), [Differing.EPOCH]),
+        (("tally.sprt={p0=0.2, p1=0.6}",), [Differing.SITE_METHOD]),
+        (("judge.ruleset=notes", "tally.detector=other/1/x"), [Differing.RULESET, Differing.UNSCORED_DETECTOR]),
     ],
 )
-def test_configuration_differences_are_reported(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
-    """One sentence for each difference, with both values and the three commands that apply it."""
+def test_configuration_differences_are_found(
+    world: CutoverWorld, flags: tuple[str, ...], differing: list[Differing]
+) -> None:
+    """One for each difference; each says how both values become live by one replay."""
     live = ensure_live_run(world.log, world.config)
-    found = list(differences(live, config_of(world.config.log.url, *flags), world.control()))
-    assert len(found) == len(said)
-    for sentence, start in zip(found, said, strict=True):
-        assert start in sentence
+    different = differences(live, config_of(world.config.log.url, *flags), world.control())
+    assert [differs.what for differs in different] == differing
+    for differs in different:
+        said = difference_text(differs)
+        assert f"the live run {live.run.shown} " in said
         for command in ("`farmwatch replay --", "`farmwatch compare live NEW`", "`farmwatch cutover NEW`"):
-            assert command in sentence
-
-
-def test_several_differences_need_one_replay(world: CutoverWorld) -> None:
-    """Ruleset and detector differ: each sentence names the one replay for both."""
-    live = ensure_live_run(world.log, world.config)
-    both = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/1/x")
-    found = list(differences(live, both, world.control()))
-    assert len(found) == 2
-    assert all("`farmwatch replay --ruleset notes --detector other/1/x --name NEW`" in said for said in found)
+            assert command in said
+    if len(different) > 1:
+        assert all("--ruleset notes --detector other/1/x --name NEW" in difference_text(one) for one in different)
 
 
 def test_a_finished_run_that_matches_is_named(world: CutoverWorld) -> None:
@@ -116,16 +108,15 @@ def test_a_finished_run_that_matches_is_named(world: CutoverWorld) -> None:
     """
     live = ensure_live_run(world.log, world.config)
     config = config_of(world.config.log.url, "judge.ruleset=notes")
-    anew = "`farmwatch replay --ruleset notes --name NEW`"
     method = site_method_to_keep(config, DETECTOR)
 
     def remedy() -> str:
-        (said,) = differences(live, config, world.control())
-        return said.partition("To change over: ")[2]
+        (differs,) = differences(live, config, world.control())
+        return difference_text(differs).partition("To change over: ")[2]
 
     world.begin("odd", epoch=live.run.epoch, state=RunStatus.DONE, site_method=method.replace("0.6", "0.7"))
     world.begin("under-way", epoch=live.run.epoch, site_method=method)
-    assert remedy().startswith(anew)
+    assert remedy().startswith("`farmwatch replay --ruleset notes --name NEW`")
     older = method.replace('"min_pages":1,', "")  # as a version wrote it that did not have that number
     world.replay(world.begin("ready", epoch=live.run.epoch, site_method=older))
     assert remedy() == "the run ready matches already: `farmwatch compare live ready`, `farmwatch cutover ready`"
@@ -141,15 +132,15 @@ def test_a_site_method_of_an_older_version_is_equal(world: CutoverWorld) -> None
     put_rows(world.log, msgspec.structs.replace(live.run, site_method=older))
     begun = find_rules(world.log, world.config)
     assert begun.run.site_method == older != live.run.site_method
-    assert list(differences(begun, world.config, world.control())) == []
+    assert differences(begun, world.config, world.control()) == []
 
 
 def test_a_detector_that_score_still_runs_stays_live(world: CutoverWorld) -> None:
     """SCORE runs two detectors; the other one is now configured for site verdicts: the live run keeps its own."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
     live = ensure_live_run(world.log, lite)
-    (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
-    assert said.startswith("tally.detector is other/1/x, and the live run first keeps lite-ngram/")
+    (differs,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
+    assert (differs.what, differs.wanted.detector) == (Differing.DETECTOR, "other/1/x")
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
@@ -188,11 +179,11 @@ def test_an_unfit_live_run_names_the_way_back(world: CutoverWorld, farmwatch: Ru
 
 
 def test_another_version_of_the_rules_code_is_reported(world: CutoverWorld) -> None:
-    """The same text gives another digest than at the begin: the message has both."""
+    """The same text gives another digest than at the begin."""
     live = ensure_live_run(world.log, world.config)
     older = RunRules(msgspec.structs.replace(live.run, digest="0" * 16), live.text)
-    (said,) = differences(older, world.config, world.control())
-    assert f"began with the ruleset default {'0' * 16}; this version of farmwatch reads it as" in said
+    (differs,) = differences(older, world.config, world.control())
+    assert differs.what is Differing.RULES_AS_READ
 
 
 def test_up_and_doctor_report_a_changed_ruleset_file(

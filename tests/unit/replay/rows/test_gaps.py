@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.share.words import text_of
+from farmwatch.runs.summary_lines import lines_of
 from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
-from replay.engine.summary import lines_of, summary_of
+from replay.engine.summary import summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.rows.gaps import merge_gaps, missing_records, records_in
 from replay.runs.phases import topics_of
@@ -61,9 +61,9 @@ def test_a_gap_is_reported_after_every_resume(world: LiveWorld, cancelled: bool)
     assert lacks(world, "r1") == {FEATURES: gone}
     with pytest.raises(CutoverRefused, match=rf"{gone} of features"):
         cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6))
-    summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1, None, text_of)
+    summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1)
     assert summary.lost == {FEATURES: gone}
-    assert f"{gone} records expired before it read them" in "\n".join(lines_of(summary))
+    assert f"{gone} records expired before it read them" in "\n".join(lines_of(summary, world.row("r1")))
     assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
 
 

@@ -9,25 +9,17 @@ from __future__ import annotations
 import math
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from farmwatch.runs.comparison_words import OTHER_WINDOWS, change_text, notes_of, points, remark_text, remarks_of
+from farmwatch.share.words import text_of
 from replay.compare.comparer import value_text
-from replay.compare.comparison import (
-    OTHER_WINDOWS,
-    SITE_KINDS,
-    Comparison,
-    FailedRule,
-    GroupChange,
-    ShareChange,
-    points,
-    remarks_of,
-)
-from scoring.estimate.remarks import Remark
+from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, GroupChange, ShareChange
 from scoring.rates.groups import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -40,11 +32,13 @@ _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 Row = tuple[str, ShareChange]
 
 
-def render(found: Comparison, text_of: Callable[[Iterable[Remark]], str], version: str = "unknown") -> str:
-    """The whole report, with remarks in the words of `text_of`. Values of crawled pages appear only as text."""
-    interval = f"{found.confidence:.0%}"
+def render(found: Comparison, version: str = "unknown") -> str:
+    """The whole report. Values of crawled pages appear only as text."""
     template = _environment().get_template("report.html")
-    return template.render(found=found, interval=interval, text_of=text_of, version=version).lstrip() + "\n"
+    rendered = template.render(
+        found=found, notes=list(notes_of(found)), interval=f"{found.confidence:.0%}", version=version
+    )
+    return rendered.lstrip() + "\n"
 
 
 class Scale(NamedTuple):
@@ -100,7 +94,7 @@ def _plain_character(character: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("replay.compare", ""),
+        loader=PackageLoader("farmwatch.runs", ""),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: value if hasattr(value, "__html__") else plain(str(value)),
@@ -123,10 +117,13 @@ def _environment() -> Environment:
         percent=lambda share: "–" if share is None else f"{share:.1%}",
         place="{:.3f}%".format,
         points=points,
+        remark=lambda change: "; ".join(map(remark_text, change.remarks)),
         remarks=remarks_of,
         scale=lambda rows: scale(change for _, change in rows),
         shortened=_shortened,
         signed=lambda number: f"{number:+,}" if number else "0",
+        remarks_text=text_of,
+        text=change_text,
         titled=lambda changes: [(_capital(change.title), change) for change in changes],
     )
     environment.tests.update(

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from farmwatch.share.words import text_of
-from replay.compare import report
-from replay.compare.comparison import Comparison, ShareChange, SiteFlip
-from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, scale
+from farmwatch.runs.comparison_words import remark_text
+from farmwatch.runs.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
+from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, SiteFlip
+from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare, ShareState
 from tests.support.runs.comparisons import change, empty, flip, made
 
@@ -38,11 +39,6 @@ HOSTILE = [
 SITE = SiteFlip(
     site="a.example", verdict_a="llm", verdict_b="human", articles_a=9, articles_b=7, unscored_a=0, unscored_b=2
 )
-
-
-def render(found: Comparison) -> str:
-    """The report in the words of the commands."""
-    return report.render(found, text_of)
 
 
 def parsed(page: str) -> Element:
@@ -75,7 +71,7 @@ def rows(root: Element) -> Iterator[list[str]]:
 
 def with_hostile(text: str) -> Comparison:
     """A comparison with this text in every field of a page, a run or a ruleset."""
-    found = made()
+    found, remark = made(), Remark.of(RemarkKind.NOT_CORRECTED, reason=text)
     flips = [
         flip(1, "in", text, text, url=text, site=text, fetch_id=text),
         flip(2, "out", "min_tokens", text, url=f"https://a.example/{text}"),
@@ -83,13 +79,20 @@ def with_hostile(text: str) -> Comparison:
     return msgspec.structs.replace(
         found,
         sample=flips,
-        notes=[text],
+        corrections=[Correction(remark=remark)],
         changed_sites=[msgspec.structs.replace(SITE, site=text)],
         only_in_a=[text],
         a=msgspec.structs.replace(found.a, ruleset=text, detector=text, progress=text),
         rules=[msgspec.structs.replace(rule, rule=text, threshold_b=text) for rule in found.rules],
         groups=[msgspec.structs.replace(group, group=text) for group in found.groups],
-        changes=[msgspec.structs.replace(one, title=text, remark=text) for one in found.changes],
+        changes=[
+            msgspec.structs.replace(
+                one,
+                title=text,
+                remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(remark,))],
+            )
+            for one in found.changes
+        ],
     )
 
 
@@ -371,18 +374,23 @@ def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
     assert cards[1].startswith("change of the share – nothing to compare")
 
 
+UNSCORED = ChangeRemark(ChangeKind.UNSCORED, counts=(1, 4, 0, 4))
+
+
 def test_remarks_are_outside_the_cells_of_numbers() -> None:
     """A share without a difference has a dash; the reason is in its row, or once below the rows that share it."""
     shares = [
-        change(name, name, (4, 9), (0, 0), 0, 0, remark="difference not known: B; unscored") for name in ("one", "two")
+        change(name, name, (4, 9), (0, 0), 0, 0, remarks=[ChangeRemark(ChangeKind.NO_DENOMINATOR, ("B",)), UNSCORED])
+        for name in ("one", "two")
     ]
-    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
+    few = ChangeRemark(ChangeKind.FEW_SITES, counts=(9,))
+    shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remarks=[few]))
     root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
     found = [row for row in rows(root) if row and row[0].startswith(("One", "Two", "Three"))]
     assert [row[2] for row in found] == ["–", "–", "+11.1 0.0 to 0.0"]
-    assert [row[0].partition("moved")[2] for row in found] == ["", "", "; only 9 sites"]
+    assert [row[0].partition("moved")[2] for row in found] == ["", "", f"; {remark_text(few)}"]
     said = texts(root, "p", "small")
-    assert "One, Two: difference not known: B." in said and "One, Two: unscored." in said
+    assert {f"One, Two: {remark_text(remark)}." for remark in shares[0].remarks} <= set(said)
 
 
 def test_differences_of_different_windows_are_marked() -> None:
