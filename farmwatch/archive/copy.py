@@ -101,13 +101,13 @@ def _rules_of(topic: str, partitions: int) -> Topic:
 
 def _groups_of(log: Log, topics: Iterable[str]) -> dict[str, dict[str, list[int | None]]]:
     """Group -> topic -> committed offsets."""
-    found: dict[str, dict[str, list[int | None]]] = {}
+    groups: dict[str, dict[str, list[int | None]]] = {}
     for group in log.groups():
         for topic in topics:
             committed = log.committed(group, topic)
             if any(offset is not None for offset in committed):
-                found.setdefault(group, {})[topic] = committed
-    return found
+                groups.setdefault(group, {})[topic] = committed
+    return groups
 
 
 def _require_idle(log: Log, groups: Iterable[str]) -> None:
@@ -174,10 +174,10 @@ def _append(target: Log, batch: list[Message], offsets: OffsetMap) -> int:
 
 
 def _copy_state(source: Log, target: Log, store: str, partitions: int) -> int:
-    found = 0
+    entries_copied = 0
     for partition in range(partitions):
         entries = source.dump_state(store, partition)
         while page := list(islice(entries, _BATCH_RECORDS)):
             target.load_state(store, partition, page)
-            found += len(page)
-    return found
+            entries_copied += len(page)
+    return entries_copied

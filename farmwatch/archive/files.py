@@ -24,25 +24,21 @@ def write_table(file: Path, form: Format, columns: Sequence[Column], rows: Itera
     """
     if file.exists():
         raise UsageError(f"{file} exists: name another file")
-    counted = _Counted(rows)
+    number = 0
+
+    def counted() -> Iterator[Sequence[Any]]:
+        nonlocal number
+        for row in rows:
+            number += 1
+            yield row
+
     unfinished = file.with_name(f"{file.name}.part")
     try:
-        {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[form](unfinished, columns, counted)
+        {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[form](unfinished, columns, counted())
         unfinished.rename(file)
     finally:
         unfinished.unlink(missing_ok=True)
-    return counted.rows
-
-
-class _Counted:
-    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
-        self.rows = 0
-        self._of = rows
-
-    def __iter__(self) -> Iterator[Sequence[Any]]:
-        for row in self._of:
-            self.rows += 1
-            yield row
+    return number
 
 
 def _write_csv(file: Path, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
@@ -101,11 +97,8 @@ def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    return [msgspec.structs.asdict(one) for one in value] if _is_structs(value) else value
-
-
-def _is_structs(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], msgspec.Struct)
+    has_structs = isinstance(value, list) and bool(value) and isinstance(value[0], msgspec.Struct)
+    return [msgspec.structs.asdict(part) for part in value] if has_structs else value
 
 
 def _json(value: Any) -> str:

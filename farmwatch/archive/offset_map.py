@@ -46,18 +46,18 @@ class OffsetMap:
     def add(self, at: At, offsets: Sequence[int], copied: Sequence[int]) -> None:
         """Note that records at these offsets have been copied to those offsets."""
         noted = self._sorted.setdefault(at, sorted(self._noted.get(at, ())))
-        found = self._found.setdefault(at, {})
-        for offset in noted[len(found) : bisect_left(noted, offsets[-1] + 1)]:
+        translated = self._found.setdefault(at, {})
+        for offset in noted[len(translated) : bisect_left(noted, offsets[-1] + 1)]:
             place = bisect_left(offsets, offset)
-            found[offset] = copied[place]
+            translated[offset] = copied[place]
             if offsets[place] == offset:
                 self._exact.add((at, offset))
 
     def end(self, at: At, first: int, end: int) -> None:
         """Note that the partition is copied. `first`: of the log; offsets below it become 0. `end`: of the copy."""
-        found = self._found.setdefault(at, {})
+        translated = self._found.setdefault(at, {})
         for offset in self._noted.get(at, ()):
-            found[offset] = 0 if offset < first else found.get(offset, end)
+            translated[offset] = 0 if offset < first else translated.get(offset, end)
 
     def offsets(self, topic: str, offsets: Sequence[int | None]) -> list[int]:
         """The offsets of the copy, one per partition: of the same record, or else of the next copied one."""

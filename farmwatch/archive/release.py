@@ -17,9 +17,10 @@ import msgspec
 from farmwatch.archive.files import write_table
 from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE, ReleaseSettings
 from farmwatch.archive.release_texts import citation, readme
-from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of
+from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of, value_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
+from farmwatch.share.words import line_fields
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from replay.rows.site_table import read_rows
@@ -73,7 +74,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     review = review_of(labels, config.rate, now_ms) if config.rate.review else None
     (rate,) = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     columns = COLUMNS["sites"]
-    write_table(folder / SITES_FILE, "jsonl", columns, ([_site_value(row, of) for of in columns] for row in rows))
+    write_table(folder / SITES_FILE, "jsonl", columns, ([value_of(row, of, config) for of in columns] for row in rows))
     if review is not None:
         (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))
     scores = _scores(log, names.tally_store, rows)
@@ -86,7 +87,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
         folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", ExportWindow(), run or LIVE, config)
     )
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
-    _write_json(folder / RATE_FILE, msgspec.structs.replace(rate, run=shown_run(rate.run)))
+    _write_json(folder / RATE_FILE, {**line_fields(rate), "run": shown_run(rate.run)})
     shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
     _write_json(folder / SETTINGS_FILE, ReleaseSettings(made_at=now_ms, rate=shown))
     _write_json(folder / "versions.json", _versions(of, now_ms))
@@ -99,12 +100,12 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
 
 def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: int) -> list[SiteState]:
     """The rows of the run's ruleset, detector and most frequent site method, with the canaries that count now."""
-    kinds = [found for of, found in comparable(rows) if of.digest == run.digest and run.detector in ("", of.detector)]
-    found = max(kinds, key=len, default=[])
-    if not any(row.ruleset for row in found):
+    kinds = [alike for of, alike in comparable(rows) if of.digest == run.digest and run.detector in ("", of.detector)]
+    alike = max(kinds, key=len, default=[])
+    if not any(row.ruleset for row in alike):
         raise NotFound(f"run {run.shown} has no judged site yet: nothing to release")
-    canaries = recent_canaries(config.rate, found, now_ms).rounds
-    sites = (counted_at(row, now_ms) for row in found if not is_canary(row.site))
+    canaries = recent_canaries(config.rate, alike, now_ms).rounds
+    sites = (counted_at(row, now_ms) for row in alike if not is_canary(row.site))
     return [*sites, *(row for of in canaries.values() for row in of)]
 
 
@@ -116,11 +117,6 @@ def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Itera
             hidden = (names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id))
             label = msgspec.structs.replace(label, **dict(zip(("site", "fetch_id"), hidden, strict=True)))
         yield label
-
-
-def _site_value(row: SiteState, column: Column) -> Any:
-    value = getattr(row, column.field)
-    return shown_run(value) if column.field == "run" else value
 
 
 def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[Any]]:
@@ -155,7 +151,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "made_at": now_ms,
         "farmwatch": program_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "libraries": {name: found for name in _LIBRARIES if (found := _version(name))},
+        "libraries": {name: installed for name in _LIBRARIES if (installed := _version(name))},
         "run": run.shown,
         "ruleset": run.ruleset,
         "ruleset_digest": run.digest,

@@ -106,18 +106,18 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
     else:
         records = _in_window(log, what, window, run)
     columns = COLUMNS[what]
-    return ([_value(record, column, config) for column in columns] for record in records)
+    return ([value_of(record, column, config) for column in columns] for record in records)
 
 
 def incomplete_before(log: Log, what: What, window: ExportWindow, run: str, now_ms: int) -> int:
     """Time (ms) before which retention has removed records of the window; 0 = none."""
     topic = topic_of(log, what, run)
-    found = 0
+    oldest_ms = 0
     for partition, first in enumerate(log.beginning(topic) if topic else ()):
         if first:
             oldest = next(iter(log.read(topic, partition, first)), None)
-            found = max(found, now_ms if oldest is None else oldest.timestamp_ms)
-    return min(found, window.end_ms) if found > window.begin_ms else 0
+            oldest_ms = max(oldest_ms, now_ms if oldest is None else oldest.timestamp_ms)
+    return min(oldest_ms, window.end_ms) if oldest_ms > window.begin_ms else 0
 
 
 def topic_of(log: Log, what: What, run: str) -> str:
@@ -138,7 +138,8 @@ def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator
                 yield record
 
 
-def _value(record: Record, column: Column, config: Config) -> Any:
+def value_of(record: Record, column: Column, config: Config) -> Any:
+    """The cell of a record."""
     if column.field == "html":
         assert isinstance(record, Page)
         return html_of(record, config.measure.max_html_bytes)

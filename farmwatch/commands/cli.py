@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, CycloptsPanel, Group, Parameter
+from cyclopts import App, CycloptsPanel, Group, Parameter
 
 from farmwatch.terminal.messages import program_version, put
 from stream.text.user_errors import Exit, UsageError
@@ -97,10 +97,6 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
 }
 
 
-def _panel(error: CycloptsError) -> Any:
-    return CycloptsPanel(escaped(str(error)))
-
-
 app = App(
     name="farmwatch",
     help="Measures, live, what share of the sites that search engines return is written by language models.",
@@ -108,7 +104,7 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
-    error_formatter=_panel,
+    error_formatter=lambda error: CycloptsPanel(escaped(str(error))),
     help_format="plaintext",  # rich's imports for Markdown take a sixth of the time of --help
     default_parameter=Parameter(show_default=lambda value: value or None),  # no default is shown for "", [] and False
 )

@@ -84,14 +84,14 @@ def load(
     Raises ConfigError with the setting's path.
     """
     variables = os.environ if environment is None else environment
-    found = _find(file, variables)
+    source = _find(file, variables)
     layers: list[Layer] = [from_flags(Config, flags)]
     env_layer, warnings = from_environment(Config, variables)
     layers.append(env_layer)
-    if found is not None:
-        layers.append(from_document(Config, _parse_file(found), str(found)))
+    if source is not None:
+        layers.append(from_document(Config, _parse_file(source), str(source)))
     config, origins = resolve(Config, layers)
-    return LoadedConfig(config, origins, warnings, found)
+    return LoadedConfig(config, origins, warnings, source)
 
 
 def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:

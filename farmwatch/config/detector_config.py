@@ -21,10 +21,10 @@ def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, configured ones first. Raises ConfigError for tally.detector."""
     names = [*config.score.detectors, *(name for name in sorted(DETECTORS) if name not in config.score.detectors)]
     judging = tallied_name(config)
-    found = [_known(name, config, name == judging) for name in names]
+    known = [_known(name, config, name == judging) for name in names]
     if judging is not None:
-        return found
-    return [replace(one, judges_sites=one.identity == config.tally.detector) for one in found]
+        return known
+    return [replace(one, judges_sites=one.identity == config.tally.detector) for one in known]
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
@@ -32,11 +32,11 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    found: dict[str, str] = {}
+    warnings: dict[str, str] = {}
     for name in config.score.detectors:
         with suppress(MissingExtra, MissingModel, UnsupportedModel):  # their files may be only where SCORE runs
-            found |= detector_warnings(msgspec.structs.replace(config.score, detectors=[name]))
-    return found
+            warnings |= detector_warnings(msgspec.structs.replace(config.score, detectors=[name]))
+    return warnings
 
 
 def load_configured_detector(config: Config) -> Detector:
@@ -82,21 +82,19 @@ def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
     if not named:
         return {"": ""}
     known = configured_warnings(config)
-    return {"": "", **{name: known.get(name) or _of_another(name) for name in named}}
+    for identity in named:
+        if not known.get(identity):
+            known[identity] = "not a detector configured here; what its scores are worth is not known here"
+            kind = DETECTORS.get(name_of(identity))
+            with suppress(ValueError):  # the parts of its identity differ from ours
+                if kind is not None and kind.warning_of is not None:
+                    known[identity] = kind.warning_of(identity)
+    return {"": "", **{identity: known[identity] for identity in named}}
 
 
-def _of_another(identity: str) -> str:
-    """The warning from an identity alone: for a pair of language models, the whole one."""
-    kind = DETECTORS.get(name_of(identity))
-    with suppress(ValueError):  # its parts differ from ours
-        if kind is not None and kind.warning_of is not None:
-            return kind.warning_of(identity)
-    return "not a detector configured here; what its scores are worth is not known here"
-
-
-def print_caveats(found: dict[str, str], *, short: bool = False) -> None:
+def print_caveats(warnings: dict[str, str], *, short: bool = False) -> None:
     """Print the warnings of `caveats` on stderr; `short`: the first sentence, and where to find the rest."""
-    for identity, warning in found.items():
+    for identity, warning in warnings.items():
         first, _, rest = warning.partition(". ")
         if short and rest:
             message(f"{identity.partition('/')[0]}: {first} (rate --verbose)")

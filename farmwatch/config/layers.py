@@ -80,15 +80,17 @@ _fields_of = cache(msgspec.structs.fields)  # evaluates every type hint
 @cache
 def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> Mapping[str, Setting]:
     """Every setting below `kind` by path, in the order of declaration."""
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for field in _fields_of(kind):
         path = prefix + field.name
         if _is_struct(field.type):
-            found.update(settings_of(field.type, path + "."))
+            settings.update(settings_of(field.type, path + "."))
             continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        found[path] = Setting(path, field.type, default, _is_secret(field.type), _declared_by(kind, field.name))
-    return found
+        metas = get_args(field.type)[1:] if get_origin(field.type) is Annotated else ()
+        owner = next(base for base in kind.__mro__ if field.name in inspect.get_annotations(base))
+        settings[path] = Setting(path, field.type, default, SECRET in metas, owner)
+    return settings
 
 
 @cache
@@ -102,11 +104,6 @@ def meanings_of(owner: type[msgspec.Struct]) -> Mapping[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
     }
-
-
-def _declared_by(kind: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
-    """The struct that declares the field in its source: `kind`, or one of its bases."""
-    return next((owner for owner in kind.__mro__ if name in inspect.get_annotations(owner)), kind)
 
 
 def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origin: str) -> Layer:
@@ -148,9 +145,9 @@ def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
     Raises ConfigError with the path and the origin of an invalid value.
     """
     known = settings_of(kind)
-    found = {path: layer[path] for layer in reversed(layers) for path in layer}
-    values = {path: _convert(known[path], *raw) for path, raw in found.items()}
-    return _build(kind, values, ""), {path: found[path].origin if path in found else "default" for path in known}
+    chosen = {path: layer[path] for layer in reversed(layers) for path in layer}
+    values = {path: _convert(known[path], *raw) for path, raw in chosen.items()}
+    return _build(kind, values, ""), {path: chosen[path].origin if path in chosen else "default" for path in known}
 
 
 def _build(kind: type[S], values: Mapping[str, Any], prefix: str) -> S:
@@ -187,9 +184,9 @@ def _walk(
 def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
     try:
         value = _parse(setting.type, raw) if text else raw
-        found = msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
+        converted = msgspec.convert(value, setting.type, strict=not text, dec_hook=_decode)
         _refuse_not_finite(value)
-        return found
+        return converted
     except (ValueError, TypeError, OverflowError) as error:  # msgspec's errors are ValueErrors
         name = setting.path.rpartition(".")[2]
         is_secret = setting.secret or _is_table(setting) or _KEY_NAME.search(name)
@@ -199,7 +196,8 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
         allowed = allowed_values(setting.type)
         if allowed:
             near = _suggest(raw, dict.fromkeys(allowed)) if may_show and isinstance(raw, str) else ""
-            reason = f"expected {_either(allowed)}{near}"
+            *most, last = map(shown_value, allowed)
+            reason = f"expected {', '.join(most)}{' or ' if most else ''}{last}{near}"
         else:
             reason = str(error).replace("Expected", "expected").replace("`", "")
             if text:  # all values of flags and variables are texts at first
@@ -228,11 +226,6 @@ def allowed_values(kind: Any) -> tuple[str, ...]:
 def shown_value(value: str) -> str:
     """One of the allowed values; the empty one in quotes."""
     return value or '""'
-
-
-def _either(values: Sequence[str]) -> str:
-    *most, last = map(shown_value, values)
-    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _decode(kind: type, value: Any) -> Any:
@@ -268,7 +261,7 @@ def _without_secrets(name: str, plain: Any) -> Any:
         return MASK if plain else plain
     if isinstance(plain, str) and name == "url":
         return _QUERY_VALUE.sub(
-            lambda found: (found[1] or "") + (found[2] if _FIELDS.fullmatch(found[2]) else MASK), plain
+            lambda match: (match[1] or "") + (match[2] if _FIELDS.fullmatch(match[2]) else MASK), plain
         )
     return plain
 
@@ -305,11 +298,6 @@ def _bare(kind: Any) -> Any:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
-
-
-def _is_secret(kind: Any) -> bool:
-    metas = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
-    return any(isinstance(meta, msgspec.Meta) and (meta.extra or {}).get("secret") is True for meta in metas)
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:

@@ -96,13 +96,13 @@ def check_log_url(config: Config) -> list[tuple[str, int]]:
             if folder.exists() and not folder.is_dir():
                 raise ConfigError(f"log.url is {url!r}: {folder} is a file; an embedded log is a folder")
         return []
-    found = []
+    brokers = []
     for server in place.split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
             raise ConfigError(f"log.url: {server!r} is no HOST:PORT; a Kafka log is kafka:HOST:PORT[,HOST:PORT]")
-        found.append((host.strip("[]"), int(port)))
-    return found
+        brokers.append((host.strip("[]"), int(port)))
+    return brokers
 
 
 def refuse_unfinished(log: Log) -> None:

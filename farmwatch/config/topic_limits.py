@@ -44,14 +44,16 @@ def create_topics(log: Log, config: Config) -> None:
         setting = setting_of(now.name)
         if setting and now.cleanup is CleanupPolicy.DELETE:
             limits = config.retention.limits(setting, limits_of(now) if _is_broker(config) else ON_ONE_MACHINE[setting])
-            if limits_of(wanted := _limited(now, limits)) != limits_of(now):
+            cap = -(-limits.size_bytes // now.partitions) if limits.size_bytes else None
+            wanted = replace(now, retention_ms=round(limits.days * DAY_MS) or None, retention_bytes=cap)
+            if limits_of(wanted) != limits_of(now):
                 changed.append((now, wanted))
     log.set_limits([wanted for _, wanted in changed])
     held = log.sizes([now.name for now, _ in changed])
     for now, wanted in changed:
-        found = f"retention of {now.name}: {kept(wanted)}; before: {kept(now)}"
+        text = f"retention of {now.name}: {kept(wanted)}; before: {kept(now)}"
         excess = held[now.name].bytes - limits_of(wanted).size_bytes if wanted.retention_bytes is not None else 0
-        message(found + (f"; about {size(excess)} of it leave" if excess > 0 else ""))
+        message(text + (f"; about {size(excess)} of it leave" if excess > 0 else ""))
 
 
 def setting_of(topic: str) -> str:
@@ -72,11 +74,6 @@ def kept(topic: Topic) -> str:
     days, size_bytes = limits_of(topic)
     parts = [f"{days:g} days"] if topic.retention_ms is not None else []
     return ", ".join([*parts, size(size_bytes)] if topic.retention_bytes is not None else parts) or "all"
-
-
-def _limited(topic: Topic, limits: Limits) -> Topic:
-    cap = -(-limits.size_bytes // topic.partitions) if limits.size_bytes else None
-    return replace(topic, retention_ms=round(limits.days * DAY_MS) or None, retention_bytes=cap)
 
 
 def _is_broker(config: Config) -> bool:

@@ -72,8 +72,8 @@ def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config, Seque
             hits = folder / "hits.jsonl"
             hits.write_text("".join(json.dumps(row) + "\n" for row in demo.hits), encoding="utf-8")
             distinct = len({row["url"] for row in demo.hits})
-            found = f"{len(demo.hits)} search results ({distinct} distinct pages)"
-            message(f"a web of {len(demo.hosts)} sites on {web.address}; {found} lead there")
+            results = f"{len(demo.hits)} search results ({distinct} distinct pages)"
+            message(f"a web of {len(demo.hosts)} sites on {web.address}; {results} lead there")
             rows, report, pages = _run_up(folder, file, hits, config)
         detector, ruleset = load_configured_detector(config), load_configured_ruleset(config)
         result = DemoResult(

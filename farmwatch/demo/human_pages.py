@@ -67,7 +67,11 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
-    for heading, paragraph in prose(_python_topics() if topics is None else topics):
+    if topics is None:
+        from pydoc_data import topics as of_python  # 700 KB, only for the demo
+
+        topics = of_python.topics
+    for heading, paragraph in prose(topics):
         title = title or heading
         paragraphs.append(paragraph)
         words += len(paragraph.split())
@@ -77,12 +81,6 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
             pages.append(HumanPage(title + part, tuple(paragraphs)))
             title, paragraphs, words = "", [], 0
     return pages
-
-
-def _python_topics() -> Mapping[str, str]:
-    from pydoc_data.topics import topics  # 700 KB, only for the demo
-
-    return topics
 
 
 def _paragraph(lines: list[str]) -> str:

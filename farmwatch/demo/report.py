@@ -148,5 +148,5 @@ def _program() -> str:
     called = sys.argv[0]
     if Path(called).name != "farmwatch":
         return f"{shlex.quote(sys.executable)} -P -m farmwatch"
-    found = shutil.which("farmwatch")
-    return "farmwatch" if found is not None and Path(found).samefile(called) else shlex.quote(called)
+    on_path = shutil.which("farmwatch")
+    return "farmwatch" if on_path is not None and Path(on_path).samefile(called) else shlex.quote(called)

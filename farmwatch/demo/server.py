@@ -83,11 +83,11 @@ class LoopbackWeb:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         started = time.monotonic()
         host = _PORT.sub("", request.headers.get("Host", "")).lower().rstrip(".")
-        found = self._find(host, request.raw_path)
-        if found.delay_s > 0:
-            await asyncio.sleep(found.delay_s)
+        response = self._find(host, request.raw_path)
+        if response.delay_s > 0:
+            await asyncio.sleep(response.delay_s)
         self.requests.append(ServedRequest(started, host, request.raw_path))
-        return web.Response(status=found.status, headers=found.headers, body=found.body)
+        return web.Response(status=response.status, headers=response.headers, body=response.body)
 
     def _find(self, host: str, path: str) -> Response:
         for candidate in (path, path.partition("?")[0]):

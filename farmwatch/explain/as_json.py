@@ -22,19 +22,19 @@ _LIMITS = {
 """Extraction error -> settings of MEASURE that may be its limit."""
 
 
-def as_json(found: PageExplanation) -> dict[str, Any]:
+def as_json(page: PageExplanation) -> dict[str, Any]:
     """The whole explanation, with the fields of `judge`; whole numbers have no fraction."""
-    features, repeats, other = found.features, found.repeats, found.other_score
-    verdict = verdict_line(found.verdict)
+    features, repeats, other = page.features, page.repeats, page.other_score
+    verdict = verdict_line(page.verdict)
     answer = {
         **verdict,
-        "rules": [{**rule, **_more_of(found, rule)} for rule in verdict["rules"]],
-        "source": found.source,
-        "judged": found.judged,
+        "rules": [{**rule, **_more_of(page, rule)} for rule in verdict["rules"]],
+        "source": page.source,
+        "judged": page.judged,
         "extract": {
             "path": features.extract_path,
             "error": features.extract_error,
-            "limits": limits(features.extract_error, found.settings),
+            "limits": limits(features.extract_error, page.settings),
         },
         "measures": features.measures,
         "quality": quality_by_name(features),
@@ -43,12 +43,12 @@ def as_json(found: PageExplanation) -> dict[str, Any]:
         "feature_epoch": features.epoch,
         "fetched_at": features.fetched_at,
         "found_by": features.found_by,
-        "reads": found.reads,
+        "reads": page.reads,
         "scored_text": {
-            "name": found.scored,
-            "chars": len(found.scored_text),
-            "bytes": len(found.scored_text.encode("utf-8", "replace")),
-            "digest": found.verdict.text_digest,
+            "name": page.scored,
+            "chars": len(page.scored_text),
+            "bytes": len(page.scored_text.encode("utf-8", "replace")),
+            "digest": page.verdict.text_digest,
         },
         "repeats": []
         if repeats is None
@@ -56,9 +56,9 @@ def as_json(found: PageExplanation) -> dict[str, Any]:
             {"text": part.text, "bytes": part.size_bytes, "seen_on": list(part.seen_on), "pages": part.pages}
             for part in repeats.passages()
         ],
-        "repeats_differ": found.differs,
+        "repeats_differ": page.differs,
         "earlier_pages": None if repeats is None else repeats.compared,
-        "score": None if found.score is None else _score(found.score),
+        "score": None if page.score is None else _score(page.score),
         "other_score": None
         if other is None
         else {**_score(other.score), "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]},
@@ -74,17 +74,17 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _more_of(found: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
+def _more_of(page: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
     """Whether a rule is in force, its other fields, its pattern found in the URL, the inputs of its model."""
-    rule = found.rules.get(outcome["name"])
-    match = None if rule is None else url_match(found.features, rule)
+    rule = page.rules.get(outcome["name"])
+    match = None if rule is None else url_match(page.features, rule)
     return {
         "in_force": outcome["threshold"] is not None,
         "fields": {} if rule is None else fields_of(rule),
         "matched": None if match is None else match._asdict(),
         "contributions": []
         if rule is None
-        else [{**part._asdict(), "meaning": meaning_of(part)} for part in contributions(found.features, rule)],
+        else [{**part._asdict(), "meaning": meaning_of(part)} for part in contributions(page.features, rule)],
     }
 
 

@@ -37,14 +37,13 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
     blocks = _blocks_of_lines(features.blocks)
     if len(blocks) != len(lines):  # a record of an older farmwatch
         blocks = [[]] * len(lines)
-    return [_line(block, *line) for block, line in zip(blocks, lines, strict=True)]
-
-
-def _line(block: list[Block], parts: list[Part], is_template: bool) -> TextLine:
-    chars = sum(row.chars for row in block)
-    kind = BlockKind(block[0].kind & KIND_MASK).name.lower() if block else ""
-    links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
-    return TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template)
+    shown = []
+    for block, (parts, is_template) in zip(blocks, lines, strict=True):
+        chars = sum(row.chars for row in block)
+        kind = BlockKind(block[0].kind & KIND_MASK).name.lower() if block else ""
+        links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
+        shown.append(TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template))
+    return shown
 
 
 def _blocks_of_lines(table: bytes) -> list[list[Block]]:

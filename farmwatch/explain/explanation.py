@@ -13,7 +13,7 @@ import msgspec
 from crawler.web.content_type import charset_of
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
-from farmwatch.explain.page_records import PageRecords, ScannedRecords
+from farmwatch.explain.page_records import PageRecords
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.remedies import in_full
 from filters.duplicates.repeats import Repeats
@@ -28,13 +28,9 @@ from filters.site_memory.measurer import Measurer
 from filters.stages.judge import request_of
 from scoring.interface import Detector
 from scoring.stages.score import score_of
-from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
-from stream.schema.runs import LIVE, RunNames, names_of
 from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import FarmwatchError
-
-_FIRST_RUN = names_of(LIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +66,6 @@ class PageExplanation:
     differs: str = ""  # why the repeats differ from the recorded share; "" = they do not
 
 
-def explain_url(
-    log: Log,
-    url: str,
-    ruleset: Ruleset,
-    settings: MeasureSettings,
-    *,
-    live: bool,
-    detector_identity: Callable[[], str],
-    names: RunNames = _FIRST_RUN,
-) -> PageExplanation:
-    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise the page is judged now.
-
-    `names` has the topics of the run. `detector_identity` gives the detector whose score is preferred. Raises
-    UnusableUrl, and NotFound with the known facts about the page.
-    """
-    records = ScannedRecords(log, url, names)
-    return explain_page(records, ruleset, settings, live=live, detector_identity=detector_identity)
-
-
 def explain_page(
     records: PageRecords,
     ruleset: Ruleset,
@@ -97,7 +74,10 @@ def explain_page(
     live: bool,
     detector_identity: Callable[[], str],
 ) -> PageExplanation:
-    """As `explain_url`, of records that were found."""
+    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise the page is judged now.
+
+    `detector_identity` gives the detector whose score is preferred.
+    """
     features, verdicts = records.found.features, records.verdicts()
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
@@ -137,16 +117,18 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == PageClass.ARTICLE:
-        found = detector.score([text])[0]
-        score = score_of(request_of(features, verdict, text, detector.identity), detector.identity, found)
+        text_scored = detector.score([text])[0]
+        score = score_of(request_of(features, verdict, text, detector.identity), detector.identity, text_scored)
     return _explanation(features, verdict, ruleset, config.measure, score=score, source="file", judged="now")
 
 
 def _explanation(
-    features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **found: Any
+    features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **evidence: Any
 ) -> PageExplanation:
     is_given = verdict.digest == ruleset.digest
-    name, text = _text_scored(features, verdict, ruleset)
+    name, text = _text_of(features, verdict.text_digest)
+    if is_given:
+        name, text = ruleset.scores, scored_text(features, ruleset.scores)[0]
     return PageExplanation(
         features,
         verdict,
@@ -155,7 +137,7 @@ def _explanation(
         reads=ruleset.reads if is_given else "",
         scored=name,
         scored_text=text,
-        **found,
+        **evidence,
     )
 
 
@@ -182,17 +164,10 @@ def _scores(
     return None, other
 
 
-def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
-    """Name and content of the scored text; for another ruleset, found by the text digest."""
-    if verdict.digest == ruleset.digest:
-        return ruleset.scores, scored_text(features, ruleset.scores)[0]
-    return _text_of(features, verdict.text_digest)
-
-
 def _text_of(features: Features, digest: str) -> tuple[str, str]:
     """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
     texts = ((name, *scored_text(features, name)) for name in TEXTS)
-    return next(((name, text) for name, text, found in texts if found == digest), ("", ""))
+    return next(((name, text) for name, text, text_digest in texts if text_digest == digest), ("", ""))
 
 
 def _preferred_score(scores: Sequence[Score], detector_identity: Callable[[], str]) -> Score:

@@ -39,16 +39,19 @@ def why_not_measured(
         if page.page_id in page_ids:
             last = page
         similar.add(page.url)
-    row, found = _rows(log, site, page_ids)
+    row, url_row = _rows(log, site, page_ids)
     if last is not None:
         said = [_of_record(last)]
-    elif found is not None:
-        said = [_of_row(found)]
+    elif url_row is not None:
+        status = Status(url_row.status)
+        said = [_SAID[status]]
+        if status in (Status.ERROR, Status.REFUSED):
+            said = [f"{_SAID[status]}: {in_words(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
     else:
         near = get_close_matches(url, sorted(similar), 3)
         said = ["not in the log: it has no hit, was not fetched yet, or expired"]
         said += [f"similar URLs: {', '.join(near)}"] if near else []
-    return one_line(f"{url}: {'; '.join([*said, *_next(row, found)])}")
+    return one_line(f"{url}: {'; '.join([*said, *_next(row, url_row)])}")
 
 
 def what_comes_next(log: Log, site: str, page_ids: Collection[str]) -> list[str]:
@@ -77,28 +80,21 @@ def _of_record(page: Page) -> str:
     return f"{outcome}: {in_words(page.reason)}{at}"
 
 
-def _of_row(found: UrlRow) -> str:
-    status = Status(found.status)
-    if status in (Status.ERROR, Status.REFUSED):
-        return f"{_SAID[status]}: {in_words(found.reason)}; visit {found.visit}; {_LEFT}"
-    return _SAID[status]
-
-
-def _next(row: SiteRow | None, found: UrlRow | None) -> Iterator[str]:
+def _next(row: SiteRow | None, url_row: UrlRow | None) -> Iterator[str]:
     """The failures that are not on record yet, and what ends the wait."""
-    if found is not None and found.attempts:
-        yield f"{counted(found.attempts, 'attempt')} failed"
+    if url_row is not None and url_row.attempts:
+        yield f"{counted(url_row.attempts, 'attempt')} failed"
     if row is None:
         return
     if row.stopped:
         passes = what_ends_stop(row.stopped) or "nothing"
         yield f"the site is stopped since {moment(row.stopped_at)}: {in_words(row.stopped)}; what ends it: {passes}"
         return
-    if found is not None and found.place is not None:
-        queue = "to be asked again" if found.place is Priority.AGAIN else f"among the {QUEUES[found.place]}"
+    if url_row is not None and url_row.place is not None:
+        queue = "to be asked again" if url_row.place is Priority.AGAIN else f"among the {QUEUES[url_row.place]}"
         yield f"it waits {queue}"
-    elif found is not None and found.status is not Status.REDIRECTION:
-        yield f"it is asked again from {moment(found.due)} on" if found.due else "it is not asked again"
+    elif url_row is not None and url_row.status is not Status.REDIRECTION:
+        yield f"it is asked again from {moment(url_row.due)} on" if url_row.due else "it is not asked again"
     if row.parked_until:
         times = f"{counted(row.park_level, 'failure')} in a row, the last at {moment(row.parked_at)}"
         yield f"the host is parked until {moment(row.parked_until)}: {in_words(row.parked_why)} ({times})"

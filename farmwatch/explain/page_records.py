@@ -68,24 +68,23 @@ class ScannedRecords:
         self.found = find_page(log, url, names.features)
 
     def verdicts(self) -> list[Verdict]:
-        """See `PageRecords`."""
-        found = self.found
-        verdicts = records_of(Verdict, _of_site(self._log, self._names.verdicts, found.partition, found.features.site))
-        return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
+        newest = self.found
+        verdicts = records_of(
+            Verdict, _of_site(self._log, self._names.verdicts, newest.partition, newest.features.site)
+        )
+        return [verdict for _, verdict in verdicts if verdict.page_id == newest.features.page_id]
 
     def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
-        """See `PageRecords`."""
         features = self.found.features
         scores = records_of(Score, _of_site(self._log, SCORES, self.found.partition, features.site))
         return newest_scores((score for _, score in scores if score.site == features.site), text_digests)
 
     def earlier(self) -> Iterator[Features]:
-        """See `PageRecords`."""
-        found = self.found
-        if not found.earlier:
+        newest = self.found
+        if not newest.earlier:
             return
-        wanted = set(found.earlier)
-        kept = self._log.read(found.topic, found.partition, found.earlier[0], found.earlier[-1] + 1)
+        wanted = set(newest.earlier)
+        kept = self._log.read(newest.topic, newest.partition, newest.earlier[0], newest.earlier[-1] + 1)
         yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
 
 
@@ -103,13 +102,13 @@ def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     newest: dict[str, tuple[int, Features]] = {}
     urls: set[str] = set()
     visits: list[tuple[int, FeaturesHead]] = []
-    for found, head in records_of(FeaturesHead, _of_site(log, topic, partition, site)):
+    for message, head in records_of(FeaturesHead, _of_site(log, topic, partition, site)):
         urls.add(head.url)
         if head.page_id in spellings:
-            for _, features in records_of(Features, [found]):
-                newest[head.page_id] = found.offset, features
+            for _, features in records_of(Features, [message]):
+                newest[head.page_id] = message.offset, features
         if head.extract_error not in UNFINISHED:  # MEASURE ignores unfinished visits
-            visits.append((found.offset, head))
+            visits.append((message.offset, head))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         pages = (page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)))
@@ -118,10 +117,10 @@ def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     return FoundPage(features, partition, offset, compared_with(visits, features, offset), topic)
 
 
-def newest_scores(found: Iterable[Score], text_digests: Collection[str]) -> dict[str, list[Score]]:
+def newest_scores(stored: Iterable[Score], text_digests: Collection[str]) -> dict[str, list[Score]]:
     """Text digest -> the newest of these scores of each detector, the newest last."""
     newest: dict[tuple[str, str], Score] = {}
-    for score in found:
+    for score in stored:
         if score.text_digest and score.text_digest in text_digests:
             newest.pop((score.text_digest, score.detector), None)
             newest[score.text_digest, score.detector] = score

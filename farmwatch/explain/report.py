@@ -57,37 +57,37 @@ ERRORS = {
 """Extraction errors in words."""
 
 
-def show(found: PageExplanation, *, everything: bool = False) -> None:
+def show(page: PageExplanation, *, everything: bool = False) -> None:
     """Print an explanation. Page text is printed on one line, without control characters."""
-    features, verdict = found.features, found.verdict
+    features, verdict = page.features, page.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
-    name = features.url if found.source == "log" else ", as ".join(filter(None, (features.page_id, features.url)))
+    name = features.url if page.source == "log" else ", as ".join(filter(None, (features.page_id, features.url)))
     _print(f"{name}: {verdict.verdict}{first}")
-    judged = shown_run(verdict.run) if found.judged == "live" else found.judged
+    judged = shown_run(verdict.run) if page.judged == "live" else page.judged
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
-    _print(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
+    _print(f"extraction: {extraction(features.extract_path, features.extract_error, page.settings)}")
     if features.measures.get("html_cut"):
-        cap_bytes = found.settings.max_html_bytes
+        cap_bytes = page.settings.max_html_bytes
         _print(f"only its first part was read: the page has more bytes than measure.max_html_bytes ({cap_bytes})")
     if (expected := features.measures.get("expected_f1")) is not None:
         ran = "" if features.extract_path == "blocks" else "; it has next to no words, so Trafilatura ran"
         _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")
     put("")
-    put_rules(found)
+    put_rules(page)
     put("")
-    if found.reads not in ("", "main"):
-        _print(f"quality rules read the {TEXTS[found.reads]}")
-    _print(text_line(found))
-    for line in _repeats_lines(found, everything=everything):
+    if page.reads not in ("", "main"):
+        _print(f"quality rules read the {TEXTS[page.reads]}")
+    _print(text_line(page))
+    for line in _repeats_lines(page, everything=everything):
         _print(line)
-    for line in _template_lines(found, everything=everything):
+    for line in _template_lines(page, everything=everything):
         _print(line)
-    for line in score_lines(found):
+    for line in score_lines(page):
         _print(line)
     if everything:
         put("")
-        _put_measures(found)
+        _put_measures(page)
 
 
 def _print(line: str) -> None:
@@ -96,9 +96,9 @@ def _print(line: str) -> None:
     put_wrapped(one_line(line), " " * (begins + 2))
 
 
-def _repeats_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]:
-    repeats = found.repeats
-    if found.source == "file":
+def _repeats_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]:
+    repeats = page.repeats
+    if page.source == "file":
         yield "repeats: a file alone has no earlier pages"
         return
     if repeats is None:
@@ -109,9 +109,9 @@ def _repeats_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]
         yield f"repeats: nothing of {counted(repeats.compared, 'earlier page')} of the site"
     else:
         yield from _passages(repeats, everything=everything)
-    if found.differs:
-        yield f"  {found.differs}"
-    measures = found.features.measures
+    if page.differs:
+        yield f"  {page.differs}"
+    measures = page.features.measures
     share, distance = measures.get("template_share"), measures.get("simhash_distance")
     if distance is None and not share:
         return  # the first page of a site has no near-duplicates
@@ -142,10 +142,10 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
         yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --verbose shows them"
 
 
-def _template_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]:
-    features = found.features
+def _template_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]:
+    features = page.features
     share = features.measures.get("template_block_share", "")
-    if share is None and found.source == "log" and features.text:
+    if share is None and page.source == "log" and features.text:
         yield f"template lines: unknown, the site has fewer than {TEMPLATE_PAGES} earlier pages with text"
     if not isinstance(share, float | int):
         return  # also: of an older farmwatch
@@ -157,10 +157,10 @@ def _template_lines(found: PageExplanation, *, everything: bool) -> Iterator[str
         yield from (f'  "{shortened(lines[number])}"' for number in numbers if number < len(lines))
 
 
-def _put_measures(found: PageExplanation) -> None:
-    put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
+def _put_measures(page: PageExplanation) -> None:
+    put_table(("measure", "value"), [(name, plain(value)) for name, value in page.features.measures.items()])
     put("")
-    quality = quality_by_name(found.features)
+    quality = quality_by_name(page.features)
     if quality:
         texts = [text for text in quality_names.TEXTS if text in quality]
         rows = [(name, *(plain(quality[text][name]) for text in texts)) for name in quality_names.MEASURES]
@@ -168,7 +168,7 @@ def _put_measures(found: PageExplanation) -> None:
     else:
         _print("quality: not in this record (no main text, or older than the quality measures)")
     put("")
-    structure = structure_by_name(found.features.structure)
+    structure = structure_by_name(page.features.structure)
     if structure:
         put_table(
             ("structure", "value", "meaning"),
@@ -189,37 +189,37 @@ def extraction(path: str, error: str, settings: MeasureSettings) -> str:
     )
 
 
-def text_line(found: PageExplanation) -> str:
+def text_line(page: PageExplanation) -> str:
     """The text that is or would be scored."""
-    text = found.scored_text if found.scored else found.features.text
+    text = page.scored_text if page.scored else page.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
-    if found.scored and found.verdict.verdict == PageClass.ARTICLE:
-        return f"scored text: {TEXTS[found.scored]}, {size}"
-    if found.scored:
-        return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
+    if page.scored and page.verdict.verdict == PageClass.ARTICLE:
+        return f"scored text: {TEXTS[page.scored]}, {size}"
+    if page.scored:
+        return f"text: {TEXTS[page.scored]}, {size}; scored of articles only"
     return f"text: {TEXTS['main']}, {size}; this ruleset scores another text, and only of articles"
 
 
-def score_lines(found: PageExplanation) -> Iterator[str]:
+def score_lines(page: PageExplanation) -> Iterator[str]:
     """The score of the text of this verdict; without one, the reason and the scores of other texts."""
-    other = found.other_score
-    if found.score is not None:
-        yield f"score: {_score(found, found.score)}"
-    elif found.verdict.verdict != PageClass.ARTICLE:
+    other = page.other_score
+    if page.score is not None:
+        yield f"score: {_score(page, page.score)}"
+    elif page.verdict.verdict != PageClass.ARTICLE:
         yield "score: none, only articles are scored"
-    elif other is None or found.judged == "live":
+    elif other is None or page.judged == "live":
         yield "score: none yet"
     else:
-        yield f"score: none yet of the {TEXTS[found.scored]}"
+        yield f"score: none yet of the {TEXTS[page.scored]}"
     if other is not None:
         ruleset, digest = other.kept_by
         by = f", kept by ruleset {ruleset} {digest}" if ruleset else ""
-        yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(found, other.score)}"
+        yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(page, other.score)}"
 
 
-def _score(found: PageExplanation, score: Score) -> str:
-    whose = "" if score.page_id == found.features.page_id else " (the same text on another page of the site)"
+def _score(page: PageExplanation, score: Score) -> str:
+    whose = "" if score.page_id == page.features.page_id else " (the same text on another page of the site)"
     if score.abstain:
         return f"the detector abstains: {score.abstain}; {score.detector}{whose}"
     number = "" if score.score is None else f"{score.score:.3f}, "

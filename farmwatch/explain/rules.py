@@ -30,22 +30,22 @@ class UrlMatch(NamedTuple):
     found: str
 
 
-def put_rules(found: PageExplanation) -> None:
+def put_rules(page: PageExplanation) -> None:
     """Print the rules. Text of the page or the log is printed on one line, without control characters."""
-    features, verdict = found.features, found.verdict
+    features, verdict = page.features, page.verdict
     rows, styles = [], []
     for rule in verdict.rules:
         outcome, style = _outcome(rule, drops=rule.name in verdict.failed)
-        rows.append((rule.name, shown_value(rule), _condition(rule, found.rules.get(rule.name)), outcome))
+        rows.append((rule.name, shown_value(rule), _condition(rule, page.rules.get(rule.name)), outcome))
         styles.append(style)
     put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
     unknown = not features.extract_error and any(rule.value is None for rule in verdict.rules)
-    if unknown and found.source == "log" and features.epoch != feature_epoch(found.settings):
+    if unknown and page.source == "log" and features.epoch != feature_epoch(page.settings):
         put_wrapped(
             "the page was measured with other settings or an earlier version: what that did not measure is unknown"
             " until `farmwatch replay --name NAME` measures the stored page again"
         )
-    for rule_of_set in found.rules.values():
+    for rule_of_set in page.rules.values():
         for part in contributions(features, rule_of_set):
             value = "" if part.name == REST else f" {plain(part.value)}"
             put_wrapped(f"{rule_of_set.name}: logit {part.logit:+.2f} by {part.name}{value} ({meaning_of(part)})", "  ")

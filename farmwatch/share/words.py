@@ -168,8 +168,8 @@ def line_fields(line: EstimateLine) -> dict[str, Any]:
         value = getattr(line, name)
         if name in ("remarks", "judged_remarks"):
             fields[name.replace("remarks", "text")] = text_of(value)
-        elif name == "correction":
-            fields[name] = "" if value is None else sentence(value)
+        elif name == "canary_remark":
+            fields["correction"] = "" if value is None else sentence(value)
         else:
             fields[name] = msgspec.to_builtins(value)
     return fields

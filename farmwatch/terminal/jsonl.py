@@ -184,8 +184,8 @@ def of_another_stage(line: bytes, command: str) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     wanted = READS.get(command, "")  # other commands read lines that no pipe has
-    found, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
-    if found == wanted or not wanted:
+    form, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
+    if form == wanted or not wanted:
         return ""
     made_by = _FORMS[wanted][2]
     how = f", which `{made_by}` makes" if made_by else ""

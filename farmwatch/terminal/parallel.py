@@ -45,13 +45,13 @@ def ordered_map(
 
 def _start(prepare: Callable[..., None], *told: Any) -> None:
     """In a new process: end with the parent, which alone handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, name="follow-parent", daemon=True).start()
-    prepare(*told)
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, name="follow-parent", daemon=True).start()
+    prepare(*told)

@@ -75,7 +75,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # reason for no scored article -> sites
-    correction: Remark | None = None  # of the canaries; among the judged remarks of all sites
+    canary_remark: Remark | None = None  # of the canaries; among the judged remarks of all sites
     expired: int = 0  # of all sites, those with an expired verdict
 
 
@@ -169,7 +169,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         bound_low=bound_low,
         bound_high=bound_high,
         not_judged=_not_judged(members, query.no_page),
-        correction=correction.remark,
+        canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
     )
 

@@ -154,9 +154,9 @@ def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
     """The rate covers the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
     assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
-    assert line.correction is not None
+    assert line.canary_remark is not None
     counts = {"llm_sites": 9, "llm_found": 8, "human_sites": 8, "called": 1}
-    assert counts.items() <= dict(line.correction.facts).items()
+    assert counts.items() <= dict(line.canary_remark.facts).items()
 
 
 def test_the_log_adds_up(world: World) -> None:

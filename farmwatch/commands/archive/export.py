@@ -57,12 +57,12 @@ def export(
     unreadable = UnreadableCounter()
     with opened(config) as log, reporting_to(unreadable):
         missing_before = incomplete_before(log, what, window, run, now_ms)
-        found = rows_of(log, what, window, run, config)
-        first = list(islice(found, 1))
+        table_rows = rows_of(log, what, window, run, config)
+        first = list(islice(table_rows, 1))
         removed = f"retention has removed {what} from before {moment(missing_before)}"
         if missing_before and not first:
             raise NotFound(f"{removed}, and nothing of the window is left: no file was written")
-        rows = write_table(file, form, COLUMNS[what], chain(first, found))
+        rows = write_table(file, form, COLUMNS[what], chain(first, table_rows))
     if missing_before:
         message(f"{removed}: they are missing here")
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))

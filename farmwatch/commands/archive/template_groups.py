@@ -30,16 +30,16 @@ def template_groups(
     config = common.load().config
     with opened(config) as log:
         names = names_to_read(log)
-        found = read_template_groups(log, names.templates)
-        verdict_of = read_verdicts(log, names.sites, found)
-    rows = [group.fields(verdict_of) | {"names": sorted(group.sites)} for group in found.groups[: limit or None]]
+        templates = read_template_groups(log, names.templates)
+        verdict_of = read_verdicts(log, names.sites, templates)
+    rows = [group.fields(verdict_of) | {"names": sorted(group.sites)} for group in templates.groups[: limit or None]]
     if json:
         for row in rows:
             put_json(row)
     else:
         put_table(("sites", "domains", *SiteClass, "template", "page"), [list(row.values())[:-1] for row in rows])
-    part = "" if found.is_whole else ", a random part of the log's"
-    count, among = counted(len(found.groups), "template"), counted(found.sites, "site")
+    part = "" if templates.is_whole else ", a random part of the log's"
+    count, among = counted(len(templates.groups), "template"), counted(templates.sites, "site")
     hint = "" if json or not rows else "; --json has their names"
     message(f"{count} of several sites, among {among} with a template{part}{hint}")
     return Exit.OK

@@ -12,7 +12,8 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, load_configured_detector, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.explain.as_json import as_json
-from farmwatch.explain.explanation import explain_file, explain_url
+from farmwatch.explain.explanation import explain_file, explain_page
+from farmwatch.explain.page_records import ScannedRecords
 from farmwatch.explain.report import show
 from farmwatch.terminal.messages import put_json
 from filters.rules.ruleset import load_ruleset
@@ -52,26 +53,24 @@ def explain(
         if is_url:
             with opened(config) as log:
                 rules = find_rules(log, config, run)
-                found = explain_url(
-                    log,
-                    page,
+                explanation = explain_page(
+                    ScannedRecords(log, page, rules.names),
                     ruleset_given or rules.ruleset,
                     config.measure,
                     live=ruleset_given is None,
                     detector_identity=lambda: rules.run.detector or tally_identity(config),
-                    names=rules.names,
                 )
         else:
             rules_of_file = ruleset_given or load_configured_ruleset(config)
-            found = explain_file(Path(page), config, rules_of_file, load_configured_detector(config), url or "")
+            explanation = explain_file(Path(page), config, rules_of_file, load_configured_detector(config), url or "")
     except UnusableUrl as error:
         raise UsageError(str(error)) from error
-    shown = found.score if found.other_score is None else found.other_score.score
+    shown = explanation.score if explanation.other_score is None else explanation.other_score.score
     scored_by = shown.detector if shown is not None else ""
     warnings = caveats(config, [scored_by])
     if json:
-        put_json({**as_json(found), "warning": warnings[scored_by]})
+        put_json({**as_json(explanation), "warning": warnings[scored_by]})
     else:
-        show(found, everything=verbose)
+        show(explanation, everything=verbose)
         print_caveats(warnings)
     return Exit.OK

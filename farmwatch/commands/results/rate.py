@@ -118,7 +118,7 @@ def rate(
         message(f"only these sites: {cut_text(cut)}")
     for line in lines:
         _put_line(line, verbose=verbose)
-    said = (sentence(line.correction) for line in lines if line.correction and verbose and line.by)
+    said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
     for seam in found.seams:

@@ -15,7 +15,8 @@ import pytest
 import zstandard
 
 from crawler.web.urls import page_id
-from farmwatch.explain.explanation import explain_url
+from farmwatch.explain.explanation import explain_page
+from farmwatch.explain.page_records import ScannedRecords
 from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
 from filters.articles.model import ArticleModel, StepFunction
@@ -31,6 +32,7 @@ from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.schema.records import Features, Page, Record, RuleOutcome, Score, encode
+from stream.schema.runs import LIVE, names_of
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
@@ -417,7 +419,8 @@ def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.Monkey
         text = "".join(f"<p>{_own(number)}</p>" for number in chance.sample(range(9), chance.randrange(4)))
         features = measurer.measure(address, f"<html><body>{text}</body></html>", SITE, page_id=page_id(address))
         log.append([Output(FEATURES, 0, SITE.encode(), encode(msgspec.structs.replace(features, id=str(visit))))])
-        found = explain_url(log, address, ruleset, settings, live=True, detector_identity=lambda: DETECTOR)
+        records = ScannedRecords(log, address, names_of(LIVE))
+        found = explain_page(records, ruleset, settings, live=True, detector_identity=lambda: DETECTOR)
         share = features.measures["duplicate_share"]
         shares.add(share)
         assert found.differs == ""

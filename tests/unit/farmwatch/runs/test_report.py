@@ -177,7 +177,7 @@ def test_two_empty_runs_have_no_plot() -> None:
     page = render(empty())
     root = parsed(page)
     words = " ".join("".join(root.itertext()).split())
-    assert "The two runs are identical" in words and "No page flipped" in words and "no site yet" in words
+    assert "The two runs are identical" in words and "No page flipped" in words and "no share yet" in words
     assert not [one for one in root.iter() if one.tag == "svg"]
     assert "nan" not in re.sub("<[^>]*>", "", page).lower().split()
 

@@ -204,7 +204,7 @@ def test_canaries_never_count_and_correct_the_rate() -> None:
             assert (with_them.group, with_them.sites, with_them.llm) == (without.group, without.sites, without.llm)
             if with_them.classifiable:
                 assert (with_them.judged_method, without.judged_method) == ("corrected by canaries", "uncorrected")
-                correction = with_them.correction
+                correction = with_them.canary_remark
                 assert correction is not None and correction.kind == RemarkKind.CORRECTED
                 counts = {"llm_sites": 20, "llm_found": 18, "human_sites": 20, "called": 1}
                 assert counts.items() <= dict(correction.facts).items()
@@ -242,7 +242,7 @@ def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: 
     found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], RateQuery(now_ms=now_ms))}
     line = found["x/1", "d1"]
     assert line.judged_method == "uncorrected"
-    assert (line.correction and line.correction.kind) == kind
+    assert (line.canary_remark and line.canary_remark.kind) == kind
 
 
 def test_mixed_sites_are_told() -> None:
