@@ -46,11 +46,11 @@ def check_times(store: SiteStore, partition: int) -> bool:
         )
     after = row.checked or CLOCK_KEY
     for _ in range(_SITES):
-        found = store.state.scan(b"", 1, after)
-        if not found:
+        rows = store.state.scan(b"", 1, after)
+        if not rows:
             clock.confirm()
             return False
-        key, value = found[0]
+        key, value = rows[0]
         if is_site_key(key):
             _check_site(store, value)
         after = beyond_site(key)

@@ -81,9 +81,9 @@ def lines_of(text: bytes) -> Iterator[Line]:
     for number, line in enumerate(lines, 1):
         stripped = line.partition("#")[0].strip(" \t")
         if stripped:
-            found = _key_and_value(stripped)
-            if found is not None:
-                yield Line(number, *found)
+            pair = _key_and_value(stripped)
+            if pair is not None:
+                yield Line(number, *pair)
 
 
 def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGroup, list[Line]]:
@@ -135,8 +135,8 @@ def _token(value: str) -> str:
     lower = value.lower()
     if lower.startswith("*") and (len(lower) == 1 or lower[1].isspace()):
         return "*"
-    found = _TOKEN.match(lower.lstrip("*"))
-    return found[0] if found else ""
+    token = _TOKEN.match(lower.lstrip("*"))
+    return token[0] if token else ""
 
 
 def _slow(group: RobotsGroup, line: Line) -> None:

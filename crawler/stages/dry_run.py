@@ -124,10 +124,10 @@ class DryRun:
 
     def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
         """The same plans in order, with their requests spaced by registrable domain."""
-        found = sorted(plans, key=_order)
+        ordered = sorted(plans, key=_order)
         delay_ms = int(1000 * self._settings.domain_delay_s)
         free: dict[str, int] = {}  # domain -> its next free start; unseen ones count as started now
-        for plan in (plan for plan in found if plan.requests and delay_ms):
+        for plan in (plan for plan in ordered if plan.requests and delay_ms):
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
             if at > plan.at and plan.waits_for in ("", "begin"):
                 plan.waits_for = "domain" if plan.domain in free else "begin"
@@ -135,7 +135,7 @@ class DryRun:
                 each.start_at = max(at, each.start_at)
                 at = each.start_at + delay_ms
             free[plan.domain] = at
-        return sorted(found, key=_order)
+        return sorted(ordered, key=_order)
 
     def plan(
         self, state: StateReader, site: str, records: Sequence[Hit | Decision] = (), requests: int = 1
@@ -249,9 +249,9 @@ class DryRun:
     def _refusal(self, page: Page, robots: bytes) -> Refusal:
         rule = ""
         if page.reason == "robots":
-            found = explain(robots, self._settings.name, page.url)
-            if found.why is DecisionReason.RULE and found.rule is not None:
-                rule = f"line {found.rule.number}: Disallow: {found.rule.pattern}"
+            explained = explain(robots, self._settings.name, page.url)
+            if explained.why is DecisionReason.RULE and explained.rule is not None:
+                rule = f"line {explained.rule.number}: Disallow: {explained.rule.pattern}"
         return Refusal(url=page.url, reason=page.reason, rule=rule)
 
     def _known(self, state: StateReader) -> Iterable[str]:

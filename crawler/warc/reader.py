@@ -303,14 +303,14 @@ class _Bytes:
         self._past = b""
         self._skip(max(0, known_to - self._at))
         while True:
-            found = self._raw.find(_MAGIC)
-            if found < 0:
+            at = self._raw.find(_MAGIC)
+            if at < 0:
                 self._skip(max(0, len(self._raw) - len(_MAGIC) + 1))
                 if not self._read():
                     self._skip(len(self._raw))
                     return
                 continue
-            self._skip(found)
+            self._skip(at)
             while len(self._raw) < _PIECE_BYTES and self._read():
                 pass
             try:
@@ -326,9 +326,9 @@ class _Bytes:
         mark = b"\nWARC/1."
         self._ready = b"\n" + self._ready  # the record may have been read to its end
         while True:
-            found = self._ready.find(mark)
-            if found >= 0:
-                self._ready = self._ready[found + 1 :]
+            at = self._ready.find(mark)
+            if at >= 0:
+                self._ready = self._ready[at + 1 :]
                 return
             self._ready = self._ready[1 - len(mark) :]
             if not self._more():

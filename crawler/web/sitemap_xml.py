@@ -69,8 +69,8 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
             return
 
 
-def _repaired(found: re.Match[bytes]) -> bytes:
-    return b"&amp;" if found["amp"] else b"&lt;" if found["lt"] else found["kept"] or b""
+def _repaired(match: re.Match[bytes]) -> bytes:
+    return b"&amp;" if match["amp"] else b"&lt;" if match["lt"] else match["kept"] or b""
 
 
 class _TooDeep(Exception):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "made_at": now_ms,
         "farmwatch": program_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "libraries": {name: installed for name in _LIBRARIES if (installed := _version(name))},
+        "libraries": {name: version(name) for name in _LIBRARIES if find_spec(name)},
         "run": run.shown,
         "ruleset": run.ruleset,
         "ruleset_digest": run.digest,
@@ -161,13 +162,6 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "epoch_settings": run.measured_by,
         "site_method": msgspec.json.decode(run.site_method) if run.site_method else None,
     }
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return ""
 
 
 def _write_json(file: Path, value: Any) -> None:

@@ -70,18 +70,14 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder}: cannot be read: {error}") from error
     lines = JsonLines([folder / SITES_FILE], dict[str, Any], "audit")
     try:
-        rows = [_row(line) for _, line in lines]
+        values = ({**_EMPTY_ROW, "id": line["site"], **line} for _, line in lines)
+        rows = [msgspec.convert([row[name] for name in SiteState.__struct_fields__], SiteState) for row in values]
     except (KeyError, msgspec.ValidationError) as error:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
     query = RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
-    return ReleaseCheck(changed, stored, rate_lines(rows, query)[0])
-
-
-def _row(line: dict[str, Any]) -> SiteState:
-    values = {**_EMPTY_ROW, "id": line["site"], **line}
-    return msgspec.convert([values[name] for name in SiteState.__struct_fields__], SiteState)
+    return ReleaseCheck(changed, stored, rate_lines(rows, RateQuery(by=query))[0])
 
 
 def _read(file: Path, kind: type[T]) -> T:

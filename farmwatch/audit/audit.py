@@ -45,7 +45,8 @@ from farmwatch.audit.scope import (
 from farmwatch.config.config import Config
 from replay.rows.dead_letters import Settlements
 from scoring.estimate.reviewed_share import Review
-from scoring.stages.site_tally import JudgedPage, term_key
+from scoring.stages.site_pages import JudgedPage
+from scoring.stages.site_tally import term_key
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState

@@ -32,7 +32,8 @@ from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
-from scoring.stages.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
+from scoring.stages.site_pages import JudgedPage
+from scoring.stages.site_tally import SPARE_TEXTS, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES

@@ -39,11 +39,11 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "plan": ("inputs.plan:plan", "What a measurement takes: sites, requests, days, disk, GPU hours."),
         "rulesets": ("inputs.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "train-articles": (
-            "lab.commands.train_articles:train_articles",
+            "lab.articles.command:train_articles",
             "Learn to tell articles from other pages, for a ruleset.",
         ),
         "train-extractor": (
-            "lab.commands.train_extractor:train_extractor",
+            "lab.extractor.command:train_extractor",
             "Learn to tell main text from the rest of a page, for the extractor `blocks`.",
         ),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
@@ -58,9 +58,9 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Detectors": {
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
-        "train-detector": ("lab.commands.train_detector:train_detector", "Learn the numbers of the built-in detector."),
+        "train-detector": ("lab.detector.command:train_detector", "Learn the numbers of the built-in detector."),
         "train-sites": (
-            "lab.commands.train_detector:train_sites",
+            "lab.sites.command:train_sites",
             "Learn how sites are told apart by their page scores.",
         ),
     },

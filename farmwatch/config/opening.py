@@ -45,7 +45,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     finally:
         log.close()
         for line in unreadable.lines():
-            message(one_line(line))
+            message(one_line(f"{line}; see `farmwatch doctor`"))
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:
@@ -112,7 +112,7 @@ def refuse_unfinished(log: Log) -> None:
 
 
 def require_broker(config: Config) -> None:
-    """Try each broker of a Kafka log once, for kafka.connect_timeout_s. Raises FarmwatchError if none answers."""
+    """Try each broker of a Kafka log once, for a few seconds. Raises FarmwatchError if none answers."""
     said = []
     for host, port in check_log_url(config):
         try:

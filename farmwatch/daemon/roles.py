@@ -81,8 +81,7 @@ def build_stage(
         refuse_uncalibrated(detectors)
         if log is not None:
             announce_detectors(log, detectors)
-        load, remembered = partial(load_detectors, score), score.remembered_texts
-        return ScoreStage(load, batch_texts=score.texts_at_once, remembered_texts=remembered, metrics=metrics)
+        return ScoreStage(partial(load_detectors, score), batch_texts=score.texts_at_once, metrics=metrics)
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:

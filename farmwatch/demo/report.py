@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from farmwatch.audit.report import AuditReport
-from farmwatch.share.words import short_judged, text_of
+from farmwatch.share.words import line_fields, short_judged, text_of
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from replay.rows.site_table import legend
 from scoring.rates.settings import RateSettings
@@ -111,7 +111,7 @@ def print_json(result: DemoResult) -> None:
             "seconds": round(result.seconds, 1),
             "pages": result.pages,
             "sites": sites,
-            "rates": [msgspec.to_builtins(line) | {"run": shown_run(line.run)} for line in result.rates],
+            "rates": [line_fields(line) | {"run": shown_run(line.run)} for line in result.rates],
             "agreeing": result.agreeing,
             "audit_ok": result.report.ok,
             **versions,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -23,23 +23,22 @@ from farmwatch.daemon.endpoints import require_free_ports
 from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
-from farmwatch.terminal.remedies import in_full, remedy_of
+from farmwatch.terminal.remedies import remedy_of
 from filters.rules.ruleset import Ruleset
 from replay.live.live_run import ensure_live_run
 from replay.rows.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
-from stream.log.errors import LogUnavailable, StreamError
-from stream.log.forwarding import innermost
+from stream.log.errors import StreamError
 from stream.log.private_folders import make_private
 from stream.schema.records import SiteState
 from stream.schema.roles import STAGES, Role
 from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import counted, one_line, size
+from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from stream.embedded.log import EmbeddedLog
+    pass
 
 _log = structlog.get_logger()
 
@@ -147,8 +146,6 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
     try:
         with closing(open_configured(config)) as log:
             known = log.topics()
-            if config.log.url.startswith("sqlite:"):
-                _rewrite_once(cast("EmbeddedLog", innermost(log)))
             create_topics(log, config)
             if known:
                 _warn_missing(log.topics().keys() - known)
@@ -161,20 +158,6 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
-
-
-def _rewrite_once(log: EmbeddedLog) -> None:
-    """Rewrite the database of an older version before the roles start, because it blocks all writes."""
-
-    def say(size_bytes: int) -> None:
-        message(f"rewriting log.sqlite once ({size(size_bytes)}), so that freed space returns to the disk")
-
-    try:
-        log.rewrite(say)
-    except LogUnavailable as error:
-        message(
-            f"warning: {in_full(error)}; freed space does not return to the disk; the next `farmwatch up` tries again"
-        )
 
 
 def _warn_missing(created: Collection[str]) -> None:

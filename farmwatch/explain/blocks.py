@@ -11,25 +11,25 @@ from filters.extraction.blocks import JOINED, KIND_MASK, Block, BlockKind, unpac
 from stream.schema.records import Features
 
 
-class Part(NamedTuple):
+class ShownPart(NamedTuple):
     """A part of a line. `passage` is the place of the repeated passage in `Repeats.passages`; None = it is new."""
 
     text: str
     passage: int | None
 
 
-class TextLine(NamedTuple):
+class ShownLine(NamedTuple):
     """A line of the main text. `kind` is that of its block, "" = unknown; the shares are of its characters."""
 
     kind: str
     chars: int
     link_share: float
     code_share: float
-    parts: list[Part]
+    parts: list[ShownPart]
     is_template: bool
 
 
-def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
+def text_lines(features: Features, repeats: Repeats | None) -> list[ShownLine]:
     """The lines that are not empty."""
     marked = set(marked_lines(features.template_lines))
     numbered = enumerate(_lines(features.text, repeats))
@@ -42,7 +42,7 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[TextLine]:
         chars = sum(row.chars for row in block)
         kind = BlockKind(block[0].kind & KIND_MASK).name.lower() if block else ""
         links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
-        shown.append(TextLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template))
+        shown.append(ShownLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template))
     return shown
 
 
@@ -56,8 +56,8 @@ def _blocks_of_lines(table: bytes) -> list[list[Block]]:
     return lines
 
 
-def _lines(text: str, repeats: Repeats | None) -> Iterator[list[Part]]:
-    line: list[Part] = []
+def _lines(text: str, repeats: Repeats | None) -> Iterator[list[ShownPart]]:
+    line: list[ShownPart] = []
     for part in _parts(text, repeats):
         first, *more = part.text.split("\n")
         line.append(part._replace(text=first))
@@ -67,7 +67,7 @@ def _lines(text: str, repeats: Repeats | None) -> Iterator[list[Part]]:
     yield line
 
 
-def _parts(text: str, repeats: Repeats | None) -> Iterator[Part]:
+def _parts(text: str, repeats: Repeats | None) -> Iterator[ShownPart]:
     """The text cut at the edges of the repeated passages; a character that an edge cuts belongs to what follows."""
     data, at = text.encode("utf-8", "replace"), 0
     passages = enumerate([] if repeats is None else repeats.passages())
@@ -75,10 +75,10 @@ def _parts(text: str, repeats: Repeats | None) -> Iterator[Part]:
     for start, end, place in spans:
         start, end = _whole(data, start), _whole(data, end)
         if at < start:
-            yield Part(data[at:start].decode(), None)
-        yield Part(data[start:end].decode(), place)
+            yield ShownPart(data[at:start].decode(), None)
+        yield ShownPart(data[start:end].decode(), place)
         at = end
-    yield Part(data[at:].decode(), None)
+    yield ShownPart(data[at:].decode(), None)
 
 
 def _whole(data: bytes, at: int) -> int:

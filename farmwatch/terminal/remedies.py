@@ -38,6 +38,9 @@ REMEDIES: dict[str, str] = {
         "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
         ' tally.method = "sprt"'
     ),
+    "NoLog": "name another folder, or create a log with `farmwatch up`",
+    "SchemaTooNew": "where a newer farmwatch wrote it, upgrade this process; otherwise restore the log from a backup",
+    "TopicMismatch": "set log.partitions to the old number, or another log.prefix",
     "NoSiteTest": "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
     "NotDownloaded": (
         "run `hf download {model} --revision {revision}` on a machine with access to the hub, or set a folder that"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from farmwatch.upkeep.deleted_groups import find_rereading_groups
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import between
-from scoring.stages.site_tally import JudgedPage
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
 from stream.processing.heartbeat import is_heartbeat

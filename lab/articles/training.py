@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -12,15 +12,17 @@ import numpy as np
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.articles.inputs import INPUTS, LEARNED_INPUTS, has_inputs, inputs_of
 from filters.articles.model import VERSION, ArticleModel, StepFunction
-from lab.articles.additive import AdditiveModel, Floats
-from lab.articles.held_out import HeldOutPage
+from lab.articles.additive import AdditiveModel, Floats, fit, out_of_fold
+from lab.articles.held_out import ArticleErrors, HeldOutPage, article_errors, kept_share
 from scoring.errors import TooFewLabels
+from scoring.statistics.shares import Share
 from stream.schema.vocabulary import PageClass
 from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
 
 _LEARNED_PLACES = [INPUTS.index(name) for name in LEARNED_INPUTS]
 _WORDS = LEARNED_INPUTS.index("tokens")
+_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 ARTICLE_WORDS = 150
 """Fewest words of a page without a label that counts as an article because of its source."""
 
@@ -128,3 +130,46 @@ def encode_model(model: ArticleModel) -> bytes:
     assert head.endswith(b"{}}")
     lines = (msgspec.json.encode(name) + b":" + msgspec.json.encode(steps) for name, steps in model.inputs.items())
     return head[:-2] + b"\n" + b",\n".join(lines) + b"\n}}\n"
+
+
+class TrainedReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors of a model on pages of domains that it did not see."""
+
+    digest: str
+    card: str
+    threshold: float
+    errors: ArticleErrors
+    sources: dict[str, Share]  # pages of article sources that `threshold` keeps
+    inputs: dict[str, float]  # mean absolute part in the logit of an article
+
+
+def train(
+    training: TrainingPages, threshold: float, on_progress: Callable[[int], None]
+) -> tuple[ArticleModel, TrainedReport]:
+    """The model of the pages, and its errors out of fold. `on_progress` gets 1 after each fit. Raises TooFewLabels."""
+    matrix, kinds, weights = training.matrix, training.kinds, training.weights
+    logits = out_of_fold(matrix, LEARNED_INPUTS, kinds, weights, training.domains, on_progress)
+    fitted = fit(matrix, LEARNED_INPUTS, kinds, weights)
+    on_progress(1)
+    if not fitted.steps:
+        raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
+    model = model_of(fitted, training.card())
+    predicted = training.predicted(logits, model)
+    of_article = model.kinds.index(PageClass.ARTICLE)
+    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
+    labelled = [prediction for page, prediction in predicted if page.is_labelled]
+    sources = sorted({page.source for page in training.pages if not page.is_labelled})
+    return model, TrainedReport(
+        digest=model.digest,
+        card=model.card,
+        threshold=threshold,
+        errors=article_errors(labelled, PageClass.ARTICLE, sorted({*_THRESHOLDS, threshold}), threshold),
+        sources={
+            source: kept_share(
+                [prediction for page, prediction in predicted if page.source == source and not page.is_labelled],
+                threshold,
+            )
+            for source in sources
+        },
+        inputs=dict(sorted(effects.items(), key=lambda effect: (-round(effect[1], 6), effect[0]))),
+    )

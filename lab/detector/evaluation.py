@@ -96,7 +96,7 @@ class PageCell(msgspec.Struct, frozen=True):
     flagged: float | None  # None: no page is this long
 
 
-class PageRow(msgspec.Struct, frozen=True):
+class PageSetRow(msgspec.Struct, frozen=True):
     """A page set at every length."""
 
     name: str
@@ -114,7 +114,7 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
     sources: list[SourceRow]
     lengths: list[LengthRow]
     unseen: Unseen | None = None  # None: no such file was given
-    pages: list[PageRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
+    pages: list[PageSetRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
 
 
 def evaluate(
@@ -235,7 +235,7 @@ def _origin(sample: TrainingText) -> tuple[bool, str]:
     return sample.llm, sample.generator if sample.llm else _SPLIT.sub("", sample.source)
 
 
-def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
+def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageSetRow]:
     """Share flagged of every set; of all that are surely human together, after them; and of recent sets."""
     sure = [page_set for page_set in sets if not page_set.recent]
     if sure:
@@ -246,7 +246,7 @@ def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
         for words in _PAGE_LENGTHS:
             cut = [text[:words] for text in one.texts if len(text) >= words]
             cells.append(PageCell(words, len(cut), float(np.mean(model.flags(cut))) if cut else None))
-        rows.append(PageRow(one.name, one.recent, cells))
+        rows.append(PageSetRow(one.name, one.recent, cells))
     return rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.detector.texts import CROP_WORDS, TrainingText, balanced_weights, calibration_crop, training_crop
-from scoring.errors import MissingExtra
+from lab.extras import require_sklearn
 from scoring.lite_ngram.detector import log_length, margins, probability
 from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
@@ -80,10 +80,9 @@ class Trainer:
         self, training: Sequence[TrainingText], dev: Sequence[TrainingText], seed: int, threshold: float
     ) -> None:
         """Crop and hash once. Raises MissingExtra without scikit-learn."""
-        try:
-            from sklearn import linear_model
-        except ImportError as error:
-            raise MissingExtra("training needs scikit-learn", extra="train") from error
+        require_sklearn()
+        from sklearn import linear_model
+
         self.training, self.dev = training, dev
         self._regression = linear_model.LogisticRegression
         self._threshold = threshold

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lab.detector.evaluation import TOGETHER, DetectorEvaluation, PageCell, PageRow
+from lab.detector.evaluation import TOGETHER, DetectorEvaluation, PageCell, PageSetRow
 from lab.detector.texts import FileReport
 from scoring.lite_ngram.detector import MIN_WORDS
 from scoring.statistics.rounding import each_float
@@ -69,7 +69,7 @@ def _web(evaluation: DetectorEvaluation) -> str:
     return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
 
 
-def _judged(rows: Sequence[PageRow]) -> list[float]:
+def _judged(rows: Sequence[PageSetRow]) -> list[float]:
     return [cell.flagged for row in rows for cell in row.cells if cell.words >= MIN_WORDS and cell.flagged is not None]
 
 
@@ -160,7 +160,7 @@ def _summary(evaluation: DetectorEvaluation) -> Table:
     return [{"figure": name, "AUROC": auroc} for name, auroc in figures.items()]
 
 
-def _pages(rows: Sequence[PageRow]) -> Table:
+def _pages(rows: Sequence[PageSetRow]) -> Table:
     table = []
     for row in rows:
         cells = {f"{cell.words} words": cell for cell in row.cells}

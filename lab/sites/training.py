@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
+from lab.extras import require_sklearn
+from scoring.errors import BadTrainingData, TooFewLabels
 from scoring.sites.deciles import PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
 
@@ -74,10 +75,9 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
 
 def _fit_deciles(sites: Sequence[LabelledSite], detector: str, left_out: HeldOutErrors) -> DecileNumbers:
     """A linear machine over standardised deciles, both labels weighing the same."""
-    try:
-        from sklearn.svm import SVC
-    except ImportError as error:
-        raise MissingExtra("training needs scikit-learn", extra="train") from error
+    require_sklearn()
+    from sklearn.svm import SVC
+
     rows = np.array([deciles(site.scores) for site in sites])
     centres, scales = rows.mean(axis=0), rows.std(axis=0)
     if not (np.isfinite(rows).all() and (scales > 0).all()):

@@ -21,7 +21,7 @@ from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.lifecycle import finish, record_error, record_features_end, record_gap
 from replay.engine.plan import refuse_other_epoch
-from replay.engine.stages import RECORDS, loop_settings, stage_of
+from replay.engine.stages import BATCH_BYTES, RECORDS, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.metrics import REPLAY_ETA_SECONDS, REPLAY_RECORDS, REPLAY_RECORDS_EXPECTED, REPLAY_YIELD_SECONDS
 from replay.rows.scores import count_unrequested, is_scored
@@ -32,7 +32,7 @@ from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
 from stream.processing.health import Health
-from stream.processing.loop import StageLoop
+from stream.processing.loop import MAX_RECORDS, StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control, Scorers
 from stream.schema.runs import Run, RunStatus
@@ -285,7 +285,14 @@ class Replay:
             on_advance=partial(metrics.count, REPLAY_RECORDS, run=run, phase=phase.name),
             monotonic=self.monotonic,
         )
-        return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self.config, tempo.records))
+        return StageLoop(
+            stage,
+            member,
+            metrics=metrics,
+            settings=self.config.loop,
+            max_records=max(MAX_RECORDS, tempo.records),
+            max_bytes=BATCH_BYTES,
+        )
 
     def _check(self) -> bool:
         """Check for a stop and, less often, `control` and the lag of live. Returns whether to continue."""

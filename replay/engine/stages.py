@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from filters.rules.ruleset import Ruleset
 from replay.rows.scores import known_texts, unrequested_texts
 from replay.runs.configured import site_method_of
 from replay.runs.phases import JUDGE, MEASURE, REQUESTS, Phase
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
-from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.runs import Run
 
 RECORDS = 4000  # in a batch of JUDGE or TALLY: a commit costs a few ms, whatever its size
-_BATCH_BYTES = 24 * 1024 * 1024
+BATCH_BYTES = 24 * 1024 * 1024
 
 
 def stage_of(
@@ -64,11 +61,3 @@ def stage_of(
         method = site_method_of(config, run)
         stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
     return stage
-
-
-def loop_settings(config: ReplaySettings, records: int = RECORDS) -> LoopSettings:
-    """The settings of [loop] with larger batches: latency does not matter in a replay."""
-    loop = config.loop
-    return msgspec.structs.replace(
-        loop, max_records=max(loop.max_records, records), max_bytes=max(loop.max_bytes, _BATCH_BYTES)
-    )

@@ -26,7 +26,7 @@ from stream.log.errors import UnknownTopic
 from stream.processing.state import KeyedState
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LAYOUT, LIVE, Run, RunStatus
+from stream.schema.runs import LIVE, Run, RunStatus
 from stream.text.user_errors import FarmwatchError
 
 ROUND_KEY = b"\0canary"  # key in the state of a partition: when its last round of canaries began
@@ -40,7 +40,7 @@ def ensure_live_run(log: Log, config: ReplaySettings, *, by: str | None = None, 
     """
     control = Control(log)
     live = control.live
-    if live is None or not (live.detector and live.site_method) or live.v < LAYOUT:
+    if live is None or not (live.detector and live.site_method):
         first = None if live is not None else _as_configured(config, by or operator(), clock())
         detector = (live or FIRST_RUN).detector or _configured_detector(config)
         method = configured_method(config, detector)
@@ -51,7 +51,7 @@ def ensure_live_run(log: Log, config: ReplaySettings, *, by: str | None = None, 
                 assert first is not None
                 return ControlUpdate(first.run, [(first.run.digest, first.text)])
             known = now.site_method or (method if now.detector in ("", detector) else "")
-            filled = msgspec.structs.replace(now, detector=now.detector or detector, site_method=known, v=LAYOUT)
+            filled = msgspec.structs.replace(now, detector=now.detector or detector, site_method=known)
             return ControlUpdate(filled) if filled != now else None
 
         update_control(log, make_update)

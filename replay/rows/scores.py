@@ -14,7 +14,7 @@ from replay.runs.offsets import is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
-from scoring.stages.site_tally import JudgedPage
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control, Scorers, write_scorers

@@ -117,13 +117,17 @@ def estimate_sites(
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
-    rows = [_row(line) for line in truths.get(None, [])]
+    rows = [
+        SiteState(
+            id=line.site or "",
+            site=line.site or "",
+            scored=line.scored or 0,
+            flagged=line.flagged or 0,
+            queries=line.queries,
+        )
+        for line in truths.get(None, [])
+    ]
     return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
-
-
-def _row(line: SiteVerdictLine) -> SiteState:
-    site = line.site or ""
-    return SiteState(id=site, site=site, scored=line.scored or 0, flagged=line.flagged or 0, queries=line.queries)
 
 
 def _names(line: SiteVerdictLine) -> dict[str, str]:

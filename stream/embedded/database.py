@@ -18,7 +18,7 @@ from pathlib import Path
 import xxhash
 
 from stream.embedded.segments import LogDamaged
-from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
+from stream.log.errors import LogUnavailable, NoLog, SchemaTooNew
 from stream.log.private_folders import give_to_owner, make_private
 
 SCHEMA_VERSION = 2
@@ -112,7 +112,7 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
                     return
         if _holds_segments(folder):
             raise _without_database(folder)
-    raise StreamError(f"there is no log in {folder}: name another folder, or create a log with `farmwatch up`")
+    raise NoLog(f"there is no log in {folder}")
 
 
 def at_rest(folder: Path) -> tuple[int, int, int] | None:
@@ -153,10 +153,7 @@ def _has_tables(database: sqlite3.Connection) -> bool:
 def _check_version(database: sqlite3.Connection, folder: Path) -> None:
     (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
     if version > SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
-            "upgrade this process, or give it another folder"
-        )
+        raise SchemaTooNew(f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}")
 
 
 def _holds_segments(folder: Path) -> bool:
@@ -214,11 +211,6 @@ def row_checksum(content: int, id: int) -> int:
     """The checksum in a record's row: signed for SQLite, and dependent on the row id."""
     digest = (content ^ id * _SPREAD) & _MASK
     return digest - (1 << 64) if digest >> 63 else digest
-
-
-def is_intact(checksum: object, content: int, id: int) -> bool:
-    """Whether the checksum matches. Rows of farmwatch 0.1.0 have the checksum of the content only."""
-    return checksum == row_checksum(content, id) or checksum == row_checksum(content, 0)  # rarely both: it is slow
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:

@@ -31,7 +31,6 @@ from stream.embedded.retention import Retention, cut_off
 from stream.embedded.soundness import Presence, require_sound
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
-from stream.embedded.vacuum import needs_rewrite, rewrite
 from stream.embedded.writer import Writer
 from stream.log.contract import (
     NONE_NEEDED,
@@ -305,17 +304,6 @@ class EmbeddedLog:
             freed += clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
-
-    def rewrite(self, on_start: Callable[[int], None]) -> None:
-        """Rewrite a database whose free pages cannot return to the file system, see `stream.embedded.vacuum`.
-
-        `on_start` gets the bytes of its content. Raises LogUnavailable if another process writes, or without room.
-        """
-        with self._reader() as reader:
-            size_bytes = needs_rewrite(reader.database)
-        if size_bytes:
-            on_start(size_bytes)
-            rewrite(self._folder, self._lock_timeout_s)
 
     def missing_segments(self) -> dict[Path, int]:
         """Missing segment files, with the number of records that refer to each."""

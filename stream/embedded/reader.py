@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
+from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, row_checksum, translate
 from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import StoredTopic, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
@@ -54,7 +54,7 @@ class StoredRow(msgspec.Struct):
             self.fault, self.timestamp_ms = "its timestamp is no number", 0
         elif size != self.size:
             self.fault = f"{size} of {self.size} bytes are there"
-        elif not is_intact(self.checksum, content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
+        elif self.checksum != row_checksum(content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
             self.fault = f"the checksum of {size} bytes differs"
         if self.headers:
             try:

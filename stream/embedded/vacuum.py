@@ -1,9 +1,8 @@
 """Returns the free pages of the database to the file system.
 
 `give_back` moves pages from the end of the file into free pages and cuts the file, a few at a time, so that others
-write in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one or by
-rewriting it. Databases of farmwatch up to 0.1.0 lack it: `rewrite` sets it once. Erasing
-rewrites, too.
+write in between. This needs a database with `auto_vacuum = INCREMENTAL`, which SQLite only sets in an empty one.
+`rewrite` serves erasing: no deleted bytes stay.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ _LEAST_PAGES = 512  # 8 MiB
 _STEP_PAGES = 128  # per transaction: 2 MiB, some milliseconds
 _ROUND_S = 10.0
 _ROOM = 2.2  # bytes of free disk that a rewrite needs per byte of content: a copy, and the WAL
-_INCREMENTAL = 2
 
 
 def give_back(database: sqlite3.Connection, writer: Writer, clock: Callable[[], float] = monotonic) -> int:
     """Cut free pages off the file, for `_ROUND_S` at most; returns the bytes. The file shrinks with a checkpoint."""
-    free, pages = _pages(database)  # reads the header, which the next line does not
-    (mode,) = database.execute("PRAGMA auto_vacuum").fetchone()
-    if mode != _INCREMENTAL or free < _LEAST_PAGES or free < pages * _FREE_SHARE:
+    free, pages = _pages(database)
+    if free < _LEAST_PAGES or free < pages * _FREE_SHARE:
         return 0
     before, until = free, clock() + _ROUND_S
     while free > pages * _FREE_SHARE / 2 and clock() < until:
@@ -49,13 +46,6 @@ def _cut(database: sqlite3.Connection, _: object) -> None:
         database.execute("PRAGMA incremental_vacuum(1)")
 
 
-def needs_rewrite(database: sqlite3.Connection) -> int:
-    """Bytes of content of a database that `rewrite` has to copy; 0 if `give_back` works already."""
-    content_bytes = _content_bytes(database)  # reads the header, which the next line does not
-    (mode,) = database.execute("PRAGMA auto_vacuum").fetchone()
-    return 0 if mode == _INCREMENTAL else content_bytes
-
-
 def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
     """Rewrite the database without free pages, and empty the WAL; a crash leaves the old one.
 
@@ -63,7 +53,9 @@ def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
     stays. Raises LogUnavailable if another process writes for so long, or if the disk has no room.
     """
     with translated_errors(folder), closing(connect(folder, lock_timeout_s)) as database:
-        needed, free = _content_bytes(database) * _ROOM, shutil.disk_usage(folder).free
+        free_pages, pages = _pages(database)
+        needed = (pages - free_pages) * _page_size(database) * _ROOM
+        free = shutil.disk_usage(folder).free
         if free < needed:
             raise LogUnavailable(
                 f"{folder / DATABASE} is not rewritten: that needs {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free"
@@ -72,7 +64,6 @@ def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
         database.execute("PRAGMA temp_store = FILE")
         place = str(folder).replace("'", "''")
         database.execute(f"PRAGMA temp_store_directory = '{place}'")
-        database.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         try:
             _retry(lambda: database.execute("VACUUM") is not None, wait_s)
         finally:
@@ -93,11 +84,6 @@ def _retry(step: Callable[[], bool], wait_s: float) -> bool:
         if monotonic() > give_up_at:
             return False
         sleep(0.05)
-
-
-def _content_bytes(database: sqlite3.Connection) -> int:
-    free, pages = _pages(database)
-    return (pages - free) * _page_size(database)
 
 
 def _pages(database: sqlite3.Connection) -> tuple[int, int]:

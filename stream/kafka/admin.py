@@ -51,7 +51,7 @@ class KafkaAdmin:
         """The id of a topic; a recreated topic has another one."""
         described = self._ask(f"look up {topic}", lambda client: client.describe_topics([topic]))
         if not described or described[0]["error_code"]:
-            raise UnknownTopic(f"topic {topic} does not exist; create the topics with `farmwatch topics --create`")
+            raise UnknownTopic(f"topic {topic} does not exist")
         return str(described[0]["topic_id"])
 
     def create(self, topics: Mapping[str, Mapping[str, Any]]) -> None:

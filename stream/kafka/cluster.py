@@ -51,7 +51,7 @@ class KafkaSite:
         if full not in self._partitions:
             self._partitions = self.admin.topics()
         if full not in self._partitions:
-            raise UnknownTopic(f"topic {full!r} does not exist; create the topics with `farmwatch topics --create`")
+            raise UnknownTopic(f"topic {full!r} does not exist")
         return self._partitions[full]
 
     def forget(self, topics: Iterable[str]) -> None:

@@ -45,7 +45,7 @@ def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
     least, most, longest = (int(broker[key]) for key in _LIMITS)
     session_ms, transaction_ms = round(settings.session_timeout_s * 1000), round(settings.transaction_timeout_s * 1000)
     session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"
-    transaction = f"{transaction_ms} ms, the broker allows {longest} ms: see transaction_timeout_s"
+    transaction = f"{transaction_ms} ms, the broker allows {longest} ms (transaction.max.timeout.ms)"
     return [
         ("session timeout", least <= session_ms <= most, session),
         ("transaction timeout", transaction_ms <= longest, transaction),
@@ -60,7 +60,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     for topic in topics:
         what = f"topic {site.full(topic.name)}"
         if topic.name not in existing:
-            findings.append((what, False, "missing: run `farmwatch topics --create`"))
+            findings.append((what, False, "missing"))
             continue
         wrong = _differences(configs_of(topic), found[site.full(topic.name)])
         if existing[topic.name] != topic.partitions:

@@ -40,7 +40,7 @@ def translate_error(error: BaseException, doing: str) -> StreamError:
     if isinstance(error, FENCING):
         return Fenced(said)
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
-        return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
+        return UnknownTopic(said)
     if isinstance(error, _REFUSED):
         return StreamError(f"{said}; the broker refuses this client: check its settings and rights")
     return LogUnavailable(f"{said}; retrying, check that the broker is up")

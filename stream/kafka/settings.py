@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -28,18 +28,13 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     session_timeout_s: _Positive = 45.0
     """A silent member's partitions go to others after this."""
-    heartbeat_s: _Positive = 0.5
-    """Seconds between heartbeats of a member: also how soon a member learns that another one joins or leaves."""
     max_poll_interval_s: _Positive = 300.0
     """A member that does not poll for this long loses its partitions."""
-    transaction_timeout_s: _Positive = 30.0
-    """The broker aborts a transaction that is left open for this long."""
-    commit_timeout_s: _Positive = 20.0
-    """A commit without an answer for this long is in doubt: LogUnavailable."""
-    request_timeout_s: _Positive = 10.0
-    """Seconds that one request may take."""
-    connect_timeout_s: _Positive = 3.0
-    """Seconds that the first contact with the broker may take."""
+    heartbeat_s: ClassVar[float] = 0.5  # also how soon a member learns that another one joins or leaves
+    transaction_timeout_s: ClassVar[float] = 30.0  # the broker aborts a transaction that is left open for this long
+    commit_timeout_s: ClassVar[float] = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
+    request_timeout_s: ClassVar[float] = 10.0
+    connect_timeout_s: ClassVar[float] = 3.0  # of the first contact with the broker
     compression: str | None = "zstd"
     """Compression of batches; null: none. Page bodies are zstd already, and zstd gives up on such bytes at once; the
     small topics shrink to a third or less."""

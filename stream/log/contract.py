@@ -321,8 +321,7 @@ def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> No
     for topic in topics:
         if existing.get(topic.name, topic.partitions) != topic.partitions:
             raise TopicMismatch(
-                f"topic {topic.name!r} has {existing[topic.name]} partitions, {topic.partitions} are configured: "
-                "set log.partitions to the old number, or another log.prefix"
+                f"topic {topic.name!r} has {existing[topic.name]} partitions, {topic.partitions} are configured"
             )
 
 

@@ -21,8 +21,12 @@ class LogUnavailable(StreamError):
     retriable = True
 
 
+class NoLog(StreamError):
+    """There is no log at the place that was named."""
+
+
 class UnknownTopic(StreamError):
-    """A topic is used that was never created. The operator runs `farmwatch topics --create` with the same prefix."""
+    """A topic is used that was never created, or is on the log under another prefix."""
 
 
 class TopicMismatch(StreamError):

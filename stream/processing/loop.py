@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import structlog
@@ -35,41 +35,31 @@ from stream.processing.metrics import (
 )
 from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
-from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
+from stream.text.ranges import Seconds
 
 _log = structlog.get_logger()
 # Waits during slow work: for its end before the partitions are paused, and after that; and for its end and for records
 # while the loop reads ahead, which is how long a finished batch may wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
+MAX_RECORDS, MAX_BYTES = 1000, 16 * 1024 * 1024  # of a batch
 _REFUSED_S = 3600.0  # how long a refused size counts: the value's, while the broker's limit is on compressed bytes
 _OBJECTS = 10_000  # new objects between two garbage collections: more than a batch holds; Python's own number is 700
 
 
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a loop batches, retries and gives up."""
+    """How a loop ends, and when it gives up."""
 
-    max_records: PositiveCount = 1000
-    """Records of a batch, at most; a stage may want fewer."""
-    max_bytes: PositiveBytes = 16 * 1024 * 1024
-    """Bytes of a batch, at most."""
-    linger_s: Seconds = 0.02
-    """Seconds that a batch waits to fill once it has a record."""
-    backoff_s: PositiveSeconds = 0.1
-    """Seconds of the first wait after a transient error; doubles."""
-    backoff_cap_s: PositiveSeconds = 30.0
-    """Seconds of the longest wait after a transient error."""
     drain_s: Seconds = 20.0
     """Seconds that batches in flight may take to be committed after SIGTERM."""
-    watchdog_s: PositiveSeconds = 120.0
-    """Seconds with input but without progress until unhealthy."""
-    breaker_window: PositiveCount = 200
-    """Records that the breaker looks back on."""
     breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    """Share of them in the dead letters that opens the breaker."""
-    breaker_least: PositiveCount = 20
-    """Dead letters below which the breaker stays closed."""
-    lag_every_s: PositiveSeconds = 5.0
-    """Seconds between two measurements of the lag."""
+    """Share of the last 200 records in the dead letters that stops the stage."""
+    breaker_window: ClassVar[int] = 200  # records that the breaker looks back on
+    breaker_least: ClassVar[int] = 20  # dead letters below which the breaker stays closed
+    linger_s: ClassVar[float] = 0.02  # that a batch waits to fill once it has a record
+    backoff_s: ClassVar[float] = 0.1  # of the first wait after a transient error; doubles
+    backoff_cap_s: ClassVar[float] = 30.0
+    watchdog_s: ClassVar[float] = 120.0  # with input but without progress until unhealthy
+    lag_every_s: ClassVar[float] = 5.0
 
 
 class StageLoop:
@@ -82,13 +72,17 @@ class StageLoop:
         *,
         metrics: Metrics,
         settings: LoopSettings | None = None,
+        max_records: int = MAX_RECORDS,
+        max_bytes: int = MAX_BYTES,
         clock: Clock = wall_ms,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`max_records`, `max_bytes`: of a batch; a stage may want fewer records."""
         self._stage = stage
         self._member = member
         self._metrics = metrics
         self._settings = settings or LoopSettings()
+        self._max_records, self._max_bytes = max_records, max_bytes
         self._clock = clock
         self._monotonic = monotonic
         self._watchdog = Watchdog(self._settings.watchdog_s, monotonic)
@@ -183,8 +177,8 @@ class StageLoop:
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
         """Read a batch with each record's ownership epoch; only one poll if the stage has background topics."""
-        limit = min(self._settings.max_records, self._stage.max_records)
-        room = self._settings.max_bytes
+        limit = min(self._max_records, self._stage.max_records)
+        room = self._max_bytes
         messages: list[Message] = []
         epochs: list[int] = []
         until = 0.0

@@ -84,7 +84,7 @@ class UnreadableCounter:
         """One line per topic: number of unreadable records, and place and fault of the first one."""
         return [
             f"{counted(len(places), 'record')} of {topic} could not be read:"
-            f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"
+            f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}"
             for topic, places in self._places.items()
         ]
 

@@ -26,6 +26,7 @@ RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score", "order", "forgotten", "panel")  # rows that are not about runs
 _FENCED = "another process began to change the runs or dead letters of this log: this change was not written; try again"
+_RESTORE = "restore the log from a backup"
 _LOOK_EVERY_S = 0.1
 
 
@@ -67,7 +68,7 @@ class Control:
             except BadRecord as error:
                 self._faults[message.key] = error
             except UnicodeDecodeError as error:
-                self._faults[message.key] = BadRecord(_unreadable(message, f"not a ruleset: {error}"))
+                self._faults[message.key] = BadRecord(f"{_unreadable(message, f'not a ruleset: {error}')}: {_RESTORE}")
         for fault in self._faults.values():
             raise fault
         return changed
@@ -86,7 +87,7 @@ class Control:
         if message.damage:
             if kind in _OF_OTHERS:
                 return False
-            raise BadRecord(_unreadable(message, message.damage))
+            raise BadRecord(f"{_unreadable(message, message.damage)}: {_RESTORE}")
         if kind == "run":
             if value is None:
                 self.runs.pop(name, None)
@@ -199,7 +200,7 @@ def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
     if row.v > LAYOUT:
         raise SchemaTooNew(
             f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {LAYOUT}: a newer one has worked"
-            " on this log; upgrade this process, or restore a backup of before"
+            " on this log"
         )
     return row
 
@@ -207,5 +208,5 @@ def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
 def _unreadable(message: Message, why: str) -> str:
     return (
         f"topic control, partition {message.partition} offset {message.offset}: {why}; the runs of this log are not"
-        " known without it: restore the log from a backup, or, where a newer farmwatch wrote it, upgrade this process"
+        " known without it"
     )

@@ -88,9 +88,9 @@ class Forgotten:
         try:
             entry = msgspec.msgpack.decode(value, type=ForgottenHost)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise SchemaTooNew(f"{where}: {error}; where a newer farmwatch wrote it, upgrade this process") from error
+            raise SchemaTooNew(f"{where}: {error}") from error
         if entry.v > _READ:
-            raise SchemaTooNew(f"{where}: schema {entry.v}, this farmwatch reads up to {_READ}: upgrade this process")
+            raise SchemaTooNew(f"{where}: schema {entry.v}, this farmwatch reads up to {_READ}")
         self._entries[message.key.removeprefix(_KEY).decode(errors="replace")] = entry
 
     def _find(self, host: str) -> bool:

@@ -110,11 +110,11 @@ def exclusion(name: str) -> str:
 def _read(message: Message) -> Order:
     where = f"topic control, offset {message.offset}, order {message.key.decode(errors='replace')!r}"
     if message.damage:
-        raise BadRecord(f"{where}: {message.damage}; give the order again (`farmwatch exclude`, `crawl pause`)")
+        raise BadRecord(f"{where}: {message.damage}")
     try:
         order = msgspec.msgpack.decode(message.value or b"", type=Order)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SchemaTooNew(f"{where}: {error}; where a newer farmwatch wrote it, upgrade this process") from error
+        raise SchemaTooNew(f"{where}: {error}") from error
     if order.v > _READ:
-        raise SchemaTooNew(f"{where} has schema {order.v}, this farmwatch reads up to {_READ}: upgrade this process")
+        raise SchemaTooNew(f"{where} has schema {order.v}, this farmwatch reads up to {_READ}")
     return order

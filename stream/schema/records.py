@@ -296,6 +296,4 @@ def _version_of(value: bytes) -> int | None:
 
 
 def _too_new(kind: type[Record], version: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"{kind.__name__} record has schema {version}, this farmwatch reads up to {kind.VERSION}: upgrade this process"
-    )
+    return SchemaTooNew(f"{kind.__name__} record has schema {version}, this farmwatch reads up to {kind.VERSION}")

@@ -105,7 +105,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The row of a run, under `run/<name>`. Times in milliseconds UTC, offsets per partition.
 
     Every role and command reads the row of the live run first. So `v` is the layout of the whole log: a farmwatch that
-    knows only older ones refuses the log by name. 1: farmwatch 0.1.0; 2: rows of sites have a feature epoch.
+    knows only older ones refuses the log by name.
     """
 
     v: int = LAYOUT

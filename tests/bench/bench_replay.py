@@ -23,14 +23,13 @@ from typing import NamedTuple
 import msgspec
 import xxhash
 
-from farmwatch.config.config import Config
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import JudgeStage, requested_store
-from replay.engine.stages import loop_settings
+from replay.engine.stages import BATCH_BYTES, RECORDS
 from replay.rows.scores import known_texts
 from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams
@@ -56,7 +55,6 @@ SITE_PAGES, SITES_AT_ONCE = 20, 50
 RUN = "bench"
 NAMES = names_of(RUN)
 DETECTOR = "fake/1"
-SETTINGS = loop_settings(Config())  # of a replay
 _POLL_S = 0.05
 
 
@@ -169,7 +167,7 @@ def read_alone(kind: str, where: str, records: int) -> Spent:
     member, stage = log.join("reading", [FEATURES], member="bench"), Reading()
 
     def step() -> int:
-        messages = member.poll(_POLL_S, SETTINGS.max_records, SETTINGS.max_bytes)
+        messages = member.poll(_POLL_S, RECORDS, BATCH_BYTES)
         decoded(stage, messages)
         return len(messages)
 
@@ -204,10 +202,10 @@ def tally_phase(kind: str, where: str) -> Spent:
 
 
 def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
-    stage.poll_s, stage.max_records = _POLL_S, SETTINGS.max_records
+    stage.poll_s, stage.max_records = _POLL_S, RECORDS
     member = log.join(group, list(stage.inputs), member="bench", store=stage.store, background=stage.background)
     metrics, stop = Metrics(), threading.Event()
-    loop = StageLoop(stage, member, metrics=metrics, settings=SETTINGS)
+    loop = StageLoop(stage, member, metrics=metrics, max_records=RECORDS, max_bytes=BATCH_BYTES)
 
     def seen() -> float:
         samples = (sample for family in metrics.registry.collect() for sample in family.samples)

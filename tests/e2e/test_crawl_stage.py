@@ -13,7 +13,6 @@ import pytest
 from aiohttp import web
 
 from crawler.frontier.report import frontier_left
-from crawler.settings import CrawlSettings
 from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, same_on_every_run, settings_for
 from tests.support.web.loopback import Reply, Web, page, redirect
 
@@ -72,24 +71,6 @@ def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:
     assert not loopback.paths("elsewhere.test")
 
 
-@pytest.mark.parametrize(
-    "feed",
-    [
-        b"<rss><channel><item><link>http://site0.test/map/1</link></item></channel></rss>",
-        b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='http://site0.test/map/1'/></entry></feed>",
-    ],
-)
-def test_a_site_that_names_only_a_feed_as_its_sitemap(loopback: Web, feed: bytes) -> None:
-    """The pages of the feed that robots.txt names are fetched."""
-    loopback.routes |= {
-        "site0.test/robots.txt": Reply(b"Sitemap: http://site0.test/feed\nSitemap: http://a.1../\n"),
-        "site0.test/feed": Reply(feed, headers={"Content-Type": "application/rss+xml"}),
-    }
-    pages = crawl(settings_for(loopback.target, use_links=False), hits_of("http://site0.test/hit/1"))
-    assert {page.url for page in pages} == {"http://site0.test/hit/1", "http://site0.test/map/1"}
-    assert "/sitemap.xml" not in loopback.paths("site0.test")
-
-
 def test_crashes_and_rollbacks_change_nothing(loopback: Web) -> None:
     """After random crashes and rollbacks, the pages are those of an undisturbed run."""
     calm = crawl(settings_for(loopback.target, delay_s=0.02), HITS)
@@ -128,14 +109,6 @@ def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
         pages = driver.run()
     assert loopback.paths("site0.test").count("/robots.txt") == 2
     assert len(pages) == len({page.id for page in pages})
-
-
-def test_private_hosts_are_never_connected(loopback: Web) -> None:
-    """Without the override and the test switch, hits on loopback are refused without a connection."""
-    settings = CrawlSettings(contact="a@example.org", delay_s=0.02, retry_s=0.02)
-    pages = crawl(settings, hits_of(f"http://127.0.0.1:{loopback.port}/x", f"http://[::1]:{loopback.port}/x"))
-    assert [(page.outcome, page.reason) for page in pages] == [("refused", "private_address")] * 2
-    assert loopback.seen == []
 
 
 def requests_of(driver: Driver, **labels: str) -> float:

@@ -14,7 +14,7 @@ from stream.log.contract import partition_of
 from stream.schema.records import Page
 from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, settings_for
 from tests.support.web.inspecting import FakeInspector
-from tests.support.web.loopback import Handler, Reply, Web, held, page
+from tests.support.web.loopback import Handler, Reply, Web, held
 
 CHALLENGE = Reply(b"<!doctype html><p>Just a moment", 403, {"Content-Type": "text/html", "CF-Mitigated": "challenge"})
 DAY_MS = 86_400_000
@@ -84,36 +84,6 @@ def test_a_challenged_page_is_fetched_later(loopback: Web) -> None:
     assert not loopback.overlaps("a.test")
 
 
-def test_a_challenged_site_costs_six_requests_until_a_hit_comes(loopback: Web) -> None:
-    """Then it is stopped with its own reason; a hit of a later day starts it again, for six more requests."""
-    loopback.routes = AnyPath("a.test", CHALLENGE)  # type: ignore[assignment]
-    settings = settings_for(loopback.target, retry_s=0.05, ask_tdmrep=True)
-    hits = hits_of(*(f"http://a.test/{number}" for number in range(4)))
-    with driving(settings, Store(), inspector=FakeInspector()) as driver:
-        pages = list(driver.run(hits))
-        assert len(loopback.paths("a.test")) <= 6 and row_of(driver, "a.test").stopped == "challenge"
-        assert ends(pages) == {"0": ("no_page", "challenge"), **{str(n): ("refused", "challenge") for n in (1, 2, 3)}}
-        assert pages[0].headers["cf-mitigated"] == "challenge" and pages[0].body
-        before = len(loopback.seen)
-        driver.round(hits, later_ms=DAY_MS + 1000)
-        driver.run_until(lambda: row_of(driver, "a.test").stopped and driver.at_rest)
-        assert 0 < len(loopback.seen) - before <= 6
-        loopback.routes = {f"a.test/{number}": text(str(number)) for number in range(4)}
-        driver.round(hits, later_ms=DAY_MS + 1000)
-        driver.run_until(lambda: row_of(driver, "a.test").fetched == 4)
-
-
-def test_a_challenge_on_one_url_only(loopback: Web) -> None:
-    """The other pages of the site are fetched; the URL ends after crawl.tries requests, and no link is followed."""
-    secret = Reply(b"<p>no page: challenge<a href=/from-challenge>x</a>")
-    loopback.routes |= {f"a.test/{number}": text(str(number)) for number in range(4)} | {"a.test/1": secret}
-    hits = hits_of(*(f"http://a.test/{number}" for number in range(4)))
-    found = ends(crawl(settings_for(loopback.target), hits, inspector=FakeInspector()))
-    assert found.pop("1") == ("no_page", "challenge")
-    assert found == dict.fromkeys("023", ("fetched", ""))
-    assert loopback.paths("a.test").count("/1") == 3 and "/from-challenge" not in loopback.paths("a.test")
-
-
 def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
     """Six of six pages "not found" with changing recommendations are found; the site's other pages are kept."""
     numbers = itertools.count()
@@ -141,14 +111,6 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
     assert sum(len(path) == 33 for path in loopback.paths("a.test")) == 1
 
 
-def test_a_site_with_true_404s_compares_nothing(loopback: Web) -> None:
-    """The random URL is answered by 404: pages with the same heading are all kept."""
-    loopback.routes |= {f"a.test/{number}": text("Sorry", str(number)) for number in range(3)}
-    hits = hits_of(*(f"http://a.test/{number}" for number in range(3)))
-    found = ends(crawl(settings_for(loopback.target), hits, inspector=FakeInspector()))
-    assert set(found.values()) == {("fetched", "")}
-
-
 def test_a_rolled_back_probe_is_repeated_with_the_same_url(loopback: Web) -> None:
     """If its answer is lost before the commit, the probe comes again, and its outline is there for the first page."""
     may_answer = threading.Event()
@@ -167,10 +129,3 @@ def test_a_rolled_back_probe_is_repeated_with_the_same_url(loopback: Web) -> Non
     probes = [path for path in loopback.paths("a.test") if len(path) == 33]
     assert len(probes) == 2 and len(set(probes)) == 1
     assert ends(driver.store.pages) == {"0": ("no_page", "soft_404")}
-
-
-def test_without_an_inspector_answers_are_as_before(loopback: Web) -> None:
-    """Then a page that says that it is a challenge is a page, and the site has no probe."""
-    loopback.routes["a.test/0"] = page("no page: challenge")
-    pages = crawl(settings_for(loopback.target, use_sitemaps=False), hits_of("http://a.test/0"))
-    assert ends(pages) == {"0": ("fetched", "")} and loopback.paths("a.test") == ["/robots.txt", "/0"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 
@@ -18,7 +17,7 @@ from scoring.lite_ngram.detector import LiteNgram
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, Page, SiteState, Verdict, decode
+from stream.schema.records import Features, Page, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.logs.stage_work import put, records, work_all
 from tests.support.web.article_head import ARTICLE_HEAD
@@ -97,15 +96,6 @@ def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
     assert ends["same", 1] == ("fetched", 200, True) and ends["same", 2] == ("unchanged", 304, False)
     assert ends["other", 1] == ends["other", 2] == ("fetched", 200, True)
     assert ends["gone", 1] == ("fetched", 200, True) and ends["gone", 2] == ("failed", 410, False)
-
-
-def test_page_records_carry_a_trace(log: MemoryLog) -> None:
-    """Each page record has a W3C traceparent, whose trace is the fetch; a page belongs to no run."""
-    for message in log.read(PAGES, 0):
-        page = decode(Page, message.value or b"")
-        assert message.headers["traceparent"] == f"00-{page.id}-{page.page_id[:16]}-01"
-        assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", message.headers["traceparent"])
-        assert "run" not in message.headers
 
 
 def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:

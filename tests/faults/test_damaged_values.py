@@ -22,6 +22,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, SiteState, Verdict, decode, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.embedded_worker import sql
 from tests.support.logs.loops import letters
 from tests.support.pages.page_records import fetched_page, text_score
@@ -69,7 +70,7 @@ def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
     """Run a stage over all records, or until its breaker opens."""
     stage.poll_s = 0.01
     member = log.join(stage.name, list(stage.inputs), member="m", store=stage.store)
-    more = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.002, **settings)  # type: ignore[arg-type]
+    more = with_limits(LoopSettings(), linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.002, **settings)
     loop = StageLoop(stage, member, metrics=Metrics(), settings=more)
 
     def done() -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stream.embedded.log import EmbeddedLog
+from stream.embedded.vacuum import rewrite
 from stream.log.contract import Output, Topic
 from stream.log.errors import LogUnavailable
 from tests.support.worlds import NOON, TestClock
@@ -41,13 +42,6 @@ def _size_after(log: EmbeddedLog) -> int:
     database = _database(log)
     log.close()
     return database.stat().st_size
-
-
-def _without_vacuum(log: EmbeddedLog) -> None:
-    """Make the database one of farmwatch 0.1.0, which cannot shrink."""
-    with closing(sqlite3.connect(_database(log))) as database:
-        database.execute("PRAGMA auto_vacuum = NONE")
-        database.execute("VACUUM")
 
 
 def test_the_file_shrinks_while_others_write(log: EmbeddedLog) -> None:
@@ -80,41 +74,21 @@ def test_few_free_pages_stay_for_the_next_records(log: EmbeddedLog) -> None:
     assert _size_after(log) > 40_000_000
 
 
-def test_a_database_of_an_older_version_is_rewritten_once(log: EmbeddedLog) -> None:
-    """It cannot shrink before; afterwards it can, with the same records and offsets. A second call does nothing."""
-    _without_vacuum(log)
-    log.expire(CLOCK.now_ms)
-    kept = [(message.offset, message.value) for message in log.read("a", 1)]
-    sizes: list[int] = []
-    log.rewrite(sizes.append)
-    log.rewrite(sizes.append)
-    assert len(sizes) == 1
-    assert 4_000_000 < sizes[0] < 8_000_000
-    assert [(message.offset, message.value) for message in log.read("a", 1)] == kept
-    CLOCK.turn(DAY_MS)
-    log.append([Output("a", 0, b"k", b"newest")])
-    log.expire(CLOCK.now_ms)
-    assert [message.value for message in log.read("a", 0)] == [b"newest"]
-    assert _size_after(log) < 8_000_000
-
-
 def test_a_rewrite_waits_for_no_writer(log: EmbeddedLog) -> None:
     """While another process writes, the rewrite is refused and changes nothing."""
-    _without_vacuum(log)
     with closing(sqlite3.connect(_database(log), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogUnavailable, match="stays locked"):
-            log.rewrite(lambda _: None)
+            rewrite(log._folder, 0.2)
         other.execute("ROLLBACK")
     assert len(list(log.read("a", 0))) == 10_000
 
 
 def test_a_rewrite_needs_room(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk without room for a copy the rewrite is refused before it writes, with the bytes that it needs."""
-    _without_vacuum(log)
     monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage(50_000_000))
     with pytest.raises(LogUnavailable, match=r"needs 0\.1 GB, 0\.1 GB"):
-        log.rewrite(lambda _: None)
+        rewrite(log._folder, 0.2)
 
 
 class _Usage:

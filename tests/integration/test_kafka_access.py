@@ -18,6 +18,7 @@ from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.support.kafka_broker import PASSWORD, USER, Broker, make_certificate, own_broker
+from tests.support.limits import with_limits
 from tests.support.paths import DOCS
 from tests.support.waiting import wait_until
 from tests.support.worlds import drain, record, settle, values
@@ -56,7 +57,7 @@ def settings(guarded: Broker, **changed: Any) -> KafkaSettings:
     (block,) = re.findall(r"```toml\n(\[kafka\.client\].+?)```", PAGE, re.DOTALL)
     client = tomllib.loads(block)["kafka"]["client"]
     client |= {"ssl_cafile": str(guarded.certificate), "sasl_plain_password": PASSWORD} | changed
-    return KafkaSettings(client=client, connect_timeout_s=3)
+    return with_limits(KafkaSettings(), client=client, connect_timeout_s=3)
 
 
 def opened(guarded: Broker, folder: Path, chosen: KafkaSettings) -> KafkaLog:
@@ -118,7 +119,7 @@ def test_a_refused_client_is_told_the_setting(guarded: Broker, tmp_path: Path) -
 
 def test_a_client_with_sasl_is_told_of_a_listener_without(tmp_path: Path) -> None:
     """A client with SASL on an open listener gets an error: the listener has neither TLS nor SASL."""
-    trusted = KafkaSettings(client={"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"})
+    trusted = with_limits(KafkaSettings(), client={"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"})
     plain = own_broker().address
     with pytest.raises(StreamError, match=f"{plain} speaks PLAINTEXT, this client SASL_PLAINTEXT"):
         KafkaLog(plain, prefix=PREFIX, state_folder=tmp_path / "state", settings=trusted).topics()

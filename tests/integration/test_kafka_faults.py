@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
@@ -22,6 +21,7 @@ from stream.log.contract import CleanupPolicy, Commit, Member, Message, Output, 
 from stream.log.errors import LogUnavailable
 from stream.schema.records import Hit, encode
 from tests.support.kafka_broker import Broker, own_broker
+from tests.support.limits import with_limits
 from tests.support.logs.kafka_files import batches, segment
 from tests.support.logs.loops import Counting, decisions, loop_on
 from tests.support.sizes import LONG
@@ -34,7 +34,9 @@ RECORDS = 3000
 AWAY_S = 60.0 if LONG else 7.0  # longer than every time limit in SETTINGS
 PATIENCE_S = 120.0
 PARTITIONS = 2
-SETTINGS = KafkaSettings(session_timeout_s=6, commit_timeout_s=3, transaction_timeout_s=6, request_timeout_s=3)
+SETTINGS = with_limits(
+    KafkaSettings(), session_timeout_s=6, commit_timeout_s=3, transaction_timeout_s=6, request_timeout_s=3
+)
 
 
 class RandomBatches(Counting):
@@ -241,9 +243,9 @@ def test_a_changelog_whose_last_marker_was_removed_is_restored(outage: Outage, t
 
 def test_a_transaction_that_never_ends_is_reported(one_broker: Broker, tmp_path: Path) -> None:
     """Offsets that stay unstable beyond the transaction timeout are an error with a remedy; work resumes."""
-    log = _open(one_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
+    log = _open(one_broker, tmp_path, with_limits(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
-    lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)
+    lasting = with_limits(SETTINGS, transaction_timeout_s=PATIENCE_S)
     stranger = build_producer(lasting.producer_options(one_broker.address, f"{tmp_path.name}.stranger"))
     stranger.begin_transaction()
     held = {TopicPartition(f"{tmp_path.name}.in", 0): OffsetAndMetadata(0, "", -1)}

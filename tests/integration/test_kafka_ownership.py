@@ -17,11 +17,12 @@ from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, StateChange
 from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
+from tests.support.limits import with_limits
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld, record, settle, values
 
 pytestmark = pytest.mark.kafka
-QUICK = KafkaSettings(session_timeout_s=6, heartbeat_s=0.2, max_poll_interval_s=2)
+QUICK = with_limits(KafkaSettings(), session_timeout_s=6, heartbeat_s=0.2, max_poll_interval_s=2)
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
     log.append([record("in", 0, "k") for _ in range(5)])
     log.reset("g", "in", [2])
     at, group = TopicPartition(f"{prefix}in", 0), f"{prefix}g"
-    options = KafkaSettings(transaction_timeout_s=40).producer_options(broker(), f"{prefix}dead")
+    options = with_limits(KafkaSettings(), transaction_timeout_s=40).producer_options(broker(), f"{prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(at.topic, b"v", b"k", [], 0).get(timeout=30)

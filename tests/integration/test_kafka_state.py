@@ -16,13 +16,14 @@ from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, Member, StateChange
 from tests.support.kafka_broker import broker
+from tests.support.limits import with_limits
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld, drain, record, values
 
 pytestmark = pytest.mark.kafka
 
 
-SETTINGS = KafkaSettings(session_timeout_s=6, transaction_timeout_s=5)
+SETTINGS = with_limits(KafkaSettings(), session_timeout_s=6, transaction_timeout_s=5)
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
     member = world.owner(2, "in", store="s")
     put(member, a="1")
     member.close()
-    options = KafkaSettings(transaction_timeout_s=1).producer_options(broker(), f"{world.prefix}dead")
+    options = with_limits(KafkaSettings(), transaction_timeout_s=1).producer_options(broker(), f"{world.prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(f"{world.prefix}state.s", b"\0" * 8 + b"ghost", b"a", [], 0).get(timeout=30)

@@ -29,6 +29,7 @@ from stream.schema.retention import RetentionSettings
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
+from tests.support.limits import with_limits
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld, settle
@@ -114,7 +115,7 @@ def test_check_names_what_is_wrong(kafka_log: KafkaLog) -> None:
 
 def test_check_of_a_broker_that_is_away(tmp_path: Path) -> None:
     """If no broker answers, the doctor gets a finding and no error."""
-    settings = KafkaSettings(request_timeout_s=1, connect_timeout_s=0.5)
+    settings = with_limits(KafkaSettings(), request_timeout_s=1, connect_timeout_s=0.5)
     findings = KafkaLog("127.0.0.1:1", state_folder=tmp_path, settings=settings).check()
     assert [right for _, right, _ in findings] == [True, False]
 

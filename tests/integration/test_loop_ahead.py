@@ -17,6 +17,7 @@ from stream.processing.batch import InFlightBatch
 from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
 from stream.schema.records import Hit, Record
+from tests.support.limits import with_limits
 from tests.support.logs.loops import Ahead, Around, Transient, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.worlds import World
@@ -175,7 +176,7 @@ def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog,
     put(memory, 8)
     release, stop = threading.Event(), threading.Event()
     stage = Ahead(lambda *_: release.wait(20))
-    settings = LoopSettings(linger_s=0.0, drain_s=10.0 if in_time else 0.2)
+    settings = with_limits(LoopSettings(), linger_s=0.0, drain_s=10.0 if in_time else 0.2)
     thread = threading.Thread(target=loop_on(memory, stage, settings=settings).run, args=(stop,))
     thread.start()
     wait_until(lambda: stage.running == 2, "two batches in flight")
@@ -280,7 +281,9 @@ def test_a_long_batch_is_distinguished_from_one_that_stands_still(
             return starting
 
     stage = Long(lambda *_: release.wait(20))
-    loop = loop_on(memory, stage, settings=LoopSettings(linger_s=0.0, watchdog_s=120.0), monotonic=lambda: now[0])
+    loop = loop_on(
+        memory, stage, settings=with_limits(LoopSettings(), linger_s=0.0, watchdog_s=120.0), monotonic=lambda: now[0]
+    )
     assert loop.cycle(threading.Event())
     assert all(seen) is healthy
     assert loop.health().ok, "it was committed"
@@ -334,5 +337,7 @@ def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None
 
     later()
     stage = Both()
-    cycle(loop_on(memory, stage, settings=LoopSettings(linger_s=0.5), member=Around(member, poll=poll)), 4)
+    cycle(
+        loop_on(memory, stage, settings=with_limits(LoopSettings(), linger_s=0.5), member=Around(member, poll=poll)), 4
+    )
     assert stage.begun == [ids(0), ids(1)]

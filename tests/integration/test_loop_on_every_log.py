@@ -14,6 +14,7 @@ from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
+from tests.support.limits import with_limits
 from tests.support.logs.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.worlds import World
@@ -49,7 +50,7 @@ def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options
     member: Any = log.join("g", ["in"], member="one")
     if options.pop("fails", False):
         member = refusing(member, LogUnavailable("away"))
-    settings = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, **options)
+    settings = with_limits(LoopSettings(), linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, **options)
     stage, stop = Copying(), threading.Event()
     stage.run = "live"
     loop = loop_on(log, stage, metrics, settings, member)

@@ -20,6 +20,7 @@ from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.loops import Around, Copying, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
@@ -138,7 +139,11 @@ def test_a_refused_size_is_tried_again_after_an_hour() -> None:
 
 def test_commits_between_failures_do_not_end_the_back_off() -> None:
     """Failures that follow each other soon wait longer and longer, also if other commits succeed in between."""
-    log, now_s, settings = MemoryLog(), [0.0], LoopSettings(linger_s=0.0, backoff_s=0.1, backoff_cap_s=60.0)
+    log, now_s, settings = (
+        MemoryLog(),
+        [0.0],
+        with_limits(LoopSettings(), linger_s=0.0, backoff_s=0.1, backoff_cap_s=60.0),
+    )
     log.create([Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)])
     joined, faults = log.join("group", ["in"], member="one"), list[Exception]()
 

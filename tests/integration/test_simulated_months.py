@@ -31,13 +31,14 @@ from stream.processing.stage import Stage
 from stream.schema.records import encode
 from stream.schema.runs import memory_store, names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.tally_desk import SPRT
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import hits_of, settings_for
 from tests.support.web.loopback import Web
 from tests.support.worlds import EmbeddedWorld
 
-QUICK = LoopSettings(linger_s=0.0)
+QUICK = with_limits(LoopSettings(), linger_s=0.0)
 RULES = "c4"  # which keeps each article
 _WORDS = (
     "river", "village", "boats", "market", "morning", "harvest", "people", "teacher", "garden", "window", "letter",

@@ -25,6 +25,7 @@ from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, Record, SiteState, decode, encode
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITE_TERMS, SITES, VERDICTS, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.tally_desk import DETECTOR, SPRT, page, score
 from tests.support.worlds import EmbeddedWorld, TestClock
 
@@ -95,7 +96,7 @@ class _Year:
         stage = TallyStage(DETECTOR, TALLY)
         stage.poll_s = 0.001
         member = world.join(*stage.inputs, group="tally", store=stage.store)
-        quick = LoopSettings(linger_s=0.0)
+        quick = with_limits(LoopSettings(), linger_s=0.0)
         self._loop = StageLoop(stage, member, metrics=Metrics(), settings=quick, clock=world.clock)
 
     def live(self, days: int) -> None:

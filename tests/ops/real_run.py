@@ -96,7 +96,6 @@ def settings(folder: Path) -> dict[str, str]:
         "crawl.stop_when_decided": "true",
         "crawl.warc_folder": str(folder / "archive"),
         "metrics.port": str(free_base()),
-        "loop.lag_every_s": "1",
     }
 
 

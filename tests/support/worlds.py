@@ -15,6 +15,7 @@ import pytest
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+from tests.support.limits import with_limits
 from tests.support.sizes import LONG
 from tests.support.waiting import wait_until
 
@@ -130,7 +131,7 @@ class KafkaWorld(World):
     def __init__(self, folder: Path, settings: KafkaSettings | None = None) -> None:
         self.prefix = f"t{uuid.uuid4().hex[:12]}."
         # a short heartbeat: by it a member learns that another one joins or leaves
-        self._settings = settings or KafkaSettings(heartbeat_s=0.1)
+        self._settings = settings or with_limits(KafkaSettings(), heartbeat_s=0.1)
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from farmwatch.labels.evaluation_tables import Table
-from lab.commands.train_extractor import Report, table
+from lab.extractor.command import Report, table
 from lab.extractor.errors import Errors
 from tests.tools.generated import document, renewed
 

@@ -69,7 +69,7 @@ def export(
     if what == "rate" and not rows:
         message(f"no point of the rate is kept for this: TALLY keeps one every {config.rate.series_s} s while it runs")
     for line in unreadable.lines():
-        message(one_line(line))
+        message(one_line(f"{line}; see `farmwatch doctor`"))
     return Exit.PROBLEM if unreadable.lines() else Exit.OK
 
 

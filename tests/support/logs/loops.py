@@ -15,8 +15,11 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, decode, encode
 from stream.schema.topics import DEAD_LETTERS
+from tests.support.limits import with_limits
 
-FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
+FAST = with_limits(
+    LoopSettings(), linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20
+)
 
 
 class Copying(Stage):

@@ -35,6 +35,7 @@ from stream.schema.control import Control, ControlWriter, Scorers, exclusive, wr
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.limits import with_limits
 from tests.support.pages.page_records import text_score
 from tests.support.waiting import wait_until
 
@@ -56,8 +57,9 @@ def rules_text(least: int) -> str:
 
 def config_of(url: str, *flags: str) -> Config:
     """A configuration without files and environment."""
-    given = [f"log.url={url}", f"log.partitions={PARTITIONS}", "loop.lag_every_s=0.2", "metrics.port=0", *flags]
-    return load(None, given, {}).config
+    given = [f"log.url={url}", f"log.partitions={PARTITIONS}", "metrics.port=0", *flags]
+    config = load(None, given, {}).config
+    return msgspec.structs.replace(config, loop=with_limits(config.loop, lag_every_s=0.2))
 
 
 def features_of_pages(sites: int, pages: int, epoch: str, seed: int = 1) -> list[Features]:

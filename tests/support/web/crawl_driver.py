@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
@@ -18,17 +18,14 @@ from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Page, Record, decode
+from tests.support.limits import with_limits
 
 _BASE = CrawlSettings(contact="https://crawler.example/about")
 
 
 def crawl_settings(base: CrawlSettings = _BASE, /, **changes: Any) -> CrawlSettings:
     """Settings with changes, also of the limits that are constants of the class."""
-    limits = {name: value for name, value in changes.items() if name not in base.__struct_fields__}
-    assert all(hasattr(CrawlSettings, name) for name in limits), limits
-    options = {"frozen": True, "forbid_unknown_fields": True, "kw_only": True}
-    kind: type[CrawlSettings] = type("LimitedSettings", (type(base),), limits, **options) if limits else type(base)
-    return kind(**asdict(base) | {name: value for name, value in changes.items() if name not in limits})
+    return with_limits(base, **changes)
 
 
 def patient_settings(target: str, **changes: Any) -> CrawlSettings:

@@ -32,7 +32,7 @@ def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
     """An unknown site begins with robots.txt now; the plan names the page of the hit that follows."""
     plan = plan_of(Site(), hits_of(A, B))
     assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
-        ("robots", "http://a.test/robots.txt", NOW),
+        ("robots", "http://a.test/robots.txt", NOW)
     ]
     assert (plan.first_page, plan.queued_in["hits"], plan.new_hits, plan.waits_for) == (A, 2, 2, "")
 

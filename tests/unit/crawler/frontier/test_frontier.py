@@ -17,11 +17,7 @@ from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, 
 def test_robots_first_then_hits_in_order_then_sitemap() -> None:
     """The order is robots.txt, hits in their order, then the sitemap; a repeated hit is known."""
     site = Site()
-    assert site.hits(*hits_at("3", "1", "3#again")) == [
-        "queued",
-        "queued",
-        "known",
-    ]
+    assert site.hits(*hits_at("3", "1", "3#again")) == ["queued", "queued", "known"]
     assert site.walk() == ["/robots.txt", "/3", "/1", "/sitemap.xml"]
     assert [page.url for page in site.pages] == ["http://a.test/3", "http://a.test/1"]
     assert len(site.pages[0].hits) == 2

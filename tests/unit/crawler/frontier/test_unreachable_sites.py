@@ -64,10 +64,7 @@ def test_the_page_at_which_its_site_was_given_up_is_tried_again_too() -> None:
     site.hits(*hits)
     site.robots()
     site.walk(**fail())
-    assert [(page.outcome, page.reason) for page in site.pages] == [
-        ("failed", "connection"),
-        ("refused", "connection"),
-    ]
+    assert [(page.outcome, page.reason) for page in site.pages] == [("failed", "connection"), ("refused", "connection")]
     assert site.hits(*hits) == ["known"] * 2
     site.now += DAY_MS
     assert site.hits(*hits) == ["queued"] * 2

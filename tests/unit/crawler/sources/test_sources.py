@@ -271,14 +271,7 @@ _NAMES = ["results", "web", "response", "url", "title", "engines", "unresponsive
 _NAMES += ["status", "head", "query", "link", "href", "position"]
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(_NAMES),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=4),
     max_leaves=20,
 )
 

@@ -106,11 +106,7 @@ def test_truncation_and_an_unchanged_page_are_told_by_the_standard(tmp_path: Pat
 def test_an_undone_transfer_encoding_is_renamed(tmp_path: Path) -> None:
     """A decoded Transfer-Encoding header is renamed, so that readers do not decode again; Content-Encoding stays."""
     body = gzip.compress(HTML)
-    headers = [
-        (b"Content-Type", b"text/html"),
-        (b"Content-Encoding", b"gzip"),
-        (b"TRANSFER-Encoding", b"chunked"),
-    ]
+    headers = [(b"Content-Type", b"text/html"), (b"Content-Encoding", b"gzip"), (b"TRANSFER-Encoding", b"chunked")]
     response = written(tmp_path, capture(headers=headers, body=body))[-1]
     assert response.body == body
     assert response.http[1:] == [("Content-Encoding", "gzip"), ("X-Crawler-Transfer-Encoding", "chunked")]
@@ -335,9 +331,7 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
     for run in range(4):
         first = run * 1_000_000
         process = subprocess.Popen(
-            [sys.executable, "-c", _KILLED, str(folder), str(first)],
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
+            [sys.executable, "-c", _KILLED, str(folder), str(first)], stdout=subprocess.PIPE, cwd=ROOT
         )
         assert process.stdout is not None
         while not (line := process.stdout.readline()).strip().isdigit():  # it reports the leftover first

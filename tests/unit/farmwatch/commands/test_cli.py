@@ -108,7 +108,7 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("loop.watchdog_s=nan", "loop.watchdog_s: expected float > 0.0 (from flag, the value is 'nan')"),
+        ("loop.drain_s=nan", "loop.drain_s: expected float >= 0.0 (from flag, the value is 'nan')"),
         ("crawl.max_in_flight=1000000000", "crawl.max_in_flight: expected int <= 10000 (from flag, the value is "),
         ("measure.workers=1000000000", "measure.workers: expected int <= 512 (from flag, the value is '1000000000')"),
         ("up.drain_s=1e308", "up.drain_s: expected float <= 315360000.0 (from flag, the value is '1e308')"),

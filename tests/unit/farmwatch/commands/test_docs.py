@@ -27,7 +27,10 @@ _SHELL = ("", "sh", "bash", "console")
 _PACKAGES = "crawler|farmwatch|filters|replay|scoring|stream"
 _PATH = re.compile(rf"(?<![\w/.])((?:{_PACKAGES}|tests|docs)/[a-z][\w./-]*[\w/])")
 # allowed by CONTRIBUTING.md
-_NEW = {"crawler/sources/example.py", "filters/extraction/shout_text.py", "scoring/loud/", "tests/unit/scoring/loud/"}
+_NEW = {
+    *("crawler/sources/example.py", "filters/extraction/shout_text.py", "scoring/loud/", "scoring/sites/example.py"),
+    "tests/unit/scoring/loud/",
+}
 _NO_SETTINGS = {"retention.ms", "retention.bytes", "log.sqlite", "score.requests", "score.requests.replay"}
 _RUN = re.compile(r"python -m (tests[\w.]+|farmwatch[\w.]+)")
 

@@ -91,7 +91,7 @@ def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
     ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
     assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
     assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
-        *("robots", "tdmrep", "probe", "page", "page", "sitemap"),
+        *("robots", "tdmrep", "probe", "page", "page", "sitemap")
     ]
     assert "then it rests until" in ran.out
     ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)

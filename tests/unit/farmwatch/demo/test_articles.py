@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
 from itertools import chain
 
 from farmwatch.demo.site_pages import Article, llm_articles
@@ -32,10 +31,3 @@ def test_no_two_articles_share_a_run_of_twelve_words() -> None:
         for start in range(len(words) - 11):
             run = tuple(words[start : start + 12])
             assert owner.setdefault(run, _name(article)) == _name(article), " ".join(run)
-
-
-def test_the_folder_names_the_author_of_the_texts() -> None:
-    """Its README says: by a language model, Apache-2.0."""
-    label = resources.files("farmwatch.demo.articles").joinpath("README.md").read_text(encoding="utf-8")
-    assert "written by a language model" in label
-    assert "Apache-2.0" in label

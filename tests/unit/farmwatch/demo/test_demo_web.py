@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import html
 import re
 from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import urlsplit
-from xml.etree import ElementTree
 
 import pytest
-from protego import Protego
 
-from farmwatch.demo.demo_web import CLOSED_HOST, SLOW_HOST, SMALL_HOST, DemoWeb, build_demo_web
+from farmwatch.demo.demo_web import CLOSED_HOST, SMALL_HOST, DemoWeb, build_demo_web
 from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import (
     DISALLOWED,
@@ -107,34 +104,6 @@ def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) ->
         assert kept == {*site.articles, REPEATED}, site.host
 
 
-def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
-    """robots.txt names the sitemap and disallows the drafts, or everything; the sitemap lists existing pages."""
-    closed = Protego.parse(demo.hosts[CLOSED_HOST]["/robots.txt"].body.decode())
-    assert not closed.can_fetch(f"http://{CLOSED_HOST}/", "farmwatch")
-    for site in _sites(demo):
-        robots = Protego.parse(site["/robots.txt"].body.decode())
-        assert list(robots.sitemaps) == [f"http://{site.host}/sitemap.xml"]
-        assert not robots.can_fetch(f"http://{site.host}{DISALLOWED}", "farmwatch")
-        assert all(robots.can_fetch(f"http://{site.host}{path}", "farmwatch") for path in site.articles)
-        root = ElementTree.fromstring(site["/sitemap.xml"].body)
-        urls = [urlsplit(loc.text or "") for loc in root.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")]
-        assert {url.hostname for url in urls} == {site.host}
-        assert all(site[url.path].status == 200 for url in urls)
-        assert {url.path for url in urls} & site.articles.keys()
-
-
-def test_every_site_has_the_traps(demo: DemoWeb) -> None:
-    """A copy of an article, a redirect, a gzip page, a login form, and a page with little text."""
-    for site in _sites(demo):
-        copy = html.unescape(_html(site[REPEATED]).decode())
-        assert any(text.text[:60] in copy for text in site.articles.values())
-        assert site[OLD_PATH].status == 301
-        assert site[OLD_PATH].headers["Location"] in site.articles
-        assert any(site[path].headers.get("Content-Encoding") == "gzip" for path in site.articles)
-        assert b'type="password"' in site[LOGIN].body
-        assert len(re.sub(rb"<[^>]*>", b"", site[NEARLY_EMPTY].body)) < 1000
-
-
 def test_the_calendar_never_ends(demo: DemoWeb) -> None:
     """Each "next" link leads to a new month, over years."""
     site = next(_sites(demo))
@@ -147,15 +116,6 @@ def test_the_calendar_never_ends(demo: DemoWeb) -> None:
     assert len(seen) == 40
     with pytest.raises(KeyError):
         site["/calendar/2026/13"]
-
-
-def test_the_slow_site_is_slow(demo: DemoWeb) -> None:
-    """All responses of the slow site have the given delay, and no others."""
-    web = build_demo_web(slow_s=0.7)
-    assert web.hosts[SLOW_HOST][FIRST_MONTH].delay_s == 0.7
-    delays = {host: {response.delay_s for response in site.values()} for host, site in web.hosts.items()}
-    assert delays.pop(SLOW_HOST) == {0.7}
-    assert set.union(*delays.values()) == {0.0}
 
 
 def test_hits_rank_pages_of_all_sites(demo: DemoWeb) -> None:

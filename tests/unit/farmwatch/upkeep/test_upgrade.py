@@ -1,4 +1,4 @@
-"""`farmwatch upgrade --check` on the log of an older version: measures stored pages again and writes nothing."""
+"""`farmwatch upgrade --check` on a stored log: measures stored pages again and writes nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tarfile
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from farmwatch.upkeep.upgrade_check import differing, measured_again
 from filters.measure.page_measures import measure
@@ -15,7 +16,7 @@ from filters.site_memory.measurer import Measurer
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner, article_html
 
-ARCHIVE = Path(__file__).parents[3] / "golden" / "log-0.1.0.tar.xz"
+ARCHIVE = Path(__file__).parents[3] / "golden" / "log-2026-11.tar.xz"
 SETTINGS = MeasureSettings()
 
 
@@ -32,31 +33,24 @@ def test_only_what_differs_is_named() -> None:
     assert list(differing(msgspec.structs.replace(old, structure=[]), same)) == ["structure"]  # an earlier version
 
 
-def test_check_compares_stored_pages_and_writes_nothing(farmwatch: Runner, tmp_path: Path) -> None:
-    """Texts and verdicts of a log of 0.1.0 are as stored; with other settings a difference ends with exit code 1."""
+def test_check_compares_stored_pages_and_writes_nothing(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts and verdicts of stored pages are as stored; with other settings a difference ends with exit code 1."""
     with tarfile.open(ARCHIVE) as archive:
-        if hasattr(tarfile, "data_filter"):  # from 3.11.4; later versions warn without
-            archive.extraction_filter = tarfile.data_filter
+        archive.extraction_filter = tarfile.data_filter
         archive.extractall(tmp_path)
+    monkeypatch.chdir(tmp_path)  # its configuration is in force
     before = {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()}
-    command = (
-        "upgrade",
-        "--check",
-        "--json",
-        "--pages",
-        "6",
-        f"--log=sqlite:{tmp_path / 'log'}",
-        "--set",
-        "measure.workers=1",
-    )
-    found = json.loads(farmwatch(*command).out)
-    assert 0 < found["pages"] <= 8
-    assert (found["texts"], found["verdicts"]) == (0, {})
-    assert found["features"]["structure"] == found["pages"]  # measured since
+    log = f"--log=sqlite:{tmp_path / 'log'}"
+    command = ("upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
+    same = json.loads(farmwatch(*command).out)
+    assert 0 < same["pages"] <= 8
+    assert (same["texts"], same["verdicts"]) == (0, {})
     ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
     changed = json.loads(ran.out)
     assert ran.code == Exit.PROBLEM
     assert changed["texts"] > 0
     assert changed["verdicts"]
-    assert changed["installed_epoch"] != found["installed_epoch"]
+    assert changed["installed_epoch"] != same["installed_epoch"]
     assert {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()} == before

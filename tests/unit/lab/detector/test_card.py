@@ -13,7 +13,7 @@ from lab.detector.evaluation import (
     DetectorEvaluation,
     DomainRow,
     PageCell,
-    PageRow,
+    PageSetRow,
     SourceRow,
     measure_pages,
 )
@@ -34,7 +34,7 @@ def shipped() -> TrainingReport:
     return msgspec.json.decode(data, type=TrainingReport)
 
 
-def evaluation(rows: list[PageRow]) -> DetectorEvaluation:
+def evaluation(rows: list[PageSetRow]) -> DetectorEvaluation:
     """Tables of a training with these page sets."""
     return DetectorEvaluation(
         in_domain=0.9,
@@ -47,11 +47,11 @@ def evaluation(rows: list[PageRow]) -> DetectorEvaluation:
     )
 
 
-def pages(share: float, recent: float = 0.1) -> list[PageRow]:
+def pages(share: float, recent: float = 0.1) -> list[PageSetRow]:
     """Two sets of pages, their sum, and recent pages; at every length the same share is flagged."""
 
-    def row(name: str, flagged: float, is_recent: bool = False) -> PageRow:
-        return PageRow(name, is_recent, [PageCell(words, 9, flagged) for words in (60, 100, 150, 300, 500)])
+    def row(name: str, flagged: float, is_recent: bool = False) -> PageSetRow:
+        return PageSetRow(name, is_recent, [PageCell(words, 9, flagged) for words in (60, 100, 150, 300, 500)])
 
     return [row("old", share), row("odd", share / 2), row(TOGETHER, share), row("new", recent, True)]
 

@@ -28,6 +28,7 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.limits import with_limits
 from tests.support.logs.tally_desk import DETECTOR, SPRT, hit, page, score
 from tests.support.sizes import LONG
 
@@ -37,7 +38,7 @@ SETTINGS = TallySettings(sprt=SPRT)
 SITES_KNOWN = ("a.example", "b.example", "c.example")
 RUN = "r1"
 NAMES = names_of(RUN)
-QUICK = LoopSettings(linger_s=0.0, backoff_s=0.001)
+QUICK = with_limits(LoopSettings(), linger_s=0.0, backoff_s=0.001)
 
 
 @st.composite
@@ -371,4 +372,4 @@ def test_what_is_lost_before_the_end_of_a_batch_is_not_judged() -> None:
     stage.lost([0])
     after = Context(0, KeyedState(MemoryState()), Meter(), 2)
     stage.tick({0: after})
-    assert after.outputs == [] and [change.key for change in after.state.changes()] == [b"\0dated"]
+    assert after.outputs == [] and not list(after.state.changes())

@@ -189,28 +189,11 @@ def test_the_state_is_bounded() -> None:
     assert desk.feed(late).terms[0].pages == 8  # its row stays as it was
 
 
-def test_state_of_before_terms_is_measured_again() -> None:
-    """The keys that an older farmwatch stored get their due times: sites are reopened, marks of hits go."""
-    entry = ["p1v1", True, "t1", "", "d1", [FIRST, "p1v1", "t1", "d1"]]
-    old = [1, ["file"], [], 1, {"p1": [FIRST, *entry]}, {}, "default", "d1", b"e", "decided_human", 3, {}, []]
-    desk = Desk(sprt=SPRT)
-    desk.store.apply([StateChange(SITE.encode(), msgspec.msgpack.encode(old))])
-    desk.store.apply([StateChange(SITE.encode() + b"\0mark", b"1")])
-    desk.tick(FIRST + DAY_MS)
-    desk.tick(FIRST + DAY_MS + TRIED_MS)
-    assert (desk.row.term, desk.row.term_end, desk.row.pages, desk.decisions) == (0, FIRST + TERM, 1, [])
-    desk.tick(FIRST + MARK_MS + DAY_MS)
-    assert said(desk.decisions) == [(False, 1, "term_began")]
-    assert [key for key, _ in desk.store.scan(SITE.encode(), 9)] == [SITE.encode()]
-
-
-def test_a_canary_of_before_terms_stays_in_one_term() -> None:
+def test_a_canary_stays_in_one_term() -> None:
     """Nobody crawls a canary: its pages are of one term, however long its rounds go on."""
     canary = "a.llm.canary.invalid"
-    old = [0, [], [], 0, {"p1": [FIRST, "p1v1", True, "t1", "", "d1", None]}, {}, "default", "d1", b"e", "", 3, {}, []]
     desk = Desk(sprt=SPRT)
-    desk.store.apply([StateChange(canary.encode(), msgspec.msgpack.encode(old))])
-    desk.feed(msgspec.structs.replace(page(2, visit=FIRST + 2 * TERM), site=canary))
+    desk.feed(*(msgspec.structs.replace(page(1 + n, visit=FIRST + 2 * n * TERM), site=canary) for n in range(2)))
     assert (desk.row.term, desk.row.term_end, desk.row.pages) == (0, 0, 2)
 
 

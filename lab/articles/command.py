@@ -15,31 +15,17 @@ from farmwatch.commands.inputs.labelled import Labels, labelled
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
-from filters.articles.inputs import LEARNED_INPUTS, MEANINGS
-from lab.articles.additive import FOLDS, fit, out_of_fold
-from lab.articles.held_out import ArticleErrors, Estimate, article_errors, kept_share
-from lab.articles.training import TrainingPages, encode_model, model_of
-from scoring.errors import TooFewLabels
+from filters.articles.inputs import MEANINGS
+from lab.articles.additive import FOLDS
+from lab.articles.held_out import Estimate
+from lab.articles.training import TrainedReport, TrainingPages, encode_model, train
 from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from scoring.statistics.shares import Share
-from stream.schema.vocabulary import PageClass
 from stream.text.user_errors import UsageError
 from stream.text.whole_files import write_whole
 
-_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 _INPUTS_SHOWN = 15
 _NO_TEXT = "no text"  # the guess for a page without a main text
-
-
-class _Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The errors of a model, as the file of --report has them."""
-
-    digest: str
-    card: str
-    threshold: float
-    errors: ArticleErrors
-    sources: dict[str, Share]  # pages of article sources that `threshold` keeps
-    inputs: dict[str, float]  # mean absolute part in the logit of an article
 
 
 def train_articles(
@@ -89,40 +75,13 @@ def train_articles(
             raise UsageError(f"--articles is for a folder of labelled pages, and {labels} is a file")
         with counting(len(pages.labels), "pages") as bar:
             training = TrainingPages(measured(bar), weights)
-    matrix, kinds, weight = training.matrix, training.kinds, training.weights
     with counting(FOLDS + 1, "fits") as bar:
-        logits = out_of_fold(matrix, LEARNED_INPUTS, kinds, weight, training.domains, bar)
-        fitted = fit(matrix, LEARNED_INPUTS, kinds, weight)
-        bar(1)
-    if not fitted.steps:
-        raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
-    model = model_of(fitted, training.card())
-    predicted = training.predicted(logits, model)
-    of_article = model.kinds.index(PageClass.ARTICLE)
-    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
-    found = _Report(
-        digest=model.digest,
-        card=model.card,
-        threshold=threshold,
-        errors=article_errors(
-            [page for of, page in predicted if of.is_labelled],
-            PageClass.ARTICLE,
-            sorted({*_THRESHOLDS, threshold}),
-            threshold,
-        ),
-        sources={
-            source: kept_share(
-                [page for of, page in predicted if of.source == source and not of.is_labelled], threshold
-            )
-            for source in sorted({page.source for page in training.pages if not page.is_labelled})
-        },
-        inputs=dict(sorted(effects.items(), key=lambda effect: (-round(effect[1], 6), effect[0]))),
-    )
+        model, trained = train(training, threshold, bar)
     write_whole(out, encode_model(model), force=force)
     if report is not None:
-        numbers = each_float(msgspec.to_builtins(found), lambda number: significant(number, SCORE_DIGITS))
+        numbers = each_float(msgspec.to_builtins(trained), lambda number: significant(number, SCORE_DIGITS))
         write_whole(report, msgspec.json.format(msgspec.json.encode(numbers), indent=2) + b"\n", force=force)
-    _put_report(found)
+    _put_report(trained)
     put(f"{out}: model {model.digest}, {len(model.inputs)} inputs; learned from {model.card}")
     return pages.exit
 
@@ -141,8 +100,8 @@ def _weights(articles: Sequence[str]) -> dict[str, float]:
     return weights
 
 
-def _put_report(found: _Report) -> None:
-    errors = found.errors
+def _put_report(report: TrainedReport) -> None:
+    errors = report.errors
     put(f"AUROC of the probability of an article, out of fold: {errors.auroc:.3f}")
     put("")
     put_table(
@@ -154,10 +113,10 @@ def _put_report(found: _Report) -> None:
         "By threshold (95% interval over domains)",
     )
     put("")
-    _put_kept("kind", errors.kept, found.threshold)
-    if found.sources:
+    _put_kept("kind", errors.kept, report.threshold)
+    if report.sources:
         put("")
-        _put_kept("article source", found.sources, found.threshold)
+        _put_kept("article source", report.sources, report.threshold)
     put("")
     guesses = [kind for kind in (*errors.confusion, "") if any(kind in row for row in errors.confusion.values())]
     put_table(
@@ -168,19 +127,18 @@ def _put_report(found: _Report) -> None:
     put("")
     put_table(
         ("input", "effect", "meaning"),
-        [(name, f"{effect:.2f}", MEANINGS[name]) for name, effect in list(found.inputs.items())[:_INPUTS_SHOWN]],
+        [(name, f"{effect:.2f}", MEANINGS[name]) for name, effect in list(report.inputs.items())[:_INPUTS_SHOWN]],
         "Inputs by their mean absolute part in the logit of an article",
     )
     put("")
 
 
 def _put_kept(what: str, kept: dict[str, Share], threshold: float) -> None:
-    rows = [(name, share.total, share.count, _interval(_estimate(share))) for name, share in kept.items()]
+    rows = [
+        (name, share.total, share.count, _interval(Estimate(share.share, share.low, share.high)))
+        for name, share in kept.items()
+    ]
     put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {threshold:g} (95% interval over domains)")
-
-
-def _estimate(share: Share) -> Estimate:
-    return Estimate(share.share, share.low, share.high)
 
 
 def _interval(number: Estimate) -> Any:

@@ -12,10 +12,10 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.terminal.messages import message, put, put_json, put_table
-from lab.commands.templates.learners import learner_of
 from lab.templates.archived import Archives
 from lab.templates.classes import NodeClass
 from lab.templates.evaluation import LabelledArchives, Scores, judged, read_lines, scores
+from lab.templates.learners import learner_of
 from lab.templates.learning import Method
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line

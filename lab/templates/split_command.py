@@ -12,10 +12,10 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table
-from lab.commands.templates.learners import learner_of
 from lab.templates.archived import Archives
 from lab.templates.classes import NodeClass
 from lab.templates.folder import split_folder
+from lab.templates.learners import learner_of
 from lab.templates.learning import Method
 from lab.templates.splitting import SiteSplitter, SplitOptions
 from stream.text.user_errors import Exit, FarmwatchError, UsageError

@@ -1,1 +1,0 @@
-"""Commands on the templates of sites."""
