@@ -77,7 +77,7 @@ def check_release(folder: Path) -> ReleaseCheck:
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
     query = RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
-    return ReleaseCheck(changed, stored, rate_lines(rows, RateQuery(by=query))[0])
+    return ReleaseCheck(changed, stored, rate_lines(rows, query)[0])
 
 
 def _read(file: Path, kind: type[T]) -> T:

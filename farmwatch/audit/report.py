@@ -170,11 +170,11 @@ class RateRows:
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
         """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
         stored = row and slim(row)
-        found = recomputed and slim(recomputed)
+        made = recomputed and slim(recomputed)
         if stored is not None:
             self._rows.append(stored)
-        if found is not None:
-            self._recomputed.append(stored if stored == found else found)
+        if made is not None:
+            self._recomputed.append(stored if stored == made else made)
 
     def take(self, row: SiteState) -> None:
         """Add a row that cannot be recomputed now."""
@@ -183,10 +183,10 @@ class RateRows:
 
     def checks(self, settings: RateSettings, now_ms: int, review: Review | None) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        stored, found = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
+        stored, recomputed = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
         return [
-            RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
-            for v in sorted({*stored, *found})
+            RateCheck(v, stored.get(v), recomputed.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
+            for v in sorted({*stored, *recomputed})
         ]
 
 

@@ -32,11 +32,11 @@ _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 Row = tuple[str, ShareChange]
 
 
-def render(found: Comparison, version: str = "unknown") -> str:
+def render(compared: Comparison, version: str = "unknown") -> str:
     """The whole report. Values of crawled pages appear only as text."""
     template = _environment().get_template("report.html")
     rendered = template.render(
-        found=found, notes=list(notes_of(found)), interval=f"{found.confidence:.0%}", version=version
+        compared=compared, notes=list(notes_of(compared)), interval=f"{compared.confidence:.0%}", version=version
     )
     return rendered.lstrip() + "\n"
 
@@ -156,7 +156,6 @@ def _shortened(text: str) -> str:
 
 
 def _moment(ms: int) -> str:
-    """A time in UTC, to the minute."""
     try:
         return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(ms / 1000))
     except (OverflowError, OSError, ValueError):

@@ -64,7 +64,6 @@ def _named(text: str) -> str:
 
 
 def _missing_scores_text(summary: ReplaySummary) -> str:
-    """Why scores are missing, as far as known."""
     if summary.scored_by and summary.detector not in summary.scored_by:
         return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
     if summary.requests_wait and summary.run != summary.live:

@@ -55,11 +55,11 @@ class UpgradeCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     """Measure the newest `pages` pages again. Raises MissingExtractor, BadRuleset, and as `Log.read`."""
     live = find_rules(log, config)
-    found = list(newest_pages(log, live.names.features, pages))
+    newest = list(newest_pages(log, live.names.features, pages))
     with closing(ExtractionPool(config.measure)) as pool:
-        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in found]
+        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in newest]
         measured = pool.map(raw)
-    pairs = [(old, measured_again(old, new)) for (_, old), new in zip(found, measured, strict=True)]
+    pairs = [(old, measured_again(old, new)) for (_, old), new in zip(newest, measured, strict=True)]
     features: Counter[str] = Counter()
     for old, new in pairs:
         features.update(differing(old, new))
@@ -70,7 +70,7 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     ]
     verdicts = Counter(f"{one} -> {two}" for one, two in outcomes if one != two)
     flags = [_flags(config, live.run.detector, [text for _, text in side]) for side in (before, after)]
-    sites = [page.site for page, _ in found]
+    sites = [page.site for page, _ in newest]
     (flags_before, flags_after) = flags
     compared = flags_before is not None and flags_after is not None
     return UpgradeCheck(

@@ -111,7 +111,6 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaves_out_zero(self) -> bool:
-        """Whether the interval shows a difference."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
@@ -127,7 +126,6 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def common(self) -> int:
-        """Fetches judged by both runs."""
         return self.both_articles + self.a_only_article + self.b_only_article + self.both_dropped
 
 
@@ -138,7 +136,6 @@ class SiteCells(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> int:
-        """Sites with different verdicts."""
         return sum(count for at, row in enumerate(self.counts) for other, count in enumerate(row) if at != other)
 
     @property

@@ -86,7 +86,6 @@ class PairedSites:
     """The sites with a row in either run, as columns."""
 
     def __init__(self, a: dict[str, SiteState], b: dict[str, SiteState]) -> None:
-        """Pair the rows by site."""
         self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
         self._kinds = [
@@ -99,7 +98,6 @@ class PairedSites:
 
     @cached_property
     def cells(self) -> SiteCells:
-        """Sites by both verdicts."""
         size = len(SITE_KINDS)
         counts = np.bincount(self._kinds[0] * size + self._kinds[1], minlength=size * size)
         return SiteCells(counts=counts.reshape(size, size).tolist())
@@ -124,9 +122,9 @@ class PairedSites:
             for a, b in (self._rows[number],)
         ]
 
-    def totals(self, run: int) -> dict[str, int]:
-        """Sums over all sites of run 0 or 1: pages, articles, scored, abstained, flagged, unscored."""
-        return dict(zip(_COLUMNS, self._sums[run].sum(axis=0).astype(int).tolist(), strict=True))
+    def totals(self) -> list[dict[str, int]]:
+        """Sums over all sites of A and of B: pages, articles, scored, abstained, flagged, unscored."""
+        return [dict(zip(_COLUMNS, sums.sum(axis=0).astype(int).tolist(), strict=True)) for sums in self._sums]
 
     @cached_property
     def equal(self) -> bool:
@@ -147,15 +145,15 @@ class PairedSites:
 
     def groups(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[GroupChange]:
         """The share of LLM sites and of articles, for each source and each band of ranks."""
-        found: dict[tuple[str, str], list[int]] = {}
+        members_of: dict[tuple[str, str], list[int]] = {}
         for number, (a, b) in enumerate(self._rows):
             for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
-                found.setdefault(("source", source), []).append(number)
+                members_of.setdefault(("source", source), []).append(number)
             ranks = [row.best_rank for row in (a, b) if row.best_rank > 0]
-            found.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
+            members_of.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
         groups = []
-        for by, group in sorted(found, key=lambda key: (key[0] != "source", group_order(key[1]))):
-            members = np.array(found[by, group])
+        for by, group in sorted(members_of, key=lambda key: (key[0] != "source", group_order(key[1]))):
+            members = np.array(members_of[by, group])
             unscored = self._sum(members, "unscored")
             groups.append(
                 GroupChange(
@@ -174,7 +172,6 @@ class PairedSites:
         return groups
 
     def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
-        """The sum of a column over these sites, in A and in B."""
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
 
@@ -220,8 +217,10 @@ class PairedSites:
         elif a.method != b.method:
             remarks = [ChangeRemark(ChangeKind.OTHER_METHODS)]
         else:
-            found = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
-            ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
+            interval = (
+                Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
+            )
+            ends |= {"difference": b.share - a.share, "low": round(interval.low, 9), "high": round(interval.high, 9)}
             remarks = _remarks(parts, sites, moved, bootstrap.same)
         return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
 
@@ -253,7 +252,7 @@ class PairedSites:
         sums = self._paired_sums(name)[members]
         stream = xxhash.xxh3_64_intdigest(name.encode())  # so a group of all sites has the interval of the total
         rng = np.random.default_rng([bootstrap.seed, stream])
-        found = paired_change(
+        change = paired_change(
             sums,
             rng,
             resamples=bootstrap.resamples,
@@ -265,7 +264,9 @@ class PairedSites:
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
         ends: dict[str, float | None] = dict.fromkeys(("difference", "low", "high"))
-        ends |= {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if found is None else found._asdict()
+        ends |= (
+            {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if change is None else change._asdict()
+        )
         remarks = _remarks(parts, sites, moved, bootstrap.same)
         remarks += [] if name == "article_share" else self._unscored(members)
         return _row(name, ends, parts, sites, moved, remarks)
@@ -275,7 +276,6 @@ class PairedSites:
         return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
 
     def _paired_sums(self, name: str) -> Numbers:
-        """Part and whole of each site under A, then under B."""
         if name in ("article_share", "flagged_share"):
             part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
             columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
@@ -286,7 +286,6 @@ class PairedSites:
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:
-    """As _COLUMNS."""
     unscored = max(0, row.articles - row.scored - row.abstained)
     return row.pages, row.articles, row.scored, row.abstained, row.flagged, unscored
 
@@ -294,9 +293,9 @@ def _counts(row: SiteState) -> tuple[int, ...]:
 def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confidence: float) -> NDArray[np.float64]:
     """The effect of each row on the share; a row without a scored article has none."""
     is_scored = np.array([row.scored > 0 for row in rows])
-    found = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
+    moved = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
     moves = np.zeros(len(rows))
-    moves[is_scored] = 0.0 if found is None else found
+    moves[is_scored] = 0.0 if moved is None else moved
     return moves
 
 

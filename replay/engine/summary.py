@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 import msgspec
 
+from replay.engine.source import round_up_to_second
 from replay.rows.gaps import gaps_of, missing_records, records_in
 from replay.rows.scores import requests_wait, scored_detectors
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.overview import STOPPED, WAS_LIVE, state_of
-from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
 from scoring.estimate.remarks import Remark
 from scoring.estimate.reviewed_share import Review
@@ -108,7 +108,6 @@ def lost_text(gaps: Sequence[Gap]) -> str:
 
 
 def _partitions(gaps: Sequence[Gap]) -> str:
-    """The partitions with a gap at the start of the window, and the time from which they are complete."""
     late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
     parts = [gaps[0].topic]
     if late:

@@ -155,7 +155,6 @@ def _begin(
 
 
 def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterator[str]:
-    """The run, its gaps, and its differences from the configuration."""
     what = "begun" if planned.is_new else "resumed"
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
@@ -177,7 +176,6 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
 
 
 def _unscored_warning(log: Log, run: Run, config: Config) -> str:
-    """Why articles of the run will stay unscored; "" = they will not."""
     control = Control(log)
     if is_scored(control, config, run.detector):
         return ""
@@ -229,7 +227,6 @@ class _Process:
 def _report_ending(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
-    """Report the ending. Returns the exit code, and the lines of the result."""
     resume = f"`{resume_command(run)}` resumes it"
     if ending is not Ending.DONE:
         messages = {

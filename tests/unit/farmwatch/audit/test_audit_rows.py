@@ -290,16 +290,6 @@ def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: Cuto
     assert named(look(world)) == {}
 
 
-def test_a_row_without_a_method_digest_is_recomputed(world: CutoverWorld) -> None:
-    """A row without a method digest is unprovable, and broken if its verdict differs, because the run has a method."""
-    rows = rows_of(world)
-    rewrite(world, rows[site_name(SITES_MADE - 1)], method_digest="")
-    rewrite(world, rows[HUMAN], method_digest="", verdict="llm")
-    report = look(world)
-    assert named(report) == {HUMAN: [("verdict", "llm", "human")]}
-    assert report.steps[TALLIED].unprovable == 1
-
-
 def test_a_row_without_hits_is_recomputed(world: CutoverWorld) -> None:
     """Canaries have no hits: their rows follow from verdicts and scores, and must exist."""
     run, site = world.begin_live(), CanaryName("one", "0" * 16, 1, 1, "human").site
