@@ -9,7 +9,7 @@ import msgspec
 
 from crawler.frontier.report import frontier_left
 from farmwatch.config.config import Config
-from farmwatch.doctor import clock_checks, crawl_checks, log_checks, machine_checks
+from farmwatch.doctor import crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail, warn
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
@@ -33,7 +33,7 @@ _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("disk", machine_checks.disk),
-    ("clock", clock_checks.dates),
+    ("clock", machine_checks.dates),
     ("orders", crawl_checks.orders),
     ("segments", log_checks.segments),
     ("dead letters", log_checks.dead_letters),
