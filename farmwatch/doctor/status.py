@@ -18,7 +18,7 @@ from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import inputs_of_live, processed_by
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.roles import STAGES
@@ -174,7 +174,9 @@ class StatusReader:
         if kept := read_cached_rate(self._log, topic, rate, now_ms):
             return kept.lines
         rows = read_rows(self._log, topic)
-        return rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)) if rows else []
+        return (
+            rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms))) if rows else []
+        )
 
     def _troubles(self) -> Iterator[CheckResult]:
         subject = Subject(self._config, log=self._log)
