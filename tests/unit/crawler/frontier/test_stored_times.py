@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.fetch.jobs import RequestKind
-from crawler.frontier.rows import SiteRow, pack, revisit_prefix, site_key
+from crawler.frontier.rows import CLOCK_KEY, ClockRow, SiteRow, pack, revisit_prefix, site_key
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status
 
 HOUR_MS, DAY_MS, YEAR_MS = 3_600_000, 86_400_000, 365 * 86_400_000
@@ -120,6 +120,7 @@ def test_many_sites_are_checked_in_steps() -> None:
         row = SiteRow(f"s{number}.test", next_start=site.now + YEAR_MS, queued=1)
         site.committed.rows[site_key(row.site)] = (pack(row), row.next_start)
     site.hits(*hits_at("0"))
+    site.committed.rows[CLOCK_KEY] = (pack(ClockRow(site.now + YEAR_MS)), None)
     left = []
     for _ in range(4):
         site.check_times()
