@@ -19,13 +19,13 @@ _NEWEST = 5  # offsets at the end of a partition, of which some may be markers o
 
 def clock(at: Subject) -> Results:
     """The clock is synchronised, and nothing in the log is from the future."""
-    found = list(dates(at))
-    yield from found
-    if any(result.state is CheckState.FAIL for result in found):
+    results = list(dates(at))
+    yield from results
+    if any(result.state is CheckState.FAIL for result in results):
         return
     if output_of("timedatectl", "show", "-p", "NTPSynchronized", "--value") == "no":
         yield warn("not synchronised", "turn on NTP: timedatectl set-ntp true")
-    elif not found:
+    elif not results:
         yield ok(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()))
 
 
@@ -39,24 +39,24 @@ def dates(at: Subject) -> Results:
         if newest_ms > limit_ms:
             yield fail(f"the newest {topic} are from the future: {moment(newest_ms)}", "set this machine's clock")
         elif at.log.offset_at(topic, limit_ms) != at.log.end(topic):
-            found = f"some {topic} are from the future, newer ones are not: a clock was ahead when they were written"
-            yield warn(found, "nothing mends their dates; counts by time have them where they are dated")
+            said = f"some {topic} are from the future, newer ones are not: a clock was ahead when they were written"
+            yield warn(said, "nothing mends their dates; counts by time have them where they are dated")
     if not at.log.forgets_offsets and HITS in topics:  # on Kafka the whole changelog would be read
         rows_ms = newest_row_at(at.log, topics[HITS])
         if rows_ms > limit_ms:
-            found = f"the crawl has noted times up to {moment(rows_ms)}: its clock was ahead, or this one is behind"
-            yield warn(found, "set this machine's clock; a running crawl then limits these times by its rules")
+            said = f"the crawl has noted times up to {moment(rows_ms)}: its clock was ahead, or this one is behind"
+            yield warn(said, "set this machine's clock; a running crawl then limits these times by its rules")
 
 
 def _newest(log: Log, topic: str) -> int:
     """The time of the newest record of the partitions, or of the fetch of its page."""
-    found = [0]
+    times = [0]
     for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
         for message in list(log.read(topic, partition, max(first, end - _NEWEST), end))[-1:]:
-            found.append(message.timestamp_ms)
+            times.append(message.timestamp_ms)
             if topic == PAGES and message.value:
                 try:
-                    found.append(read(Page, message).fetched_at)
+                    times.append(read(Page, message).fetched_at)
                 except BadRecord:  # MEASURE reports it
                     continue
-    return max(found)
+    return max(times)

@@ -34,10 +34,10 @@ def imports(_: Subject) -> Results:
     home = folder_of("farmwatch")
     owners = _owners()
     others = {name: sorted(set(owners.get(name, ())) - {"farmwatch"}) for name in PACKAGES}
-    found = [f"{name} comes from {folder_of(name)}" for name in PACKAGES if folder_of(name) != home]
-    found += [f"{name} is also in {', '.join(of)}" for name, of in others.items() if of]
-    if found:
-        yield fail(", ".join(found), "install farmwatch in a virtual environment of its own")
+    strays = [f"{name} comes from {folder_of(name)}" for name in PACKAGES if folder_of(name) != home]
+    strays += [f"{name} is also in {', '.join(of)}" for name, of in others.items() if of]
+    if strays:
+        yield fail(", ".join(strays), "install farmwatch in a virtual environment of its own")
     else:
         yield ok(f"all packages from {home}")
 
@@ -95,15 +95,15 @@ def disk(at: Subject) -> Results:
     folder = names_folder(at.config).absolute()
     existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
     free = shutil.disk_usage(existing).free
-    found = f"{free / _GIB:.1f} GiB free at {existing}"
+    room = f"{free / _GIB:.1f} GiB free at {existing}"
     if not os.access(existing, os.W_OK):
-        yield warn(f"{found}; this user can read the log and not write it", "run `farmwatch up` as the folder's owner")
+        yield warn(f"{room}; this user can read the log and not write it", "run `farmwatch up` as the folder's owner")
     elif free < _DISK_FAIL_BYTES:
-        yield fail(found, "free disk, or lower the retention of `pages`")
+        yield fail(room, "free disk, or lower the retention of `pages`")
     elif free < _DISK_WARN_BYTES:
-        yield warn(found, "months of pages want more; watch it")
+        yield warn(room, "months of pages want more; watch it")
     else:
-        yield ok(found)
+        yield ok(room)
 
 
 def output_of(*command: str) -> str:

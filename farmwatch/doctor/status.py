@@ -17,9 +17,8 @@ from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import processed_by
-from replay.runs.topology import inputs_of_live
-from scoring.rates.split_rates import RateLine, rate_lines
+from replay.runs.topology import inputs_of_live, processed_by
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.roles import STAGES
@@ -121,13 +120,16 @@ class StatusReader:
         down = Trouble(
             "WARN", "roles", f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them"
         )
-        existing = log.topics()
+        existing, crawl = log.topics(), None
+        if HITS in existing and not log.forgets_offsets:
+            totals = frontier_left(log, existing[HITS])
+            crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched)
         return DaemonStatus(
             at=now_ms,
             log=config.log.url,
             run=shown_run(control.alias.run),
             roles=roles,
-            crawl=None if log.forgets_offsets or HITS not in existing else self._crawl(existing[HITS]),
+            crawl=crawl,
             share=share,
             log_bytes=sum(size.bytes for size in log.sizes(list(existing)).values()),
             free_bytes=free_bytes(config),
@@ -169,10 +171,6 @@ class StatusReader:
     def _reads(self) -> dict[str, tuple[str, ...]]:
         return dict(inputs_of_live(names_of_live(Control(self._log))))
 
-    def _crawl(self, partitions: int) -> CrawlState:
-        found = frontier_left(self._log, partitions)
-        return CrawlState(found.sites, found.active, found.stopped, found.queued, found.fetched)
-
     def _share(self, control: Control, now_ms: int) -> RateLine | None:
         topic = names_of_live(control).sites
         if topic not in self._log.topics():
@@ -187,15 +185,17 @@ class StatusReader:
         if kept := read_cached_rate(self._log, topic, rate, now_ms):
             return kept.lines
         rows = read_rows(self._log, topic)
-        return rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)) if rows else []
+        return (
+            rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms))) if rows else []
+        )
 
     def _troubles(self) -> Iterator[Trouble]:
         subject = Subject(self._config, log=self._log)
         for name, check in _CHECKS:
             try:
-                for found in check(subject):
-                    if found.state is not CheckState.OK:
-                        yield Trouble(found.state.value, name, one_line(found.found), one_line(found.mend))
+                for result in check(subject):
+                    if result.state is not CheckState.OK:
+                        yield Trouble(result.state.value, name, one_line(result.found), one_line(result.mend))
             except FarmwatchError as error:
                 yield Trouble(CheckState.FAIL.value, name, one_line(in_full(error)), "")
 
@@ -204,5 +204,5 @@ def _old_verdicts(share: RateLine | None) -> list[Trouble]:
     """A finding where many verdicts count no longer because their sites were not measured again."""
     if share is None or share.expired <= _MOST_EXPIRED * share.sites:
         return []
-    found = f"{share.expired} of {share.sites} verdicts are too old to count"
-    return [Trouble("WARN", "verdicts", found, "`farmwatch frontier` shows why the sites are not measured again")]
+    said = f"{share.expired} of {share.sites} verdicts are too old to count"
+    return [Trouble("WARN", "verdicts", said, "`farmwatch frontier` shows why the sites are not measured again")]

@@ -97,9 +97,9 @@ def _was_read(log: Log, topic: str, made: str) -> bool:
     )
 
 
-def remedy(found: RereadingGroup) -> str:
+def remedy(group: RereadingGroup) -> str:
     """How the operator prevents the second reading."""
-    if found.records and not found.duplicates:
+    if group.records and not group.duplicates:
         return "nothing has to be repaired"
-    does = "sets its offsets after the records already read" if found.records else "lets it read the retained records"
+    does = "sets its offsets after the records already read" if group.records else "lets it read the retained records"
     return f"stop farmwatch now and run `farmwatch doctor --repair`, which {does}; or restore a backup"

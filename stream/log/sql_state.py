@@ -41,8 +41,8 @@ class SqlState:
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         # Only one lower bound: of two, SQLite might seek to the smaller one and read all rows up to `after`.
         where, values = ("key > ?", [after]) if after is not None and after >= prefix else ("key >= ?", [prefix])
-        end = _beyond(prefix)
-        if end is not None:
+        if trimmed := prefix.rstrip(b"\xff"):  # the smallest key above all keys with the prefix
+            end = trimmed[:-1] + bytes([trimmed[-1] + 1])
             where, values = f"{where} AND key < ?", [*values, end]
         return self._rows("key, value", f"{where} ORDER BY key LIMIT ?", *values, limit)
 
@@ -78,9 +78,3 @@ def all_entries(read: Callable[[int, bytes | None], Sequence[StateChange]]) -> I
     while page := read(_PAGE, after):
         yield from page
         after = page[-1].key
-
-
-def _beyond(prefix: bytes) -> bytes | None:
-    """The smallest key above all keys with the prefix; None if there is none."""
-    trimmed = prefix.rstrip(b"\xff")
-    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from farmwatch.labels.label_lines import LabelFile
 from scoring.errors import PoisonText
 from scoring.interface import TextScore
-from scoring.thresholds.published import load_thresholds
+from scoring.thresholds.threshold_set import load_thresholds
 from stream.text.user_errors import FarmwatchError
 from tests.support.front_door import Ran, Runner
 from tests.support.paths import ROOT

@@ -21,8 +21,7 @@ from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
-from scoring.thresholds.published import write_thresholds
-from scoring.thresholds.threshold_set import ThresholdSet
+from scoring.thresholds.threshold_set import ThresholdSet, write_thresholds
 from stream.schema.roles import Role
 from stream.text.user_errors import ConfigError, Exit
 from tests.support.front_door import Runner
@@ -98,11 +97,10 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
         (["score.detectors=binoculars"], 256),
         (["score.detectors=binoculars", "score.pair.device=cpu"], 16),
         (["score.pair.device=cpu"], 256),
-        (["score.detectors=binoculars", "score.pair.device=cpu", "score.batch_texts=40"], 40),
     ],
 )
 def test_batches_are_small_where_they_are_slow(flags: list[str], texts: int) -> None:
-    """A pair of models on a CPU gets batches that end within the drain; an explicit setting wins."""
+    """A pair of models on a CPU gets batches that end within the drain."""
     assert load(None, flags, {"HOME": "/nowhere"}).config.score.texts_at_once == texts
 
 

@@ -16,9 +16,8 @@ from farmwatch.terminal.remedies import in_full, resume_command
 from filters.errors import BadRuleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
-from replay.engine.source import NothingToReplay
+from replay.engine.source import NothingToReplay, OutsideRetention
 from replay.engine.summary import summary_of
-from replay.runs.window import OutsideRetention
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control

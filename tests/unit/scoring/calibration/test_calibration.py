@@ -29,8 +29,7 @@ from scoring.calibration.threshold import (
 from scoring.errors import BadParameters, CalibrationRefused, PooledDetectors
 from scoring.sites.sprt import SprtParams
 from scoring.statistics.shares import exact_interval
-from scoring.thresholds.published import published_for
-from scoring.thresholds.threshold_set import ThresholdSet
+from scoring.thresholds.threshold_set import ThresholdSet, published_for
 from tests.support.paths import ROOT
 from tests.support.sizes import LONG
 

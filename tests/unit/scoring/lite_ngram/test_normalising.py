@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.lite_ngram.normalisation import normalise
+from scoring.lite_ngram.words import normalise
 
 
 @pytest.mark.parametrize(

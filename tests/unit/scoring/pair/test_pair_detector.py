@@ -19,8 +19,7 @@ from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.thresholds.published import published_for
-from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from scoring.thresholds.threshold_set import Curve, ThresholdSet, published_for
 from tests.support.pages.prose import PROSE
 from tests.support.pairs import Pair, settings_of
 

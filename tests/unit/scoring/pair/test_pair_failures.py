@@ -15,7 +15,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from scoring.errors import (
-    BadParameters,
     CannotScore,
     DeviceGone,
     DeviceLost,
@@ -429,8 +428,8 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(Broken()).warm_up()
 
 
-def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
-    """If Triton cannot compile for the GPU, `auto` uses torch and logs the reason; `triton` is refused."""
+def test_without_a_compiler_torch_passes_over_the_vocabulary() -> None:
+    """If Triton cannot compile for the GPU, torch does its work and the reason is logged."""
     import torch
 
     def fails(_: torch.device) -> None:
@@ -438,13 +437,10 @@ def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
 
     card, cpu = torch.device("cuda"), torch.device("cpu")
     with capture_logs() as events:
-        assert devices.choose_kernel("auto", card, fails) == "torch"
-        assert devices.choose_kernel("torch", card) == devices.choose_kernel("auto", cpu) == "torch"
+        assert devices.choose_kernel(card, fails) == devices.choose_kernel(cpu) == "torch"
     (event,) = events
     assert "Failed to find C compiler. Please" in event["why"] and "C compiler" in event["remedy"]
-    with pytest.raises(BadParameters, match="install a C compiler"):
-        devices.choose_kernel("triton", card, fails)
-    assert devices.choose_kernel("auto", card, lambda _: None) == "triton"
+    assert devices.choose_kernel(card, lambda _: None) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
