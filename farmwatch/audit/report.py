@@ -6,10 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from farmwatch.share.words import short_judged, short_share
 from replay.rows.site_table import slim
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, Versions, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.versions import Versions
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -154,7 +156,7 @@ class AuditReport:
 def _share(line: RateLine | None) -> str:
     if line is None:
         return "none"
-    return f"{line.short()}; by site verdicts alone: {line.judged_short}"
+    return f"{short_share(line)}; by site verdicts alone: {short_judged(line)}"
 
 
 class RateRows:
@@ -192,7 +194,9 @@ def _by_versions(
     rows: list[SiteState], settings: RateSettings, now_ms: int, review: Review | None
 ) -> dict[Versions, RateLine]:
     rows = sorted(rows, key=lambda row: row.site)  # as `farmwatch rate` reads them
-    lines = [line for line in rate_lines(rows, "", settings, now_ms=now_ms, review=review) if line.sites]
+    lines = [
+        line for line in rate_lines(rows, RateQuery(settings=settings, now_ms=now_ms, review=review)) if line.sites
+    ]
     return {
         Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest): line
         for line in lines

@@ -39,6 +39,7 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.site_fields import site_fields
+from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
@@ -123,7 +124,12 @@ class Console:
         (rate, history), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
-            {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
+            {
+                **line_fields(line),
+                "remarks": sentences(line.remarks),
+                "run": shown_run(line.run),
+                "warning": warnings[line.detector],
+            }
             for line in rate.lines
         ]
         return {

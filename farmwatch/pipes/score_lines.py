@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from farmwatch.share.words import line_fields
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
@@ -157,5 +158,5 @@ def _chosen(detector: str, named: Sequence[str]) -> str:
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
     """Site verdicts to the rate. Raises BadParameters for invalid error counts or confidence."""
     lines = JsonLines(files, SiteVerdictLine, "estimate")
-    write_line(estimate_sites((line for _, line in lines), errors, confidence))
+    write_line(line_fields(estimate_sites((line for _, line in lines), errors, confidence)))
     return lines.end()

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from farmwatch.runs.comparison_words import OTHER_WINDOWS, change_text, notes_of, points, remark_text, remarks_of
+from farmwatch.share.words import text_of
 from replay.compare.comparer import value_text
 from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, GroupChange, ShareChange
-from scoring.rates.split_rates import UNKNOWN
+from scoring.rates.groups import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEXT_CAP_CHARACTERS = 20_000  # of a flip's text: a browser opens the report at once
@@ -121,6 +122,7 @@ def _environment() -> Environment:
         scale=lambda rows: scale(change for _, change in rows),
         shortened=_shortened,
         signed=lambda number: f"{number:+,}" if number else "0",
+        remarks_text=text_of,
         text=change_text,
         titled=lambda changes: [(_capital(change.title), change) for change in changes],
     )

@@ -10,6 +10,7 @@ from contextlib import closing
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
@@ -174,4 +175,4 @@ def _share(sites: Sequence[str], flags: Sequence[bool | None] | None) -> str:
         scored[site] += flag is not None
         flagged[site] += flag is True
     cells = Counter((count, flagged[site]) for site, count in scored.items() if count)
-    return direct_share(cells)[0].text
+    return text_of(direct_share(cells)[0].remarks)

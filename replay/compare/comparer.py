@@ -114,7 +114,6 @@ def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review 
         correction.errors,
         settings.confidence,
         without_pages,
-        settings.half_width,
     )
     return _Rated(sites, direct, judged, canaries, correction)
 
@@ -163,7 +162,9 @@ def _side(run: ComparedRun, rated: _Rated, totals: Mapping[str, int], verdicts: 
         other_sites=rated.sites.left_out,
         **totals,
         estimate=rated.direct[0],
-        judged=JudgedShare(share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=judged.text),
+        judged=JudgedShare(
+            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, remarks=judged.remarks
+        ),
     )
 
 

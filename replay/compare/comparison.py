@@ -10,6 +10,7 @@ import enum
 
 import msgspec
 
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare
 from stream.schema.vocabulary import SiteClass
@@ -26,7 +27,7 @@ class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     method: str = "no classifiable sites"  # corrected | corrected by canaries | uncorrected
-    text: str = "no classifiable sites"
+    remarks: tuple[Remark, ...] = (Remark(RemarkKind.NO_RATE),)  # the first is the headline
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +66,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return self.llm + self.human + self.undecided
 
 
-class RemarkKind(enum.StrEnum):
+class ChangeKind(enum.StrEnum):
     """What must be said about a change; `sides` are A, B or both."""
 
-    NO_SHARE = "no share"  # of a side, for the reason in `text`
+    NO_SHARE = "no share"  # of a side, which says why in `share`
     OTHER_METHODS = "other methods"
     NO_DENOMINATOR = "no denominator"  # of the sides
     SAME_RUN = "same run"
@@ -80,10 +81,10 @@ class RemarkKind(enum.StrEnum):
 class ChangeRemark(msgspec.Struct, frozen=True):
     """A remark that must be shown with a change."""
 
-    kind: RemarkKind
+    kind: ChangeKind
     sides: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    text: str = ""
+    share: tuple[Remark, ...] = ()
 
 
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):

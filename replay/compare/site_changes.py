@@ -13,22 +13,21 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import (
     SITE_KINDS,
+    ChangeKind,
     ChangeRemark,
     GroupChange,
-    RemarkKind,
     ShareChange,
     SiteCells,
     SiteFlip,
 )
 from scoring.estimate.clusters import WeightedSites, agreement
+from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.intervals import Interval
-from scoring.estimate.mixture import Fit, KnownSites
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
-from scoring.rates.direct_share import REVIEWED, DirectShare, by_review, share_of_rows
-from scoring.rates.site_rates import by_rank_band, group_order
-from scoring.rates.split_rates import UNKNOWN
+from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
+from scoring.rates.groups import UNKNOWN, by_rank_band, group_order
 from stream.schema.records import SiteState
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
@@ -208,12 +207,12 @@ class PairedSites:
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if a.share is None or b.share is None:
             remarks = [
-                ChangeRemark(RemarkKind.NO_SHARE, (side,), text=share.text)
+                ChangeRemark(ChangeKind.NO_SHARE, (side,), share=share.remarks)
                 for side, share in (("A", a), ("B", b))
                 if share.share is None
             ]
         elif a.method != b.method:
-            remarks = [ChangeRemark(RemarkKind.OTHER_METHODS)]
+            remarks = [ChangeRemark(ChangeKind.OTHER_METHODS)]
         else:
             interval = (
                 Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
@@ -231,7 +230,7 @@ class PairedSites:
         scored = [self._rows[number] for number in members.tolist() if any(row.scored for row in self._rows[number])]
         rows = [of_a if of_a.scored else of_b for of_a, of_b in scored]
         sides = [[pair[run] for pair in scored] for run in (0, 1)]
-        reviewed = direct.review if a.method == REVIEWED else None
+        reviewed = direct.review if a.method == ShareState.REVIEWED else None
         confidence = bootstrap.confidence
         of_a, of_b = (
             fit.moves(side) if reviewed is None else _moves_by_review(fit, side, reviewed, confidence)
@@ -271,7 +270,7 @@ class PairedSites:
 
     def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
         (a, b), (of_a, of_b) = self._sum(members, "unscored"), self._sum(members, "articles")
-        return [ChangeRemark(RemarkKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
+        return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
 
     def _paired_sums(self, name: str) -> Numbers:
         if name in ("article_share", "flagged_share"):
@@ -311,14 +310,14 @@ def _share(part: int, whole: int) -> float | None:
 
 def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[ChangeRemark]:
     if empty := tuple(side for side, whole in (("A", parts[1]), ("B", parts[3])) if not whole):
-        return [ChangeRemark(RemarkKind.NO_DENOMINATOR, empty)]
+        return [ChangeRemark(ChangeKind.NO_DENOMINATOR, empty)]
     if same:
-        return [ChangeRemark(RemarkKind.SAME_RUN)]
+        return [ChangeRemark(ChangeKind.SAME_RUN)]
     remarks = []
     if sites < FEWEST_SITES:
-        remarks.append(ChangeRemark(RemarkKind.FEW_SITES, counts=(sites,)))
+        remarks.append(ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,)))
     if not moved:
-        remarks.append(ChangeRemark(RemarkKind.NONE_MOVED))
+        remarks.append(ChangeRemark(ChangeKind.NONE_MOVED))
     return remarks
 
 

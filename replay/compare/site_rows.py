@@ -16,7 +16,7 @@ import msgspec
 from replay.compare.run_pair import ComparedRun, RunPair
 from replay.rows.site_table import read_rows, slim
 from scoring.rates.canary import is_canary
-from scoring.rates.site_rates import has_verdict
+from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import SiteState

@@ -14,6 +14,7 @@ from farmwatch.audit.report import BrokenRecord, RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import short_share
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
@@ -115,8 +116,8 @@ def _audit_bundle(folder: Path, *, as_json: bool) -> int:
         return Exit.OK if check.ok else Exit.PROBLEM
     for name in check.changed:
         message(one_line(f"changed: {name} does not have its checksum"))
-    message(one_line(f"share of the bundle: {check.stored.short()}"))
-    message(one_line(f"share recomputed from its files: {check.recomputed.short()}"))
+    message(one_line(f"share of the bundle: {short_share(check.stored)}"))
+    message(one_line(f"share recomputed from its files: {short_share(check.recomputed)}"))
     if check.differs:
         message(f"different: {', '.join(check.differs)}")
     message(f"audit: {'clean' if check.ok else 'the files and the share do not fit together'}")

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.doctor.status import DaemonStatus, RoleState, StatusReader
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_json
 from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
@@ -104,7 +105,7 @@ def _share(line: RateLine) -> Iterator[str]:
     interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
     share = line.method if line.share is None else f"{line.share:.1%}"
     of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
-    yield f"share  {of if line.scored_sites else line.text}"
+    yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
     yield (
         f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
         f" {line.unclassifiable:,} unclassifiable"

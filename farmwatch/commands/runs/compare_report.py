@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from farmwatch.runs.comparison_words import OTHER_WINDOWS, notes_of, percent, points, remarks_of
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
 from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, ShareChange
@@ -71,7 +72,7 @@ def _changes(compared: Comparison) -> None:
     _put_mark(compared)
     for remark, titles in remarks_of((change.title, change) for change in compared.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
-    texts = {"A": compared.a.estimate.text, "B": compared.b.estimate.text}
+    texts = {"A": text_of(compared.a.estimate.remarks), "B": text_of(compared.b.estimate.remarks)}
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():

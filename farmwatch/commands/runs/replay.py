@@ -23,7 +23,7 @@ from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
 from farmwatch.metrics import ALL, RULESET_INFO
 from farmwatch.runs.notices import early_begin_note
-from farmwatch.runs.summary_lines import lines_of, next_commands
+from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from farmwatch.terminal.remedies import resume_command
@@ -248,7 +248,8 @@ def _report_ending(
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     if not as_json:
         return code, lines_of(summary, row)
-    return code, [json_line({**msgspec.to_builtins(summary), "next": next_commands(summary, row)})]
+    words = {"rate": rate_text(summary.rate), "live_rate": rate_text(summary.live_rate)}
+    return code, [json_line({**msgspec.to_builtins(summary), **words, "next": next_commands(summary, row)})]
 
 
 def _end(stop: threading.Event, received: list[int], number: int) -> None:

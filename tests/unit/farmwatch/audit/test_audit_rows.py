@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.audit.scope import TALLIED
+from farmwatch.share.words import short_judged
 from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
-from scoring.rates.estimate_line import estimate_line
+from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.site_rates import site_rate
 from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
@@ -87,7 +88,7 @@ SHARE = f"12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default {DEFAU
 
 def judged(llm: int) -> str:
     """The judged share with its interval and verdicts, if this many of the sites are llm."""
-    share = estimate_line(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()).judged_short
+    share = short_judged(EstimateLine.of(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()))
     return f"by site verdicts alone: {share}"
 
 

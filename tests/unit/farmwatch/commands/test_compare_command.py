@@ -15,6 +15,7 @@ import pytest
 
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.labels.judgements import LabelSample
+from farmwatch.share.words import text_of
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from stream.schema.records import Features
@@ -84,7 +85,7 @@ def test_the_shares_are_said_as_rate_says_them(capsys: pytest.CaptureFixture[str
     """Below the table are the texts of both shares, as `rate` prints them, with review and clusters."""
     found = made()
     show(found, "", texts=False)
-    said = {f"A: {found.a.estimate.text}", f"B: {found.b.estimate.text}"}
+    said = {f"A: {text_of(found.a.estimate.remarks)}", f"B: {text_of(found.b.estimate.remarks)}"}
     assert said <= set(capsys.readouterr().out.splitlines())
 
 
