@@ -44,13 +44,9 @@ STOPS: Mapping[str, Meaning] = {
     "site_decided": Meaning("TALLY has read enough of the site", "TALLY withdraws the decision"),
     "budget": Meaning("crawl.page_budget pages of the site were fetched"),
     "too_many_requests": Meaning("three times the page budget was requested, and few pages came"),
-    "unreachable": Meaning(
-        "no answer, for another cause than the connection failures below",
-        _REOPENED,
-    ),
+    "unreachable": Meaning("no answer, for another cause than the connection failures below", _REOPENED),
     "robots_unavailable": Meaning(
-        "robots.txt failed three times, which forbids all; of one URL: that of its www twin failed",
-        _REOPENED,
+        "robots.txt failed three times, which forbids all; of one URL: that of its www twin failed", _REOPENED
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),

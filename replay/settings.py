@@ -16,25 +16,19 @@ class ReplaySettings(Protocol):
     """Sections of the configuration: for the stages of a run, the loop, and the rate."""
 
     @property
-    def measure(self) -> MeasureSettings:
-        """Settings of MEASURE."""
+    def measure(self) -> MeasureSettings: ...
 
     @property
-    def judge(self) -> JudgeSettings:
-        """Settings of JUDGE."""
+    def judge(self) -> JudgeSettings: ...
 
     @property
-    def score(self) -> ScoreSettings:
-        """Settings of SCORE."""
+    def score(self) -> ScoreSettings: ...
 
     @property
-    def tally(self) -> TallySettings:
-        """Settings of TALLY."""
+    def tally(self) -> TallySettings: ...
 
     @property
-    def loop(self) -> LoopSettings:
-        """Settings of the loop that runs a stage."""
+    def loop(self) -> LoopSettings: ...
 
     @property
-    def rate(self) -> RateSettings:
-        """Settings of the rate."""
+    def rate(self) -> RateSettings: ...

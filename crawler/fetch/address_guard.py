@@ -121,7 +121,7 @@ def endpoint(text: str, port: int | None = None) -> tuple[str, int] | None:
 
 
 def _target(host: str, text: str) -> tuple[str, int]:
-    found = endpoint(text)
-    if found is None:
+    target = endpoint(text)
+    if target is None:
         raise BadCrawlSettings(f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000")
-    return found
+    return target

@@ -95,14 +95,14 @@ class DnsCache(AbstractResolver):
     async def _ask(self, host: str) -> _Known:
         settings = self._settings
         try:
-            found = await self._nameservers.look_up(host, settings.connect_timeout_s)
+            answer = await self._nameservers.look_up(host, settings.connect_timeout_s)
         except TimeoutError:
             return self._failed(f"no nameserver answered for {host} within {settings.connect_timeout_s} s", "dns")
         except (pycares.AresError, UnicodeError) as error:
             return self._failed(*_failure(host, error))
-        ttl_s = min([node.ttl for node in found.nodes] + [alias.ttl for alias in found.cnames], default=0)
+        ttl_s = min([node.ttl for node in answer.nodes] + [alias.ttl for alias in answer.cnames], default=0)
         kept_s = min(max(ttl_s, settings.dns_least_s), settings.dns_most_s)
-        addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes))[:ADDRESSES]
+        addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in answer.nodes))[:ADDRESSES]
         if not addresses:
             return self._failed(f"{host} has no address", "dns_no_address")
         return _Known(self._clock() + kept_s, addresses)
@@ -122,10 +122,10 @@ def _failure(host: str, error: Exception) -> tuple[str, str]:
 
 
 def _nameserver(text: str) -> str:
-    found = endpoint(text, 53)
-    if found is None:
+    parsed = endpoint(text, 53)
+    if parsed is None:
         raise BadCrawlSettings(
             f"crawl.nameservers has {text!r}: write an address or address:port, as in 9.9.9.9 or [2620:fe::fe]:53"
         )
-    address, port = found
+    address, port = parsed
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

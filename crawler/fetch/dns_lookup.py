@@ -40,7 +40,7 @@ class Nameservers:
             look_up = _LookUp(loop, first_s, self._addresses, turned)
             try:
                 async with asyncio.timeout(timeout_s):
-                    found = await look_up.ask(host)
+                    answer = await look_up.ask(host)
             finally:
                 look_up.close()
         except pycares.AresError:
@@ -49,7 +49,7 @@ class Nameservers:
             raise
         if loop.time() - began >= first_s and turned == self._turned:
             self._turned += 1
-        return found
+        return answer
 
 
 class _LookUp:
@@ -87,11 +87,11 @@ class _LookUp:
             self._loop.remove_writer(descriptor)
         self._channel.close()
 
-    def _on_end(self, found: Found | None, error: int | None) -> None:
+    def _on_end(self, answer: Found | None, error: int | None) -> None:
         if self._found.done():
             return
-        if found is not None and error is None:
-            self._found.set_result(found)
+        if answer is not None and error is None:
+            self._found.set_result(answer)
         else:
             number = error or pycares.errno.ARES_ENODATA
             self._found.set_exception(pycares.AresError(number, pycares.errno.strerror(number)))

@@ -62,8 +62,8 @@ def check_page(
         return failed
     encoding = content.charset_of(content.counting_type(kind), body, truncated=truncated)
     opt_out = opt_outs(headers, body, settings.name, robots_tags, encoding)
-    found = inspector.inspect(url, status, headers, body, encoding) if inspector is not None else None
-    reason, outline = (found.reason, found.outline) if found is not None else ("", b"")
+    inspection = inspector.inspect(url, status, headers, body, encoding) if inspector is not None else None
+    reason, outline = (inspection.reason, inspection.outline) if inspection is not None else ("", b"")
     may_pass = reason == "challenge" or is_passing(status)
     if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
         return failed

@@ -51,13 +51,13 @@ async def _ask(settings: CrawlSettings, url: str, excludes: Callable[[str], bool
     site, origin = host_of(url), origin_of(url)
     async with Fetcher(settings, excludes=excludes) as fetcher:
         job = Job(RequestKind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s)
-        found = SiteAnswers(await _fetched(fetcher, job))
-        rules = RobotsRules(found.rules, settings.name)
+        answers = SiteAnswers(await _fetched(fetcher, job))
+        rules = RobotsRules(answers.rules, settings.name)
         slow = rules.crawl_delay_s > settings.crawl_delay_cap_s
         if settings.ask_tdmrep and not slow and rules.allows(origin + TDM_PATH):
             delay_s = max(settings.delay_s, rules.crawl_delay_s)
-            found.tdm = await _fetched(fetcher, Job(RequestKind.TDMREP, site, origin + TDM_PATH, delay_s, rules))
-        return found
+            answers.tdm = await _fetched(fetcher, Job(RequestKind.TDMREP, site, origin + TDM_PATH, delay_s, rules))
+        return answers
 
 
 async def _fetched(fetcher: Fetcher, job: Job) -> FetchResult:

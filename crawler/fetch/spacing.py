@@ -59,8 +59,8 @@ class _Clocks:
         self._prune_at = _PRUNE_AT
 
     def clock(self, name: str, now: float) -> _Clock:
-        found = self.clocks.get(name)
-        if found is None:
+        known = self.clocks.get(name)
+        if known is None:
             if len(self.clocks) >= self._prune_at:
                 at_rest = now - self.delay_s
                 self.clocks = {
@@ -69,8 +69,8 @@ class _Clocks:
                     if max(clock.began, clock.promised) > at_rest or clock.free > now
                 }
                 self._prune_at = max(_PRUNE_AT, 2 * len(self.clocks))
-            found = self.clocks[name] = _Clock(self._born)
-        return found
+            known = self.clocks[name] = _Clock(self._born)
+        return known
 
 
 class _Place(NamedTuple):

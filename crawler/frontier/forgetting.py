@@ -22,8 +22,8 @@ def forget_sites(
     staged = KeyedState(state)
     store = SiteStore(staged, settings, clock())
     after = CLOCK_KEY
-    while found := state.scan(b"", 1, after):
-        key, value = found[0]
+    while rows := state.scan(b"", 1, after):
+        key, value = rows[0]
         site = site_of_key(key)
         if is_forgotten(site):
             if is_site_key(key):

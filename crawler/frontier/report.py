@@ -52,9 +52,9 @@ def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Tot
     The crawl is complete when no site is `active`.
     """
     rows = (next(iter(log.scan_state(store, partition)), None) for partition in range(partitions))
-    found = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
+    parts = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
     names = ("sites", "active", "stopped", "queued", "fetched")
-    return Totals(**{name: sum(getattr(totals, name) for totals in found) for name in names})
+    return Totals(**{name: sum(getattr(totals, name) for totals in parts) for name in names})
 
 
 def newest_row_at(log: Log, partitions: int, store: str = FRONTIER_STORE) -> int:
@@ -174,23 +174,23 @@ class FrontierReader:
 
     def report(self) -> FrontierReport:
         """The report on the partitions read so far."""
-        found = self._report
-        found.parked_reasons = dict(self._reasons["parked"].most_common())
-        found.stopped_reasons = dict(self._reasons["stopped"].most_common())
-        found.oldest_due, found.parked_sites = self._oldest.lines(), self._parked.lines()
-        found.stopped_sites, found.revisits = self._stopped.lines(), self._revisits.lines()
+        report = self._report
+        report.parked_reasons = dict(self._reasons["parked"].most_common())
+        report.stopped_reasons = dict(self._reasons["stopped"].most_common())
+        report.oldest_due, report.parked_sites = self._oldest.lines(), self._parked.lines()
+        report.stopped_sites, report.revisits = self._stopped.lines(), self._revisits.lines()
         largest = heapq.nsmallest(
             self._limit or len(self._domains), self._domains.items(), key=lambda item: (-item[1], item[0])
         )
-        found.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
-        return found
+        report.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
+        return report
 
     def _count(self, line: FrontierSiteLine) -> None:
-        found = self._report
-        found.sites[line.state] += 1
-        found.fetched += line.fetched
+        report = self._report
+        report.sites[line.state] += 1
+        report.fetched += line.fetched
         for status, urls in line.urls.items():
-            found.urls[status] += urls
+            report.urls[status] += urls
         self._count_domain(self._domain_of(line.site))
         if line.state == "parked":
             self._reasons["parked"][line.parked_why] += 1
@@ -201,7 +201,7 @@ class FrontierReader:
         elif line.state == "resting" and line.revisit_at:
             self._revisits.add(line)
         if line.state == "active" and line.due_at <= self._now:
-            found.due += 1
+            report.due += 1
             self._oldest.add(line)
 
     def _count_domain(self, domain: str) -> None:
@@ -255,10 +255,10 @@ def require_readable(state: StateReader) -> None:
 def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
     """The keys and packed rows of all sites, one lookup each; the other rows of a site are skipped."""
     after = TOTALS_KEY
-    while found := state.scan(b"", 1, after):
-        key = found[0][0]
+    while rows := state.scan(b"", 1, after):
+        key = rows[0][0]
         if is_site_key(key):
-            yield found[0]
+            yield rows[0]
         after = beyond_site(key)
 
 
@@ -359,13 +359,13 @@ def stored_rows(state: StateReader, site: str, pages: Iterable[bytes]) -> tuple[
 
 def why_no_page(state: StateReader, settings: CrawlSettings, site: str, now_ms: int) -> str:
     """The reason why a site has no page, in a few words. Raises OldFrontier."""
-    found = site_report(state, settings, site, now_ms, _PAGE)
-    if found is None:
+    known = site_report(state, settings, site, now_ms, _PAGE)
+    if known is None:
         return "not yet crawled"
-    reasons = Counter(group_of_reason(url.reason) for url in found.urls)
+    reasons = Counter(group_of_reason(url.reason) for url in known.urls)
     reasons[""] = 0
-    of_site = group_of_reason(found.line.stopped_why or found.line.parked_why)
-    return of_site or max(reasons, key=reasons.__getitem__) or ("not yet crawled" if found.line.queued else "no page")
+    of_site = group_of_reason(known.line.stopped_why or known.line.parked_why)
+    return of_site or max(reasons, key=reasons.__getitem__) or ("not yet crawled" if known.line.queued else "no page")
 
 
 def _order(url: UrlRow) -> tuple[int, int, int, str]:

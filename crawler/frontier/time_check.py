@@ -11,7 +11,6 @@ import structlog
 
 from crawler.frontier.rows import (
     CLOCK_KEY,
-    TOTALS_KEY,
     ClockRow,
     SiteRow,
     beyond_site,
@@ -29,14 +28,12 @@ _LAST_PAGE = b"\xff" * 16
 
 
 def check_times(store: SiteStore, partition: int) -> bool:
-    """Check the next sites, if the clock of the rows is in doubt; returns whether some are still to be checked."""
+    """Check the next sites, if the clock of the rows was ahead; returns whether some are still to be checked."""
     clock = store.clock
-    if not clock.is_doubtful:
+    if not clock.was_ahead:
         return False
-    if store.state.get(TOTALS_KEY) is None:  # its first rows are still to come
-        return True
     row = clock.row
-    if row.newest and not row.checked:
+    if not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
         _log.warning(
             "frontier_written_ahead",
@@ -46,11 +43,11 @@ def check_times(store: SiteStore, partition: int) -> bool:
         )
     after = row.checked or CLOCK_KEY
     for _ in range(_SITES):
-        found = store.state.scan(b"", 1, after)
-        if not found:
+        rows = store.state.scan(b"", 1, after)
+        if not rows:
             clock.confirm()
             return False
-        key, value = found[0]
+        key, value = rows[0]
         if is_site_key(key):
             _check_site(store, value)
         after = beyond_site(key)

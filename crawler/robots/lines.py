@@ -81,9 +81,9 @@ def lines_of(text: bytes) -> Iterator[Line]:
     for number, line in enumerate(lines, 1):
         stripped = line.partition("#")[0].strip(" \t")
         if stripped:
-            found = _key_and_value(stripped)
-            if found is not None:
-                yield Line(number, *found)
+            pair = _key_and_value(stripped)
+            if pair is not None:
+                yield Line(number, *pair)
 
 
 def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGroup, list[Line]]:
@@ -107,7 +107,9 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
                 sitemaps.append(line)
         elif line.key is Key.DELAY:
             for group in bound:
-                _slow(group, line)
+                seconds = _SECONDS.match(line.value)
+                if seconds is not None and float(seconds[0]) > group.delay_s:
+                    group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number
         else:
             begun = True
             if line.value:
@@ -135,11 +137,5 @@ def _token(value: str) -> str:
     lower = value.lower()
     if lower.startswith("*") and (len(lower) == 1 or lower[1].isspace()):
         return "*"
-    found = _TOKEN.match(lower.lstrip("*"))
-    return found[0] if found else ""
-
-
-def _slow(group: RobotsGroup, line: Line) -> None:
-    seconds = _SECONDS.match(line.value)
-    if seconds is not None and float(seconds[0]) > group.delay_s:
-        group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number
+    token = _TOKEN.match(lower.lstrip("*"))
+    return token[0] if token else ""

@@ -40,18 +40,18 @@ def opt_outs(
     """
     agent = agent.lower()
     joined = FIELD_END.join(tags) if tags else headers.get("x-robots-tag")
-    found: list[str] = []
+    signals: list[str] = []
     if joined is not None:
         fields = joined.lower().split(FIELD_END)
-        found = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
+        signals = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
     if _reserves(headers.get("tdm-reservation", "")):
-        found.append("header:tdm-reservation")
+        signals.append("header:tdm-reservation")
     for name, content in _metas(body, agent.encode(), encoding):
         if name in ("robots", agent):
-            found.extend(f"meta:{word}" for word in _robot_words(content, agent))
+            signals.extend(f"meta:{word}" for word in _robot_words(content, agent))
         elif name == "tdm-reservation" and _reserves(content):
-            found.append("meta:tdm-reservation")
-    return list(dict.fromkeys(found))
+            signals.append("meta:tdm-reservation")
+    return list(dict.fromkeys(signals))
 
 
 def forbids_mining(signals: Iterable[str]) -> bool:

@@ -79,7 +79,7 @@ class RuleTable:
             starred.clear()
         self.is_empty = not (texts or self.too_costly)
         self._lengths = sorted({len(start) for start in self._starts}, reverse=True)
-        self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1].allow))
+        self._starred = sorted(starred.values(), key=lambda entry: (-entry[0].octets, not entry[1].allow))
 
     def find(self, target: str) -> RobotsRule | None:
         """The longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
@@ -88,9 +88,9 @@ class RuleTable:
             octets, best = len(target) + 1, self._wholes[target]
         else:
             for length in self._lengths:
-                found = self._starts.get(target[:length]) if length <= len(target) else None
-                if found is not None:
-                    octets, best = length, found
+                rule = self._starts.get(target[:length]) if length <= len(target) else None
+                if rule is not None:
+                    octets, best = length, rule
                     break
         for pattern, rule in self._starred:
             if pattern.octets < octets or (best and pattern.octets == octets and best.allow >= rule.allow):
@@ -150,19 +150,19 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
     """The decision on a normalised URL under a robots.txt for our product token, with its reason."""
     group, sitemaps = group_of(lines_of(text), agent)
     table, target = RuleTable(group.rules), target_of(url)
-    found = None
+    rule = None
     if target == _ALWAYS_ALLOWED:
         why = DecisionReason.ROBOTS_TXT
     elif table.too_costly:
         why = DecisionReason.TOO_COSTLY
-    elif (found := table.find(target)) is not None:
+    elif (rule := table.find(target)) is not None:
         why = DecisionReason.RULE
     else:
         why = DecisionReason.NO_RULE if group.agents else DecisionReason.NO_GROUP
     return RobotsExplanation(
-        allowed=found.allow if found else why is not DecisionReason.TOO_COSTLY,
+        allowed=rule.allow if rule else why is not DecisionReason.TOO_COSTLY,
         why=why,
-        rule=found,
+        rule=rule,
         agents=tuple(group.agents),
         rules=len(group.rules),
         crawl_delay_s=group.delay_s,
@@ -186,10 +186,10 @@ class RobotsShelf:
         self._held: OrderedDict[str, tuple[int, RobotsRules]] = OrderedDict()
 
     def held(self, name: str) -> tuple[int, RobotsRules] | None:
-        found = self._held.get(name)
-        if found is not None:
+        entry = self._held.get(name)
+        if entry is not None:
             self._held.move_to_end(name)
-        return found
+        return entry
 
     def put(self, name: str, version: int, rules: RobotsRules) -> None:
         """Cache rules in place of older ones; the newest are cached whatever their size."""
@@ -202,9 +202,9 @@ class RobotsShelf:
 
     def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
         """The rules of a site; `version` identifies its text, and `text` is called if they are not cached."""
-        found = self.held(site)
-        if found is not None and found[0] == version:
-            return found[1]
+        entry = self.held(site)
+        if entry is not None and entry[0] == version:
+            return entry[1]
         rules = RobotsRules(text(), self._agent)
         self.put(site, version, rules)
         return rules

@@ -76,13 +76,13 @@ class TdmRep:
 
 
 def _salvaged(body: bytes) -> list[Any]:
-    found: list[Any] = []
+    rules: list[Any] = []
     for match in _OBJECT.finditer(body.decode("utf-8", "replace")):
         with suppress(ValueError):
-            found.append(json.loads(match[0]))
-        if len(found) >= RULES_CAP:
+            rules.append(json.loads(match[0]))
+        if len(rules) >= RULES_CAP:
             break
-    return found
+    return rules
 
 
 def _pattern(location: str) -> PathPattern:

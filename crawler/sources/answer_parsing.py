@@ -73,16 +73,16 @@ def read_items(
     items: Iterable[Any], read: Callable[[dict[str, Any], int], SearchResult]
 ) -> tuple[list[SearchResult], list[str]]:
     """The results of the items, with their position from 1, and why others (`ValueError`) were skipped."""
-    found: list[SearchResult] = []
+    results: list[SearchResult] = []
     bad: list[str] = []
     for place, item in enumerate(items, 1):
         try:
             if not isinstance(item, dict):
                 raise ValueError("is no object")
-            found.append(read(item, place))
+            results.append(read(item, place))
         except ValueError as error:
             bad.append(f"result {place} {error}" if len(bad) < _REASONS_CAP else "")
-    return found, bad
+    return results, bad
 
 
 def url_of(value: Any) -> str:
@@ -133,8 +133,8 @@ class JsonEngine(Source):
             items = []
         if not isinstance(items, list):
             raise BadAnswer(f"{self.name} answers in an unknown format: there is no list of results at {self._items}")
-        found, bad = read_items(items[:_ITEMS_CAP], self._item)
-        return said, Results(found, min(len(items), _ITEMS_CAP), bad, bool(items))
+        results, bad = read_items(items[:_ITEMS_CAP], self._item)
+        return said, Results(results, min(len(items), _ITEMS_CAP), bad, bool(items))
 
     def _item(self, item: dict[str, Any], place: int) -> SearchResult:
         url, title, snippet = (at_path(item, path) for path in self._paths)

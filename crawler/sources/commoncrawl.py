@@ -87,8 +87,8 @@ class CommonCrawl(Source):
         means = {**_MEANS, 404: "there is no such crawl: check search.commoncrawl.crawl"}
         refuse_status(self.name, answer, means)
         lines = [line for line in answer.body.split(b"\n") if line.strip()][: self._count]
-        found, bad = read_items(map(_line, lines), _capture)
-        once = {capture.url: capture for capture in found}
+        captures, bad = read_items(map(_line, lines), _capture)
+        once = {capture.url: capture for capture in captures}
         return Results(list(once.values()), len(lines), bad, bool(lines))
 
     def record_request(self, place: ArchivePlace) -> SourceRequest:
@@ -111,12 +111,7 @@ class CommonCrawl(Source):
             raise BadAnswer(f"commoncrawl sent {len(answer.body)} bytes of a record of {place.length}")
         now_ms = int(answer.at_s * 1000)
         for page in pages_of(
-            io.BytesIO(answer.body),
-            crawl,
-            now_ms=now_ms,
-            source=self.name,
-            offset=place.offset,
-            inspector=inspector,
+            io.BytesIO(answer.body), crawl, now_ms=now_ms, source=self.name, offset=place.offset, inspector=inspector
         ):
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"

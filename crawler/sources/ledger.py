@@ -124,8 +124,8 @@ MOST_S = 366 * 86_400
 
 def interval_s(text: str) -> int:
     """The seconds of `6h`, `90m`, `1d`. Raises ValueError."""
-    found = _EVERY.fullmatch(text.strip().lower())
-    seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+    match = _EVERY.fullmatch(text.strip().lower())
+    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not LEAST_S <= seconds <= MOST_S:
         raise ValueError(f"{text[:40]!r}: write a number and a unit from 1m to 366d, such as 90m, 6h, 1d")
     return seconds

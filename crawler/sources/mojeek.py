@@ -28,12 +28,7 @@ class Mojeek(JsonEngine):
     pages_cap = 100
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        fields = {
-            "q": query.text,
-            "fmt": "json",
-            "t": str(self._count),
-            "s": str((page - 1) * self._count + 1),
-        }
+        fields = {"q": query.text, "fmt": "json", "t": str(self._count), "s": str((page - 1) * self._count + 1)}
         if query.language:
             fields |= {"lb": query.language.upper(), "lbb": _BOOST}
         if query.country:
@@ -42,8 +37,8 @@ class Mojeek(JsonEngine):
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
         # Errors also come with status 200
-        found, results = self.read(answer)
-        status = text_of(at_path(found, "response.status"))
+        reply, results = self.read(answer)
+        status = text_of(at_path(reply, "response.status"))
         if status.upper().startswith("ERROR"):
             said = f"mojeek says {status.replace(self._key, '********')[:100]!r}"
             if "month" in status.lower():
@@ -51,5 +46,5 @@ class Mojeek(JsonEngine):
             if "limit" in status.lower():
                 raise QuotaSpent(said, _DAY_S - answer.at_s % _DAY_S)
             raise SourceRefused(f"{said}: check the key and the plan")
-        total = at_path(found, "response.head.results")
+        total = at_path(reply, "response.head.results")
         return replace(results, more=results.more and (not isinstance(total, int) or total > page * self._count))

@@ -18,15 +18,7 @@ from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.ledger import Round
 from crawler.sources.paced_client import PacedClient, RoundEnded
-from crawler.sources.source import (
-    ArchivePlace,
-    BadAnswer,
-    Query,
-    Results,
-    SearchResult,
-    SourceError,
-    SourceRefused,
-)
+from crawler.sources.source import ArchivePlace, BadAnswer, Query, Results, SearchResult, SourceError, SourceRefused
 from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import make_hit
 from crawler.web.inspection import Inspector
@@ -123,7 +115,7 @@ class Searcher:
 
     async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
         """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
-        found = lost = places = 0
+        usable = lost = places = 0
         try:
             for page in range(1, min(self._turns.settings.pages, self.source.pages_cap) + 1):
                 results = await self._results(query, page)
@@ -137,7 +129,7 @@ class Searcher:
                         skipped = self._take_hit(query, page, places, result, started_ms)
                     if skipped:
                         self._skip(summary, skipped, 1)
-                    found += skipped in ("", KNOWN)
+                    usable += skipped in ("", KNOWN)
                     lost += skipped == LOST
                     if self._batch.is_full:
                         await self._flush(summary)
@@ -149,7 +141,7 @@ class Searcher:
         except SourceError as error:
             _log.warning("query_given_up", source=self.source.name, query_id=query.id[:200], error=str(error))
             return "failed" if error.retriable else "refused"
-        return "failed" if lost else "found" if found else "empty"
+        return "failed" if lost else "found" if usable else "empty"
 
     async def _results(self, query: Query, page: int) -> Results:
         results = await self._turns.ask(
@@ -165,22 +157,22 @@ class Searcher:
             _log.info("results_skipped", source=self.source.name, query_id=query.id[:200], page=page, why=why)
         return results
 
-    def _take_hit(self, query: Query, page: int, places: int, found: SearchResult, started_ms: int) -> str:
+    def _take_hit(self, query: Query, page: int, places: int, result: SearchResult, started_ms: int) -> str:
         """Add the hit of a result to the batch; returns why there is none.
 
         Its id uses the start of the round, so that a repeated query gives the same id; its time is now.
         """
-        rank, now_ms = places + found.rank, int(self._turns.clock() * 1000)
+        rank, now_ms = places + result.rank, int(self._turns.clock() * 1000)
         fields = {
-            "url": found.url,
+            "url": result.url,
             "query_id": query.id,
             "query": query.text,
             "source": self.source.name,
-            "engine": found.engine,
+            "engine": result.engine,
             "rank": rank,
             "result_page": page,
-            "title": found.title,
-            "snippet": found.snippet,
+            "title": result.title,
+            "snippet": result.snippet,
             "fetched_at": started_ms,
         }
         try:

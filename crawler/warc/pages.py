@@ -85,9 +85,9 @@ def pages_of(
     """
     reader = _Reader(settings, inspector, now_ms, source, frozenset(sites), known)
     for record in records_of(stream, _WANTED, offset=offset):
-        found = reader.read(record)
-        if found is not None:
-            yield found
+        page = reader.read(record)
+        if page is not None:
+            yield page
 
 
 @dataclass(slots=True)

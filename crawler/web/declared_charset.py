@@ -7,7 +7,6 @@ The markup is read twice, as browsers do (HTML Standard, "prescan a byte stream"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from stream.text.charsets import USER_DEFINED, charset_named
@@ -45,10 +44,10 @@ def charset_of_markup(body: bytes) -> str:
     last = body.lower().rfind(b"charset")
     if last >= 0:
         for text, pattern in ((body[:_PRESCAN_BYTES], _PRESCANNED), (body, _PARSED)):
-            for found in pattern.finditer(text):
-                if found.start() > last:
+            for tag in pattern.finditer(text):
+                if tag.start() > last:
                     break
-                if found["end"] and found["name"].lower() == b"meta" and (charset := _of_meta(found["attributes"])):
+                if tag["end"] and tag["name"].lower() == b"meta" and (charset := _of_meta(tag["attributes"])):
                     return charset
     declaration = _XML.match(body, 0, _PRESCAN_BYTES)
     return _as_read(declaration[1] or declaration[2]) if declaration and (declaration[1] or declaration[2]) else ""
@@ -56,19 +55,14 @@ def charset_of_markup(body: bytes) -> str:
 
 def _of_meta(attributes: bytes) -> str:
     values: dict[bytes, bytes] = {}
-    for name, value in _attributes(attributes):
-        values.setdefault(name, value)
+    for attribute in _ATTRIBUTE.finditer(attributes):
+        values.setdefault(attribute[1].lower(), next(filter(None, attribute.groups()[1:]), b""))
     if b"charset" in values:
         return _as_read(values[b"charset"])
     if values.get(b"http-equiv", b"").lower() != b"content-type":
         return ""
-    found = _IN_CONTENT.search(values.get(b"content", b""))
-    return _as_read(next(filter(None, found.groups()), b"")) if found else ""
-
-
-def _attributes(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for found in _ATTRIBUTE.finditer(text):
-        yield found[1].lower(), next(filter(None, found.groups()[1:]), b"")
+    match = _IN_CONTENT.search(values.get(b"content", b""))
+    return _as_read(next(filter(None, match.groups()), b"")) if match else ""
 
 
 def _as_read(label: bytes) -> str:

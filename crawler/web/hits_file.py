@@ -86,10 +86,10 @@ def _text_of(name: str, value: Any) -> str:
 def _whole_number(name: str, value: Any, least: int) -> int:
     if value in (None, ""):
         return 0
-    found = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
-    if found is None or not least <= int(found[1]) < 2**31:
+    match = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
+    if match is None or not least <= int(match[1]) < 2**31:
         raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from {least}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _time_ms(value: Any, now_ms: int) -> int:

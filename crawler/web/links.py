@@ -45,18 +45,15 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
         if not target or target.startswith(_NOT_HTTP):
             continue
         try:
-            found = ada_url.join_url(base, html.unescape(target) if "&" in target else target).partition("#")[0]
+            link = ada_url.join_url(base, html.unescape(target) if "&" in target else target).partition("#")[0]
         except (ValueError, UnicodeEncodeError):
             continue
         if match[1].lower() == "base":
             if base is url:  # the first one counts (HTML Living Standard section 4.2.3)
-                base = found
-        elif found.startswith(inside) and found not in seen and len(found) <= URL_CAP:
-            seen.add(found)
-            if not is_skipped(found) and not _is_nofollow(match[2]):
-                yield found
-
-
-def _is_nofollow(attributes: str) -> bool:
-    rel = _REL.search(attributes)
-    return rel is not None and "nofollow" in (rel[1] or rel[2] or rel[3] or "").lower().split()
+                base = link
+        elif link.startswith(inside) and link not in seen and len(link) <= URL_CAP:
+            seen.add(link)
+            rel = _REL.search(match[2])
+            is_followed = rel is None or "nofollow" not in (rel[1] or rel[2] or rel[3] or "").lower().split()
+            if is_followed and not is_skipped(link):
+                yield link

@@ -79,8 +79,8 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
                 yield above, "it stands above the header of the table"
         yield from _from_csv(itertools.islice(rest, header, None), _delimiter(opening[header][1], column))
     elif start is not None and (is_table or (column == "url" and _is_headless(start))):
-        found = one_line(" ".join(start[:400].split()))
-        yield number, f"a CSV needs a header with a column {column}; found: {found[:200]}"
+        shown = one_line(" ".join(start[:400].split()))
+        yield number, f"a CSV needs a header with a column {column}; found: {shown[:200]}"
     else:
         for number, fields in _from_each(rest, lambda text: {} if text.startswith("#") else {column: text}):
             is_one = column != "url" or isinstance(fields, str) or not _NEXT_URL.search(fields[column])

@@ -55,9 +55,10 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
             return SitemapFile()
     body = _as_utf8(body)
     is_xml = _XML.match(body) is not None
-    entries = sitemap_entries(body) if is_xml else (Entry(_text(line[0]), False) for line in _LINE.finditer(body))
+    lines = (line[0].decode().strip("\ufeff \t") for line in _LINE.finditer(body))
+    entries = sitemap_entries(body) if is_xml else (Entry(line, False) for line in lines)
     host, port = host_of(url), port_of(url)
-    found: tuple[dict[str, None], dict[str, None]] = {}, {}
+    by_kind: tuple[dict[str, None], dict[str, None]] = {}, {}
     # of all entries, because a file of a million foreign URLs would take seconds
     for entry in itertools.islice(entries, URLS_CAP):
         try:
@@ -65,8 +66,8 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except UnusableUrl:
             continue
         if host_of(normal) == host and port_of(normal) == port:
-            found[entry.is_file][normal] = None
-    pages, files = found
+            by_kind[entry.is_file][normal] = None
+    pages, files = by_kind
     return SitemapFile(tuple(pages), tuple(file for file in files if file != url))
 
 
@@ -78,10 +79,6 @@ def _as_utf8(body: bytes) -> bytes:
             body.decode()
             return body
     return text_in(charset, body).encode()
-
-
-def _text(line: bytes) -> str:
-    return line.decode().strip("\ufeff \t")
 
 
 def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
@@ -97,12 +94,12 @@ def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
 
 def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:
     """At most `limit` sitemaps of robots.txt on its own host and port, or the default location."""
-    found: dict[str, None] = {}
+    urls: dict[str, None] = {}
     for text in named[: 10 * limit]:
         try:
             url = normalise(text, origin)
         except UnusableUrl:
             continue
         if is_at(url, origin):
-            found[url] = None
-    return list(found)[:limit] or [f"{origin}/sitemap.xml"]
+            urls[url] = None
+    return list(urls)[:limit] or [f"{origin}/sitemap.xml"]

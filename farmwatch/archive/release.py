@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,16 @@ from farmwatch.archive.release_texts import citation, readme
 from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of, value_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
+from farmwatch.share.words import line_fields
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
-from scoring.rates.split_rates import RateLine, comparable, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.rates.terms import counted_at
+from scoring.rates.versions import comparable
 from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
@@ -70,7 +73,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     sites = [row for row in rows if not is_canary(row.site)]
     labels = read_labels(config.rate)
     review = review_of(labels, config.rate, now_ms) if config.rate.review else None
-    (rate,) = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
+    (rate,) = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     columns = COLUMNS["sites"]
     write_table(folder / SITES_FILE, "jsonl", columns, ([value_of(row, of, config) for of in columns] for row in rows))
     if review is not None:
@@ -85,7 +88,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
         folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", ExportWindow(), run or LIVE, config)
     )
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
-    _write_json(folder / RATE_FILE, msgspec.structs.replace(rate, run=shown_run(rate.run)))
+    _write_json(folder / RATE_FILE, {**line_fields(rate), "run": shown_run(rate.run)})
     shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
     _write_json(folder / SETTINGS_FILE, ReleaseSettings(made_at=now_ms, rate=shown))
     _write_json(folder / "versions.json", _versions(of, now_ms))
@@ -149,7 +152,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "made_at": now_ms,
         "farmwatch": program_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "libraries": {name: installed for name in _LIBRARIES if (installed := _version(name))},
+        "libraries": {name: version(name) for name in _LIBRARIES if find_spec(name)},
         "run": run.shown,
         "ruleset": run.ruleset,
         "ruleset_digest": run.digest,
@@ -159,13 +162,6 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "epoch_settings": run.measured_by,
         "site_method": msgspec.json.decode(run.site_method) if run.site_method else None,
     }
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return ""
 
 
 def _write_json(file: Path, value: Any) -> None:

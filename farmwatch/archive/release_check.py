@@ -12,7 +12,7 @@ import msgspec
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.jsonl import JsonLines
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
 from stream.text.checksums import SUMS, digest_of, read_sums
 from stream.text.user_errors import FarmwatchError
@@ -20,7 +20,7 @@ from stream.text.user_errors import FarmwatchError
 SITES_FILE, LABELS_FILE = "sites.jsonl", "labels.jsonl"
 SETTINGS_FILE, RATE_FILE = "settings.json", "rate.json"
 _CLOSE = 1e-6  # the last digits depend on the processor
-_WORDS = ("text", "judged_text", "correction", "change")  # they follow from the numbers
+_WORDS = ("remarks", "judged_remarks", "canary_remark", "change")  # they follow from the numbers
 _EMPTY_ROW = msgspec.structs.asdict(SiteState(id="", site=""))
 T = TypeVar("T")
 
@@ -70,18 +70,14 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder}: cannot be read: {error}") from error
     lines = JsonLines([folder / SITES_FILE], dict[str, Any], "audit")
     try:
-        rows = [_row(line) for _, line in lines]
+        values = ({**_EMPTY_ROW, "id": line["site"], **line} for _, line in lines)
+        rows = [msgspec.convert([row[name] for name in SiteState.__struct_fields__], SiteState) for row in values]
     except (KeyError, msgspec.ValidationError) as error:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
-    recomputed = rate_lines(rows, settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
-    return ReleaseCheck(changed, stored, recomputed[0])
-
-
-def _row(line: dict[str, Any]) -> SiteState:
-    values = {**_EMPTY_ROW, "id": line["site"], **line}
-    return msgspec.convert([values[name] for name in SiteState.__struct_fields__], SiteState)
+    query = RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
+    return ReleaseCheck(changed, stored, rate_lines(rows, query)[0])
 
 
 def _read(file: Path, kind: type[T]) -> T:

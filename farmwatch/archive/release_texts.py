@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import program_version
 from replay.live.epoch_change import seams
 from scoring.rates.split_rates import RateLine
@@ -69,7 +70,7 @@ def readme(
     return _README.format(
         version=program_version(),
         day=_day(now_ms),
-        text=rate.text,
+        text=text_of(rate.remarks),
         sites=len(sites),
         ruleset=run.ruleset,
         digest=run.digest,
@@ -103,7 +104,7 @@ references:
 
 def citation(rate: RateLine, now_ms: int) -> str:
     """CITATION.cff with authors to be filled in."""
-    abstract = msgspec.json.encode(rate.text).decode()
+    abstract = msgspec.json.encode(text_of(rate.remarks)).decode()
     return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
 
 

@@ -45,11 +45,11 @@ from farmwatch.audit.scope import (
 from farmwatch.config.config import Config
 from replay.rows.dead_letters import Settlements
 from scoring.estimate.reviewed_share import Review
-from scoring.stages.site_tally import JudgedPage, term_key
+from scoring.stages.site_pages import JudgedPage
+from scoring.stages.site_tally import term_key
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
-from stream.schema.runs import LIVE
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.schema.vocabulary import FetchOutcome, PageClass
 
@@ -132,11 +132,15 @@ class _Partition:
                 (evidence.scores if score.offset < end else evidence.later).append(score)
         for site in sorted(expected):
             terms = self._site_to_row(site, rows.get(site), sites.get(site))
-            found = {row.term: row for row in earlier.get(site, ())}
-            for term in found:
-                self._term_to_row(site, found[term], sites.get(site))
-            if len({row.term_end - row.term_start for row in found.values()}) < 2:  # else another setting made some
-                missing = {term for term in terms if term not in found and term_key(site, term) not in unreadable_terms}
+            of_term = {row.term: row for row in earlier.get(site, ())}
+            for row in of_term.values():
+                kept = sites.get(site, Evidence())
+                check = check_row(site, row, kept, self.methods, self.scope, self.reader, is_newest=False)
+                self._count_row(site, sites.get(site), check)
+            if len({row.term_end - row.term_start for row in of_term.values()}) < 2:  # else another setting made some
+                missing = {
+                    term for term in terms if term not in of_term and term_key(site, term) not in unreadable_terms
+                }
                 for term in sorted(missing):
                     check = RowCheck(None, f"no row of its term {term}", is_proved=False)
                     self._count_row(site, sites.get(site), check)
@@ -150,7 +154,7 @@ class _Partition:
         step = self.report.steps[CRAWLED]
         crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
         imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
-        self._refuse_twice(step.name, pages, _own_id)
+        self._refuse_twice(step.name, pages, lambda page: page.id)
         seen: set[str] = set()
         for hit in hits:
             wanted = hit.record.id if hit.record.imported else _page_of(hit.record)
@@ -180,11 +184,13 @@ class _Partition:
     ) -> None:
         step = self.report.steps[name]
         done = {r.record.id for r in results}
-        # in a log from before runs existed, the first run may have verdicts of several rulesets
-        of_first = self.scope.run.name == LIVE
         earlier = self.scope.run.earlier_epochs  # an earlier epoch that returned has measured its pages twice
-        key = _own_id if of_first else lambda record: (record.id, _epoch_of(record))
-        self._refuse_twice(name, results, key, lambda record: 1 + (_epoch_of(record) in earlier))
+        self._refuse_twice(
+            name,
+            results,
+            lambda record: (record.id, _epoch_of(record)),
+            lambda record: 1 + (_epoch_of(record) in earlier),
+        )
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
@@ -218,7 +224,9 @@ class _Partition:
             waiting = request is not None and self.reader.is_unread("score", request[0], request[1].offset)
             is_dead = request is not None and self.reader.is_dead("score", request[0], request[1].offset)
             accounted = score is not None or waiting or is_dead
-            if not accounted and (text in by_others or _may_be_unscored(article, request)):
+            # no request yet, or a request for another detector
+            may_lack_it = article.by_replay if request is None else bool(request[1].record.detector)
+            if not accounted and (text in by_others or may_lack_it):
                 step.records += 1
                 step.done += 1
                 step.reasons["unscored"] += 1
@@ -247,12 +255,6 @@ class _Partition:
             self.rates.take(row)
         return check.earlier
 
-    def _term_to_row(self, site: str, row: SiteState, evidence: Evidence | None) -> None:
-        """Account for the row of an earlier term."""
-        kept = evidence or Evidence()
-        check = check_row(site, row, kept, self.methods, self.scope, self.reader, is_newest=False)
-        self._count_row(site, evidence, check)
-
     def _count_row(self, site: str, evidence: Evidence | None, check: RowCheck) -> str:
         """Count a row in the step; returns the name of the count."""
         step = self.report.steps[TALLIED]
@@ -274,6 +276,8 @@ class _Partition:
     def _account(
         self, step: AuditStep, stage: str, topic: str, kept: StoredRecord[R], done: bool, waiting: bool, downstream: str
     ) -> None:
+        record = kept.record  # a text is requested and scored once per site
+        needed = record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else record.id
         step.records += 1
         if done:
             step.done += 1
@@ -281,15 +285,12 @@ class _Partition:
             step.dead += 1
         elif waiting:
             step.waiting += 1
-        elif self.reader.may_be_unreadable(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
+        elif self.reader.may_be_unreadable(downstream, kept.record.site, needed):
             step.done += 1
         elif kept.timestamp_ms < self.reader.kept_since(downstream):
             step.expired += 1
         else:
-            step.broken += 1
-            self.report.broken.append(
-                BrokenRecord(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}")
-            )
+            self._break(step.name, kept.record, f"nothing in {downstream}")
 
     def _refuse_twice(
         self,
@@ -314,30 +315,15 @@ class _Partition:
 
 def _best(pages: Iterable[Page]) -> dict[str, Page]:
     """Page id -> its last visit with a page, else its last visit: a later failure does not undo a fetch."""
-    found: dict[str, Page] = {}
+    best: dict[str, Page] = {}
     for page in pages:
-        if page.outcome not in _NO_PAGE or page.page_id not in found or found[page.page_id].outcome in _NO_PAGE:
-            found[page.page_id] = page
-    return found
-
-
-def _own_id(record: Record) -> Hashable:
-    """The key that is unique on its topic: the record id, with the feature epoch; for verdicts, also the ruleset."""
-    return record.id, _epoch_of(record), record.digest if isinstance(record, JudgedPage) else ""
+        if page.outcome not in _NO_PAGE or page.page_id not in best or best[page.page_id].outcome in _NO_PAGE:
+            best[page.page_id] = page
+    return best
 
 
 def _epoch_of(record: Record) -> str:
     return record.epoch if isinstance(record, Features | JudgedPage) else ""
-
-
-def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, StoredRecord[ScoreRequest]] | None) -> bool:
-    """Whether the article may lack a score: no request yet, or a request for another detector."""
-    return article.by_replay if request is None else bool(request[1].record.detector)
-
-
-def _text_of(record: Record) -> str:
-    """The digest of a text that is requested and scored once per site; "" for other records."""
-    return record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else ""
 
 
 def _page_of(hit: Hit) -> str:

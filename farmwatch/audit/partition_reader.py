@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from farmwatch.audit.report import AuditReport, BrokenRecord, ExpiredOffsets, UnreadableRecord
 from farmwatch.audit.scope import AuditScope, R, StoredRecord, slim
 from replay.rows.dead_letters import LetterState, Settlements
-from replay.runs.offsets import is_record
+from replay.runs.topology import is_record
 from stream.log.contract import CleanupPolicy as Policy
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
@@ -67,7 +67,10 @@ class PartitionReader:
         self._unreadable_found: set[tuple[str, str, str]] = set()  # (topic, site, key) that one of them accounts for
         self._since: dict[str, int] = {}
         self._begins: dict[str, int] = {}
-        self._letters_since = self._first_letter_ms(now_ms) if self.beginning(DEAD_LETTERS) else 0
+        self._letters_since = 0  # time of the oldest letter that retention has left; now without one
+        if self.beginning(DEAD_LETTERS):
+            left = log.read(DEAD_LETTERS, partition)
+            self._letters_since = next((message.timestamp_ms for message in left), now_ms)
         for letter in letters:
             if letter.expired and letter.stage in scope.own_reads:
                 self._lost(letter.stage, letter.topic, letter.offset, letter.expired)
@@ -89,11 +92,11 @@ class PartitionReader:
 
         The key is the site, or site and term.
         """
-        found: dict[str, SiteState] = {}
+        rows: dict[str, SiteState] = {}
         bad: dict[bytes, list[tuple[Message, BadRecord]]] = {}
         for message in self._messages(topic, tombstones=True):
             if message.value is None:
-                found.pop(message.key.decode(errors="replace"), None)
+                rows.pop(message.key.decode(errors="replace"), None)
                 self._supersede(bad.pop(message.key, ()))
                 continue
             try:
@@ -101,14 +104,14 @@ class PartitionReader:
             except BadRecord as error:
                 bad.setdefault(message.key, []).append((message, error))
                 continue
-            found[message.key.decode(errors="replace")] = row
+            rows[message.key.decode(errors="replace")] = row
             self._supersede(bad.pop(message.key, ()))
         for *older, newest in bad.values():
             self._supersede(older)
             self._note_unreadable(*newest)
         for name in (unreadable := {key.decode(errors="replace") for key in bad}):
-            found.pop(name, None)
-        return found, unreadable
+            rows.pop(name, None)
+        return rows, unreadable
 
     def count_unread(self, stage: str, topic: str) -> None:
         """Count the unread records of a stage on a topic that the audit does not read otherwise."""
@@ -163,11 +166,6 @@ class PartitionReader:
         self._unreadable_found.add((topic, site, needed))
         return True
 
-    def _first_letter_ms(self, now_ms: int) -> int:
-        """Time of the oldest letter that retention has left; now without one."""
-        kept = self._log.read(DEAD_LETTERS, self.partition)
-        return next((message.timestamp_ms for message in kept), now_ms)
-
     def _letters(self) -> list[DeadLetter]:
         """Dead letters of the run that a retry has not replaced; counts the retries that wait.
 
@@ -179,7 +177,7 @@ class PartitionReader:
             self._report.unreadable.append(UnreadableRecord(DEAD_LETTERS, *place, str(error), "excuses nothing"))
 
         letters = dead_letters_of(self._log.read(DEAD_LETTERS, self.partition), unreadable)
-        works_for, found = self._scope.works_for, []
+        works_for, standing = self._scope.works_for, []
         for message, letter in letters:
             if letter.run not in ("", works_for.get(letter.stage, letter.run)):
                 continue
@@ -187,8 +185,8 @@ class PartitionReader:
             if state is LetterState.WAITING and letter.stage in self._scope.own_reads:
                 self._report.waiting[letter.stage] += 1
             if state is not LetterState.RETRIED:
-                found.append(letter)
-        return found
+                standing.append(letter)
+        return standing
 
     def _messages(self, topic: str, *, tombstones: bool = False) -> Iterator[Message]:
         """Records of a topic without heartbeats; counts those that a stage has not read."""
@@ -237,8 +235,8 @@ class PartitionReader:
         else:
             setattr(step, state, getattr(step, state) + 1)
         step.records += 1
-        found = UnreadableRecord(step.name, message.topic, self.partition, message.offset, str(error), state)
-        self._report.unreadable.append(found)
+        record = UnreadableRecord(step.name, message.topic, self.partition, message.offset, str(error), state)
+        self._report.unreadable.append(record)
 
     def _find_gaps(self) -> None:
         """Report expired offsets that no stage has passed yet; once passed, they have a dead letter."""

@@ -6,10 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from farmwatch.share.words import short_judged, short_share
 from replay.rows.site_table import slim
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, Versions, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.versions import Versions
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -154,7 +156,7 @@ class AuditReport:
 def _share(line: RateLine | None) -> str:
     if line is None:
         return "none"
-    return f"{line.short()}; by site verdicts alone: {line.judged_short}"
+    return f"{short_share(line)}; by site verdicts alone: {short_judged(line)}"
 
 
 class RateRows:
@@ -168,11 +170,11 @@ class RateRows:
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
         """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
         stored = row and slim(row)
-        found = recomputed and slim(recomputed)
+        made = recomputed and slim(recomputed)
         if stored is not None:
             self._rows.append(stored)
-        if found is not None:
-            self._recomputed.append(stored if stored == found else found)
+        if made is not None:
+            self._recomputed.append(stored if stored == made else made)
 
     def take(self, row: SiteState) -> None:
         """Add a row that cannot be recomputed now."""
@@ -181,10 +183,10 @@ class RateRows:
 
     def checks(self, settings: RateSettings, now_ms: int, review: Review | None) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        stored, found = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
+        stored, recomputed = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
         return [
-            RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
-            for v in sorted({*stored, *found})
+            RateCheck(v, stored.get(v), recomputed.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
+            for v in sorted({*stored, *recomputed})
         ]
 
 
@@ -192,7 +194,9 @@ def _by_versions(
     rows: list[SiteState], settings: RateSettings, now_ms: int, review: Review | None
 ) -> dict[Versions, RateLine]:
     rows = sorted(rows, key=lambda row: row.site)  # as `farmwatch rate` reads them
-    lines = [line for line in rate_lines(rows, "", settings, now_ms=now_ms, review=review) if line.sites]
+    lines = [
+        line for line in rate_lines(rows, RateQuery(settings=settings, now_ms=now_ms, review=review)) if line.sites
+    ]
     return {
         Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest): line
         for line in lines

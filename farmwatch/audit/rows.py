@@ -32,7 +32,8 @@ from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
-from scoring.stages.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
+from scoring.stages.site_pages import JudgedPage
+from scoring.stages.site_tally import SPARE_TEXTS, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES
@@ -88,16 +89,15 @@ class Methods:
     def of(self, detector: str, digest: str | None) -> SiteMethod | None:
         """The site method for a row with this method digest; None if unknown. `digest` = None: there is no row."""
         if detector not in self._known:
-            self._known[detector] = self._found(detector)
+            try:
+                self._known[detector] = site_method_of(
+                    self.config, msgspec.structs.replace(self.run, detector=detector)
+                )
+            except (FarmwatchError, ScoringError):
+                self._known[detector] = None
         method = self._known[detector]
         is_certain = digest is None or self.run.site_method  # otherwise the configuration may have changed
         return method if method is not None and (is_certain or method.digest == digest) else None
-
-    def _found(self, detector: str) -> SiteMethod | None:
-        try:
-            return site_method_of(self.config, msgspec.structs.replace(self.run, detector=detector))
-        except (FarmwatchError, ScoringError):
-            return None
 
 
 def check_row(
@@ -185,12 +185,6 @@ def _unknown(
     } - texts
     if len(texts) > SPARE_TEXTS or superseded:
         unknown |= _SCORES_FIELDS
-    if not row.epoch:  # a row older than the field, which may be from several epochs
-        unknown |= {"epoch"}
-        if len({kept.record.epoch for kept in evidence.verdicts}) > 1:
-            unknown |= _VERDICTS_FIELDS
-    if not row.method_digest:  # a row older than method digests
-        unknown |= {"method_digest"}
     if reader.is_damaged(HITS, row.site):
         unknown |= _HITS_FIELDS
     if reader.is_damaged(SCORES, row.site):

@@ -11,7 +11,7 @@ import msgspec
 
 from replay.runs.lookup import FIRST_RUN, find_run, measuring_run
 from replay.runs.topology import reads_of_live
-from scoring.stages.site_tally import JudgedPage
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import Record, ScoreRequest

@@ -10,10 +10,11 @@ import msgspec
 from farmwatch.canaries.file import CanarySite, read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
+from farmwatch.share.words import sentence
 from replay.rows.site_table import read_sites
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
-from scoring.rates.split_rates import Versions, comparable
+from scoring.rates.versions import Versions, comparable
 from stream.log.contract import Log
 
 SAID = {
@@ -27,7 +28,7 @@ SAID = {
 """The measured shares in words."""
 
 
-class CanaryLine(NamedTuple):
+class MeasuredCanaries(NamedTuple):
     """The canaries of one ruleset, detector and site method."""
 
     versions: Versions
@@ -57,7 +58,7 @@ class CanaryLines(NamedTuple):
 
     sent: Sequence[CanarySite]
     number: int  # of the present round
-    lines: Sequence[CanaryLine]
+    lines: Sequence[MeasuredCanaries]
 
 
 def read_canary_lines(log: Log, config: Config, now_ms: int) -> CanaryLines:
@@ -72,8 +73,9 @@ def read_canary_lines(log: Log, config: Config, now_ms: int) -> CanaryLines:
         if config.rate.errors is not None:
             said = "rates are corrected by rate.errors, not by canaries"
         else:
-            said = by_canaries(summary, config.rate.canary_least).remark or "no canary has come through lately"
+            remark = by_canaries(summary).remark
+            said = sentence(remark) if remark else "no canary has come through lately"
         through = sum(row.site in present and row.pages > 0 for row in of)
         warning = caveats(config, [versions.detector])[versions.detector]
-        lines.append(CanaryLine(versions, summary, said, through, len(sent), warning))
+        lines.append(MeasuredCanaries(versions, summary, said, through, len(sent), warning))
     return CanaryLines(sent, number, lines)

@@ -93,8 +93,8 @@ def settle_letters(desk: Desk, form: Form) -> str:
         return is_open and (stored.letter.stage, shown_run(stored.letter.run), stored.reason) == group
 
     with opened(desk.config, write=True) as log:
-        found = settle(log, wanted, retry=retry)
-    return f"/letters?settled={found.count}&refused={found.refused.total()}"
+        settled = settle(log, wanted, retry=retry)
+    return f"/letters?settled={settled.count}&refused={settled.refused.total()}"
 
 
 def settle_letter(desk: Desk, form: Form) -> str:
@@ -102,9 +102,9 @@ def settle_letter(desk: Desk, form: Form) -> str:
     retry, letter = _one_of(form, "order", "retry", "drop") == "retry", form.get("id", "")
     with opened(desk.config, write=True) as log:
         chosen = existing_letter(log, letter).id
-        found = settle(log, lambda stored: stored.id == chosen, retry=retry)
-    if found.refused:
-        raise LetterRefused(f"dead letter {chosen}: {', '.join(found.refused)}")
+        settled = settle(log, lambda stored: stored.id == chosen, retry=retry)
+    if settled.refused:
+        raise LetterRefused(f"dead letter {chosen}: {', '.join(settled.refused)}")
     return f"/letter?id={chosen}"
 
 

@@ -1,28 +1,33 @@
-"""The tables of the console's index, and how a record changes them."""
+"""The tables of the console's index, and how a record changes them. Of dead letters it has places and reasons."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from msgspec.json import encode as to_json
 
-from farmwatch.console.letter_tables import OF_LETTERS, TABLES, Readers
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, SITE_TABLES
-from stream.log.contract import Message
-from stream.processing.topic_reader import records_of, rows_of
+from replay.rows.dead_letters import LetterState, group_of
+from stream.log.contract import Log, Message
+from stream.processing.retries import settlement_of
+from stream.processing.topic_reader import dead_letters_of, records_of, rows_of
+from stream.schema.forgotten import site_of_key
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, Score, SiteState, Verdict
 from stream.schema.runs import RunNames
-from stream.schema.topics import PAGES, SCORES
+from stream.schema.topics import DEAD_LETTERS, PAGES, RETRIES, SCORES
+
+Readers = Mapping[str, Callable[[sqlite3.Connection, Sequence[Message]], None]]  # by topic
 
 NOT_CANARY_SITE = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
 _SITE_SOURCES = """INSERT INTO site_source
         SELECT DISTINCT value, new.id FROM site, json_each(sources) WHERE site.id = new.id AND NOT_CANARY"""
 # All rows of a site stand together: they are written, read and forgotten together.
-_TABLES = (
-    """
+_TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
     WITHOUT ROWID;
@@ -70,9 +75,11 @@ CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
 CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
     abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
+CREATE TABLE letter (stage TEXT, run TEXT, reason TEXT, partition INTEGER, at INTEGER, site TEXT NOT NULL,
+    time_ms INTEGER NOT NULL, PRIMARY KEY (stage, run, reason, partition, at)) WITHOUT ROWID;
+CREATE TABLE settlement (partition INTEGER, letter INTEGER, site TEXT NOT NULL, retry_at INTEGER,
+    PRIMARY KEY (partition, letter)) WITHOUT ROWID;
 """.replace("SITE_SOURCES", _SITE_SOURCES).replace("NOT_CANARY", NOT_CANARY_SITE)
-    + TABLES
-)
 _DROPS = "".join(
     f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *SITE_TABLES)
 )
@@ -111,7 +118,7 @@ class SiteCounts(Record, frozen=True, kw_only=True):
 def readers(names: RunNames) -> Readers:
     """Topic of the live run -> what takes its records."""
     return {
-        **OF_LETTERS,
+        **LETTER_READERS,
         names.sites: _take_sites,
         PAGES: _take_pages,
         names.features: _take_features,
@@ -163,13 +170,13 @@ def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
         INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, text_digest)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
             first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
-    found = list(records_of(_VerdictHead, messages))
+    verdicts = list(records_of(_VerdictHead, messages))
     values = (
         (v.site, v.page_id, v.url, message.partition, v.fetched_at, v.verdict, v.first_failed, v.text_digest)
-        for message, v in found
+        for message, v in verdicts
     )
     db.executemany(query, values)
-    judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in found)
+    judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in verdicts)
     db.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", judged)
 
 
@@ -179,3 +186,73 @@ def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
         for message, score in records_of(Score, messages)
     )
     db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+@dataclass(slots=True)
+class LetterCounts:
+    """The letters of a stage and run with the same reason."""
+
+    stage: str
+    run: str
+    reason: str
+    states: Counter[LetterState]
+    newest: tuple[int, int, int]  # time (ms), partition, offset
+
+
+def count_letters(db: sqlite3.Connection, log: Log) -> list[LetterCounts]:
+    """The letters that are still in the log, by stage, run and reason; see `letter_groups`."""
+    topics = log.topics()
+    if DEAD_LETTERS not in topics:
+        return []
+    read: dict[tuple[str, str], list[int | None]] = {}
+
+    def is_read(stage: str, run: str, partition: int, at: int) -> bool:
+        if (stage, run) not in read:
+            read[stage, run] = log.committed(group_of(stage, run), RETRIES)
+        return (read[stage, run][partition] or 0) > at
+
+    db.create_function("is_read", 4, is_read)
+    first = enumerate(log.beginning(DEAD_LETTERS))
+    are_left = " AND ".join(
+        f"(letter.partition <> {partition} OR at >= {start})" for partition, start in first if start
+    )
+    query = f"""
+        SELECT stage, run, reason, letter.partition, MIN(at), COUNT(*), COUNT(settlement.letter), COUNT(retry_at),
+            COALESCE(SUM(CASE WHEN retry_at IS NOT NULL THEN is_read(stage, run, letter.partition, retry_at) END), 0),
+            MAX(time_ms)
+        FROM letter LEFT JOIN settlement ON settlement.partition = letter.partition AND settlement.letter = at
+        WHERE {are_left or "TRUE"} GROUP BY 1, 2, 3, 4"""
+    groups: dict[tuple[str, str, str], LetterCounts] = {}
+    rows = sorted(db.execute(query), key=lambda row: row[3:5])  # groups in the order of their first letters
+    for stage, run, reason, partition, _, letters, settled, retries, done, newest_ms in rows:
+        place = newest_ms, partition, 0
+        group = groups.setdefault((stage, run, reason), LetterCounts(stage, run, reason, Counter(), place))
+        group.newest = max(group.newest, place)
+        states = {LetterState.OPEN: letters - settled, LetterState.DROPPED: settled - retries}
+        group.states += Counter({**states, LetterState.RETRIED: done, LetterState.WAITING: retries - done})
+    last = "SELECT MAX(at) FROM letter WHERE (stage, run, reason, partition, time_ms) = (?, ?, ?, ?, ?)"
+    for group in groups.values():
+        time_ms, partition, _ = group.newest
+        (at,) = db.execute(last, [group.stage, group.run, group.reason, partition, time_ms]).fetchone()
+        group.newest = time_ms, partition, at
+    return list(groups.values())
+
+
+def _take_letters(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    values = (
+        (of.stage, of.run, of.error.partition(":")[0], m.partition, m.offset, site_of_key(m.key), m.timestamp_ms)
+        for m, of in dead_letters_of(messages)
+    )
+    db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def _take_settlements(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    values = (
+        (m.partition, settlement.letter, site_of_key(m.key), settlement.offset if settlement.is_retry else None)
+        for m in messages
+        if (settlement := settlement_of(m)) is not None
+    )
+    db.executemany("INSERT OR REPLACE INTO settlement VALUES (?, ?, ?, ?)", values)
+
+
+LETTER_READERS: Readers = {DEAD_LETTERS: _take_letters, RETRIES: _take_settlements}

@@ -33,17 +33,17 @@ class LetterPages:
             self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
         groups = [
             {
-                "stage": found.stage,
-                "run": shown_run(found.run),
-                "reason": found.reason,
-                "open": found.states[LetterState.OPEN],
-                "settled": settled_in_words(found.states),
+                "stage": group.stage,
+                "run": shown_run(group.run),
+                "reason": group.reason,
+                "open": group.states[LetterState.OPEN],
+                "settled": settled_in_words(group.states),
                 "newest": f"{partition}/{offset}",
                 "at": time_ms,
                 "error": self._error_of(partition, offset),
             }
-            for found in self._model.letters(self._log)
-            for time_ms, partition, offset in [found.newest]
+            for group in self._model.letters(self._log)
+            for time_ms, partition, offset in [group.newest]
         ]
         done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
         is_done = all(number.isdecimal() for number in done.values())
@@ -54,5 +54,5 @@ class LetterPages:
         return letter_content(existing_letter(self._log, query.get("id", "")))
 
     def _error_of(self, partition: int, offset: int) -> str:
-        found = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
-        return next((letter.error for _, letter in found), "")
+        letters = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
+        return next((letter.error for _, letter in letters), "")

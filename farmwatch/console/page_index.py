@@ -69,6 +69,6 @@ class IndexedRecords:
         cuts = [place for place in range(1, len(offsets)) if offsets[place] - offsets[place - 1] > near]
         for first, end in pairwise([0, *cuts, len(offsets)] if offsets else []):
             wanted = set(offsets[first:end])
-            found = self._log.read(topic, self.where.partition, offsets[first], offsets[end - 1] + 1)
-            for _, record in records_of(kind, (message for message in found if message.offset in wanted)):
+            messages = self._log.read(topic, self.where.partition, offsets[first], offsets[end - 1] + 1)
+            for _, record in records_of(kind, (message for message in messages if message.offset in wanted)):
                 yield record

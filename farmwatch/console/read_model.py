@@ -13,8 +13,16 @@ from typing import NamedTuple
 
 import structlog
 
-from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, SiteCounts, readers
-from farmwatch.console.letter_tables import OF_LETTERS, LetterCounts, Readers, count_letters
+from farmwatch.console.index_tables import (
+    LETTER_READERS,
+    MAKE,
+    NOT_CANARY_SITE,
+    LetterCounts,
+    Readers,
+    SiteCounts,
+    count_letters,
+    readers,
+)
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
@@ -22,7 +30,6 @@ from stream.log.contract import Log, Message
 from stream.log.private_folders import give_to_owner
 from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.records import SiteState, decode
-from stream.schema.runs import RunNames
 
 _log = structlog.get_logger()
 _MANY = 10_000  # records that are read within seconds
@@ -80,15 +87,19 @@ class ReadModel:
         try:
             self._prepare()
         except sqlite3.DatabaseError:
-            self._remove()
+            for end in ("", "-wal", "-shm"):
+                Path(f"{path}{end}").unlink(missing_ok=True)
             self._prepare()
 
     def follow(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool] = lambda: True) -> bool:
         """Read new records of the live run; True if there were any. Ends early when `goes_on` is false."""
         names = names_to_read(log)
         with closing(self._connect()) as db:
-            if not db.execute("PRAGMA user_version").fetchone()[0] or self._about(db, "run") != "\n".join(names):
-                self._empty(db, names)  # it is of another run, or the file was deleted
+            if not db.execute("PRAGMA user_version").fetchone()[0] or _run_of(db) != "\n".join(names):
+                db.executescript(MAKE)  # it is of another run, or the file was deleted
+                with db:
+                    db.execute("INSERT INTO about VALUES ('run', ?)", ["\n".join(names)])
+                _log.info("console_rebuilds", verdicts=names.verdicts)
             forgotten.refresh()
             forget_in_index(db, forgotten)
             self.left = 0
@@ -99,26 +110,26 @@ class ReadModel:
     def follow_letters(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool]) -> None:
         """Read new dead letters and what settles them, also beside `follow`: a row written twice is the same."""
         with closing(self._connect()) as db:
-            self._read(db, log, OF_LETTERS, forgotten, goes_on)
+            self._read(db, log, LETTER_READERS, forgotten, goes_on)
 
     def _read(
         self, db: sqlite3.Connection, log: Log, readers: Readers, forgotten: Forgotten, goes_on: Callable[[], bool]
     ) -> bool:
         unread = list(self._unread(db, log, readers))
         self.left = max(self.left, sum(end - start for _, _, start, end in unread))
-        found = False
+        has_read = False
         for topic, partition, start, end in unread:
             for batch in _batches(log.read(topic, partition, start, end)):
                 with db:
                     readers[topic](db, [m for m in batch if not forgotten.covers(site_of_key(m.key))])
                     self._move(db, topic, partition, batch[-1].offset + 1)
                 self.left = max(0, self.left - len(batch))
-                found = True
+                has_read = True
                 if not goes_on():
                     return True
             with db:
                 self._move(db, topic, partition, end)  # a transaction marker may follow the last record
-        return found
+        return has_read
 
     @property
     def rebuilding(self) -> int:
@@ -129,7 +140,7 @@ class ReadModel:
         """Offsets of the live run that `follow` has still to read."""
         names = names_to_read(log)
         with self.reading() as db:
-            if self._about(db, "run") != "\n".join(names):
+            if _run_of(db) != "\n".join(names):
                 return 1
             return sum(end - start for _, _, start, end in self._unread(db, log, readers(names)))
 
@@ -195,8 +206,8 @@ class ReadModel:
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
         with self.reading() as db:
-            found = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
-        return None if found is None else decode(SiteState, found[0])
+            row = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
+        return None if row is None else decode(SiteState, row[0])
 
     def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[SitePage]:
         """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
@@ -216,12 +227,12 @@ class ReadModel:
     def located(self, site: str, page: str) -> Located | None:
         """Where the records of a page are, by its site and id."""
         with self.reading() as db:
-            found = db.execute(
+            page_row = db.execute(
                 "SELECT partition, page_at, outcome, reason FROM page WHERE site = ? AND page_id = ?", [site, page]
             ).fetchone()
-            if found is None:
+            if page_row is None:
                 return None
-            partition, page_at, outcome, reason = found
+            partition, page_at, outcome, reason = page_row
             visits = db.execute("SELECT at, page_id, epoch, error FROM visit WHERE site = ? ORDER BY at", [site])
             heads = [
                 (at, FeaturesHead(id="", site=site, page_id=page_id, url="", epoch=epoch, extract_error=error))
@@ -273,10 +284,6 @@ class ReadModel:
                     raise sqlite3.DatabaseError("another version")
                 db.executescript(MAKE)
 
-    def _remove(self) -> None:
-        for end in ("", "-wal", "-shm"):
-            Path(f"{self._path}{end}").unlink(missing_ok=True)
-
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(0o600)  # as the log's own files
@@ -287,13 +294,6 @@ class ReadModel:
         db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         db.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         return db
-
-    def _about(self, db: sqlite3.Connection, name: str) -> str:
-        found = db.execute("SELECT value FROM about WHERE name = ?", [name]).fetchone()
-        return "" if found is None else str(found[0])
-
-    def _set_about(self, db: sqlite3.Connection, name: str, value: str) -> None:
-        db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", [name, value])
 
     def _unread(self, db: sqlite3.Connection, log: Log, topics: Iterable[str]) -> Iterator[tuple[str, int, int, int]]:
         """Topic, partition, first and last offset + 1 of what is not read yet."""
@@ -313,11 +313,10 @@ class ReadModel:
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
 
-    def _empty(self, db: sqlite3.Connection, names: RunNames) -> None:
-        db.executescript(MAKE)
-        with db:
-            self._set_about(db, "run", "\n".join(names))
-        _log.info("console_rebuilds", verdicts=names.verdicts)
+
+def _run_of(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT value FROM about WHERE name = 'run'").fetchone()
+    return "" if row is None else str(row[0])
 
 
 def _batches(messages: Iterator[Message]) -> Iterator[Sequence[Message]]:

@@ -89,21 +89,21 @@ class RunPages:
 
     def compare(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Two runs, as `farmwatch compare` says it. Raises NotFound, Working."""
-        found = self._compared(query, _COMPARED_S)
-        warnings = caveats(self._config, dict.fromkeys((found.a.detector, found.b.detector)))
-        pages = self._sample(found)
+        comparison = self._compared(query, _COMPARED_S)
+        warnings = caveats(self._config, dict.fromkeys((comparison.a.detector, comparison.b.detector)))
+        pages = self._sample(comparison)
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
             labelled, changes = session.labelled, [change._asdict() for change in session.changes()]
-        return {**as_json(found), "warnings": warnings, "labelled": labelled, "labels": changes}
+        return {**as_json(comparison), "warnings": warnings, "labelled": labelled, "labels": changes}
 
     def label(self, query: Mapping[str, str]) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
 
         Raises NotFound, Working.
         """
-        found = self._compared(query, float("inf"))
-        pages = self._sample(found)
+        comparison = self._compared(query, float("inf"))
+        pages = self._sample(comparison)
         with self._labels() as labels:
             session = Session(pages, labels, "", self._clock)
             wanted = query.get("at", "")[:9]
@@ -113,8 +113,8 @@ class RunPages:
             at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
             return {
-                "a": found.a.run,
-                "b": found.b.run,
+                "a": comparison.a.run,
+                "b": comparison.b.run,
                 "at": at,
                 "of": len(pages),
                 "labelled": session.labelled,
@@ -195,8 +195,8 @@ class RunPages:
 
         return self._jobs.result((COMPARE, a, b), f"Comparing {a} and {b}", work, keep_s)
 
-    def _sample(self, found: Comparison) -> list[SamplePage]:
-        lines = label_lines(found, self._config.log.url).splitlines()
+    def _sample(self, comparison: Comparison) -> list[SamplePage]:
+        lines = label_lines(comparison, self._config.log.url).splitlines()
         return [msgspec.json.decode(line, type=SamplePage) for line in lines]
 
     @contextmanager

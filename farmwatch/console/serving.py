@@ -13,23 +13,23 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
+from aiohttp.typedefs import Middleware
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
-from farmwatch.console.access import KEPT, Access, kept_token
+from farmwatch.console.access import KEPT, Access, Handler, kept_token
 from farmwatch.console.app import application
+from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
-from farmwatch.console.request_metrics import timed
 from farmwatch.console.views import Console
 from farmwatch.daemon.endpoints import listen
 from farmwatch.daemon.roles import exposed
-from farmwatch.metrics import ALL, CONSOLE_BEHIND_RECORDS
+from farmwatch.metrics import ALL, CONSOLE_BEHIND_RECORDS, CONSOLE_REQUEST_DURATION_SECONDS
 from farmwatch.terminal.messages import message
 from farmwatch.upkeep.console_files import INDEX
 from stream.log.contract import Log
@@ -94,7 +94,12 @@ async def _serve(
     try:
         await runner.setup()
         await web.SockSite(runner, listener).start()
-        _tell_address(f"http://{name}:{port}/", token, None if settings.token else folder / KEPT)
+        address = f"http://{name}:{port}/"
+        if sys.stderr.isatty():
+            message(f"console: {address}?token={token}")
+        else:  # a journal keeps what it is given
+            where = "the setting console.token" if settings.token else f"in {folder / KEPT}"
+            message(f"console: {address}; the token is {where}")
         watchdog.ready = True
         while not stop.is_set():
             if not following.is_alive():
@@ -125,16 +130,32 @@ def runner_of(app: web.Application, idle_s: float = _IDLE_S) -> web.AppRunner:
     )
 
 
+def timed(metrics: Metrics) -> Middleware:
+    """A middleware that observes the time of each answer, by page and status; events last as long as their tab."""
+
+    @web.middleware
+    async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
+        started, status = time.monotonic(), "none"  # at the end of the console
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+            return answer
+        except Exception:
+            status = "500"
+            raise
+        finally:
+            resource = request.match_info.route.resource
+            page = resource.canonical if isinstance(resource, web.PlainResource) else "other"  # a page has one address
+            if page != EVENTS:
+                spent_s = time.monotonic() - started
+                metrics.observe(CONSOLE_REQUEST_DURATION_SECONDS, spent_s, page=page, status=status)
+
+    return measure
+
+
 def _is_own_fault(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | ConnectionError)
-
-
-def _tell_address(address: str, token: str, kept: Path | None) -> None:
-    if sys.stderr.isatty():
-        message(f"console: {address}?token={token}")
-    else:  # a journal keeps what it is given
-        message(f"console: {address}; the token is {f'in {kept}' if kept else 'the setting console.token'}")
 
 
 def _behind(model: ReadModel, log: Log) -> float:

@@ -43,8 +43,8 @@ def site_walk(log: Log, config: ReplaySettings, row: SiteState) -> Walk | None:
         return None
     evidence = SiteTally.load(data, config.tally.term_ms).evidence(row.detector, row.term)
     scores = list(evidence.values())
-    found: dict[str, Step] = {}
+    steps: dict[str, Step] = {}
     for number, page in enumerate(evidence, 1):
         said = method.decide(scores[:number])
-        found[page] = Step(number, said.verdict, said.llr)
-    return Walk(found, method.evidence(method.decide(scores)))
+        steps[page] = Step(number, said.verdict, said.llr)
+    return Walk(steps, method.evidence(method.decide(scores)))

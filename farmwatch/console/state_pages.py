@@ -57,16 +57,20 @@ class StatePages:
 
         The doctor runs once for each value of `doctor`, not at each renewal of the page. Raises Working.
         """
-        found = self._read_status()
+        status, examined = self._read_status(), None
+        if asked := query.get("doctor", "")[:20]:
+            examined = self._jobs.found(
+                (DOCTOR, asked), "Running the doctor", lambda _: list(examine(self._config)), inf
+            )
         return {
-            "at": found.at,
-            "log": found.log,
-            "wrong": msgspec.to_builtins(found.wrong),
+            "at": status.at,
+            "log": status.log,
+            "wrong": msgspec.to_builtins(status.wrong),
             "pause": pause_in_words(self._log),
             "behind": self._model.behind(self._log),
             "versions": self._versions(),
             "disk": self._jobs.soon(("disk",), self._forecast) or [],
-            "doctor": self._examined(asked) if (asked := query.get("doctor", "")[:20]) else None,
+            "doctor": None if examined is None else {"at": examined.at, "results": msgspec.to_builtins(examined.value)},
             "now": self._clock(),
         }
 
@@ -90,7 +94,3 @@ class StatePages:
         now_ms = self._clock()
         growths, age_days = topic_growths(self._log, now_ms)
         return forecast_in_words(self._config, growths, age_days, now_ms)
-
-    def _examined(self, asked: str) -> dict[str, Any]:
-        found = self._jobs.found((DOCTOR, asked), "Running the doctor", lambda _: list(examine(self._config)), inf)
-        return {"at": found.at, "results": msgspec.to_builtins(found.value)}

@@ -28,24 +28,24 @@ class TemplatePages:
     def groups(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The groups, as `farmwatch templates groups` lists them; with `id` the one of a template. Raises Working."""
         template = query.get("id", "")[:16]
-        found = self._jobs.result((*_KEY, "verdicts"), "Grouping templates", lambda _: self._find(), _KEPT_S)
-        groups = found.groups.groups[:_GROUPS_SHOWN]
+        templates = self._jobs.result((*_KEY, "verdicts"), "Grouping templates", lambda _: self._find(), _KEPT_S)
+        groups = templates.groups.groups[:_GROUPS_SHOWN]
         if template:
-            groups = [group for group in found.groups.groups if group.template_id == template]
+            groups = [group for group in templates.groups.groups if group.template_id == template]
         names = sorted(groups[0].sites) if template and groups else []
         return {
             "template": template,
-            "sites": found.groups.sites,
-            "is_whole": found.groups.is_whole,
-            "groups": [group.fields(found.verdict_of) for group in groups],
-            "names": {name: found.verdict_of.get(name, "") for name in names[:_SITES_SHOWN]},
+            "sites": templates.groups.sites,
+            "is_whole": templates.groups.is_whole,
+            "groups": [group.fields(templates.verdict_of) for group in groups],
+            "names": {name: templates.verdict_of.get(name, "") for name in names[:_SITES_SHOWN]},
             "more": max(0, len(names) - _SITES_SHOWN),
         }
 
     def of_site(self, site: str) -> dict[str, Any] | None:
         """The template that a site shares with most others; None while it is not known, or if there is none."""
-        found = self._jobs.soon(_KEY, self._groups)
-        group = None if found is None else found.of(site)
+        groups = self._jobs.soon(_KEY, self._groups)
+        group = None if groups is None else groups.of(site)
         return None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
 
     def _groups(self) -> TemplateGroups:

@@ -6,8 +6,9 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.site_fields import site_fields
+from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
@@ -48,7 +50,7 @@ from scoring.rates.split_rates import RateLine, llm_probabilities
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
-from stream.schema.records import RatePoint, SiteState
+from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
 from stream.schema.vocabulary import SiteClass
@@ -119,19 +121,24 @@ class Console:
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
-        (found, history), at = self._answer(by)
-        warnings = caveats(self.config, (line.detector for line in found.lines))
+        (rate, history), at = self._answer(by)
+        warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
-            {**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]}
-            for line in found.lines
+            {
+                **line_fields(line),
+                "remarks": sentences(line.remarks),
+                "run": shown_run(line.run),
+                "warning": warnings[line.detector],
+            }
+            for line in rate.lines
         ]
         return {
             "by": by,
             "lines": lines,
-            "at": found.kept_at or at,
-            "kept_at": found.kept_at,
-            "seams": found.seams,
-            "waiting": found.waiting,
+            "at": rate.kept_at or at,
+            "kept_at": rate.kept_at,
+            "seams": rate.seams,
+            "waiting": rate.waiting,
             "history": history,
             "canaries": [] if by else self._jobs.soon(("canaries",), self._canaries),
             "change": None if by else self._jobs.soon(("change",), self._change),
@@ -145,9 +152,9 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        found = self._read_status().crawl
+        sums = self._read_status().crawl
         return {
-            "crawl": msgspec.to_builtins(found),
+            "crawl": msgspec.to_builtins(sums),
             "pause": pause_in_words(self._log),
             "politeness": {name: getattr(self.config.crawl, name) for name in POLITENESS},
             "exclusions": exclusions,
@@ -176,7 +183,7 @@ class Console:
             "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
             "sites": [site_fields(row, likely, self._clock()) for row in shown],
-            "no_page": self._no_page(shown),
+            "no_page": reasons_without_page(self._log, self.config, shown, self._clock()),
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
 
@@ -198,14 +205,11 @@ class Console:
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
-            "no_page": self._no_page([row]).get(row.site, ""),
+            "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
             "template": self.templates.of_site(row.site),
         }
-
-    def _no_page(self, rows: Sequence[SiteState]) -> dict[str, str]:
-        return reasons_without_page(self._log, self.config, rows, self._clock())
 
     def page(self, query: Query) -> Data:
         """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
@@ -222,16 +226,16 @@ class Console:
                 detector_identity=lambda: rules.run.detector or tally_identity(self.config),
             )
 
-        found = explained("")
+        explanation = explained("")
         fetched = records.page()
         html, cut = "", False
         if fetched is not None and fetched.body:
             body = inflated(fetched.body, _HTML_CAP_BYTES + 1)
             html, cut = decode(body[:_HTML_CAP_BYTES], fetched.encoding), len(body) > _HTML_CAP_BYTES
         return {
-            **as_json(found),
-            "text": found.features.text,
-            "lines": [line._asdict() for line in text_lines(found.features, found.repeats)],
+            **as_json(explanation),
+            "text": explanation.features.text,
+            "lines": [line._asdict() for line in text_lines(explanation.features, explanation.repeats)],
             "html": html,
             "html_is_cut": cut,
             "other": {**as_json(explained(ruleset)), "name": ruleset} if ruleset else None,
@@ -244,14 +248,11 @@ class Console:
         def read(_: Say) -> FrontierReport:
             return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
 
-        found = self._jobs.result(("frontier",), "Reading the frontier", read, _FRONTIER_S)
-        meanings = {reason: meaning_of_reason(reason)._asdict() for reason in found.parked_reasons}
-        for reason in found.stopped_reasons:
+        report = self._jobs.result(("frontier",), "Reading the frontier", read, _FRONTIER_S)
+        meanings = {reason: meaning_of_reason(reason)._asdict() for reason in report.parked_reasons}
+        for reason in report.stopped_reasons:
             meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
-        return {
-            **msgspec.to_builtins(found),
-            "meanings": meanings,
-        }
+        return {**msgspec.to_builtins(report), "meanings": meanings}
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
@@ -262,11 +263,11 @@ class Console:
         """As `farmwatch rate --why` has it, of a week; None without a share of that time."""
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_CHANGE_DAYS)
         try:
-            found = change_since(self._log, self.config, since.isoformat(), "", self._clock())
+            change = change_since(self._log, self.config, since.isoformat(), "", self._clock())
         except NotFound:
             return None
-        causes = [{"points": points, "what": what} for points, what in found.causes()]
-        return {**found.fields(), "causes": causes, "points": in_points(found.parts.after - found.parts.before)}
+        causes = [{"points": points, "what": what} for points, what in change.causes()]
+        return {**change.fields(), "causes": causes, "points": in_points(change.parts.after - change.parts.before)}
 
     def _lines(self) -> list[RateLine]:
         """The share for the status; nothing while it is found for the first time."""
@@ -298,7 +299,7 @@ class Console:
 
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
-        points = sorted((point for point in read_points(self._log, since) if not point.by), key=_time_of)
+        points = sorted((point for point in read_points(self._log, since) if not point.by), key=attrgetter("at"))
         step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
         return [
             {
@@ -311,10 +312,6 @@ class Console:
             }
             for point in points[::-step][::-1]
         ]
-
-
-def _time_of(point: RatePoint) -> int:
-    return point.at
 
 
 def _one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:

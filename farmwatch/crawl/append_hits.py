@@ -62,10 +62,10 @@ def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
     """The paths, with each folder replaced by its files, by name, without hidden ones. Raises FarmwatchError."""
-    found: list[Path] = []
+    expanded: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            expanded.append(path)
             continue
         try:
             files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
@@ -73,8 +73,8 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
             raise FarmwatchError(f"{path}: cannot be read: {error.strerror}") from error
         if not files:
             raise FarmwatchError(f"{path}: no file in this folder")
-        found += files
-    return found
+        expanded += files
+    return expanded
 
 
 def report_bad_line(file: Path, bad: BadLine) -> None:
@@ -100,15 +100,15 @@ def append_hits(
     batch = HitBatch(partitions)
     known = known or KnownHits(log)
     hits = new = skipped = 0
-    for found in read_hits(lines, now_ms=int(clock() * 1000)):
-        if isinstance(found, BadLine):
+    for hit in read_hits(lines, now_ms=int(clock() * 1000)):
+        if isinstance(hit, BadLine):
             skipped += 1
-            on_bad_line(found)
+            on_bad_line(hit)
             continue
         hits += 1
-        if known.is_new(found.id, partition_of(found.site, partitions)):
+        if known.is_new(hit.id, partition_of(hit.site, partitions)):
             new += 1
-            batch.add(found)
+            batch.add(hit)
             if batch.is_full:
                 batch.append(log.append, known)
                 batch = HitBatch(partitions)

@@ -39,7 +39,7 @@ class ImportSummary:
 
 def import_pages(
     log: Log,
-    found: Iterable[ArchivedPage | Skipped],
+    records: Iterable[ArchivedPage | Skipped],
     imports: KnownHits,
     on_broken: Callable[[Skipped], None],
     batch_bytes: int = BATCH_BYTES,
@@ -58,7 +58,7 @@ def import_pages(
         if known:  # another process has imported them meanwhile
             summary.skipped["known"] += known
 
-    for one in found:
+    for one in records:
         if isinstance(one, ArchivedPage):
             if one.hit.id in imports.ids or not batch.add_page(one):  # the archive has the record twice
                 summary.skipped["known"] += 1

@@ -129,12 +129,12 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     skipped = 0
     for file in files_in(files):
         with input_lines(file) as lines:
-            for found in read_hits(lines, now_ms=now_ms):
-                if isinstance(found, BadLine):
+            for hit in read_hits(lines, now_ms=now_ms):
+                if isinstance(hit, BadLine):
                     skipped += 1
-                    report_bad_line(file, found)
+                    report_bad_line(file, hit)
                 else:
-                    hits.append(found)
+                    hits.append(hit)
     return hits, skipped
 
 

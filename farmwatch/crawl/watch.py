@@ -89,18 +89,18 @@ class CrawlWatch:
 
     def count_pages(self, outputs: Iterable[Output]) -> None:
         """Count the page records of a commit."""
-        found: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         for output in outputs:
             if output.topic == PAGES and output.value:
                 page = decode(_PageHead, output.value)
-                found[page.reason or page.outcome] += 1
+                outcomes[page.reason or page.outcome] += 1
                 self._fetched += page.outcome == FetchOutcome.FETCHED
-        if found:
+        if outcomes:
             second = int(self._monotonic())
             with self._lock:
                 if not self._recent or self._recent[-1][0] != second:
                     self._recent.append((second, Counter()))
-                self._recent[-1][1].update(found)
+                self._recent[-1][1].update(outcomes)
 
     def read_frontier(self, member: Member) -> None:
         """Read the sums of the member's partitions, at most twice a second."""

@@ -81,8 +81,7 @@ def build_stage(
         refuse_uncalibrated(detectors)
         if log is not None:
             announce_detectors(log, detectors)
-        load, remembered = partial(load_detectors, score), score.remembered_texts
-        return ScoreStage(load, batch_texts=score.texts_at_once, remembered_texts=remembered, metrics=metrics)
+        return ScoreStage(partial(load_detectors, score), batch_texts=score.texts_at_once, metrics=metrics)
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
@@ -216,8 +215,6 @@ class _RoleProcess:
         stage, names = build_stage(self.role, self.config, self.metrics, live, log), live.names
         if self.role is Role.MEASURE and stage.store is not None:  # may be missing if its epoch is not that of the run
             log.create([Topic(f"state.{stage.store}", self.config.log.partitions, CleanupPolicy.COMPACT)])
-        if self.role is Role.TALLY:  # may be missing if an older farmwatch began the run
-            log.create([Topic(names.terms, self.config.log.partitions, CleanupPolicy.COMPACT)])
         if self.role is Role.JUDGE:
             self.metrics.set(RULESET_INFO, 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
         groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}

@@ -199,5 +199,5 @@ def _messaging(operation: str, at: At) -> dict[str, str | int]:
 
 def _ids_of(headers: Headers) -> tuple[int, int]:
     """Trace and span of the header; 0, 0 without a valid one."""
-    found = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
-    return (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
+    match = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
+    return (int(match[1], 16), int(match[2], 16)) if match else (0, 0)

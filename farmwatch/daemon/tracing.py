@@ -23,7 +23,8 @@ _log = structlog.get_logger()
 @contextmanager
 def tracing(log_url: str) -> Iterator[Trace]:
     """Trace the members of a role until the end of the block."""
-    if not any(os.environ.get(name) for name in _ENDPOINTS) or _is_disabled():
+    is_disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if is_disabled or not any(os.environ.get(name) for name in _ENDPOINTS):
         yield _untraced
         return
     try:
@@ -39,10 +40,6 @@ def tracing(log_url: str) -> Iterator[Trace]:
         ending = threading.Thread(target=spans.close, name="traces-end", daemon=True)
         ending.start()
         ending.join(_END_S)
-
-
-def _is_disabled() -> bool:
-    return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def _untraced(_stage: Stage, member: Member, _group: str) -> Member:

@@ -7,12 +7,12 @@ is slow), and the robots.txt of one disallows everything. All hosts end in `.exa
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from itertools import cycle
 from typing import NamedTuple
 
-from farmwatch.demo.human_pages import HumanPage, human_pages
+from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import Response
 from farmwatch.demo.site_pages import Article, DemoSite, Family, llm_articles
 from stream.schema.vocabulary import SiteClass, Truth
@@ -62,7 +62,10 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         name, family, author = _LLM_SITES[host]
         sites[host] = DemoSite(host, name, family, articles, author=author)
         truth[host] = Truth.LLM
-    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _split(human_pages()), strict=True):
+    pages_of_people = human_pages()
+    each = min(len(pages_of_people) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
+    shares = [pages_of_people[number * each :][:each] for number in range(len(_HUMAN_SITES))]
+    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), shares, strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
         articles = [
             Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
@@ -81,12 +84,6 @@ def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
         for rank, result in enumerate(results, 1):
             host, slash, path = result.partition("/")
             yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(next_articles[host])}"}
-
-
-def _split(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
-    """The pages in order, the same number for each human site."""
-    each = min(len(pages) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
-    return [pages[number * each : (number + 1) * each] for number in range(len(_HUMAN_SITES))]
 
 
 def _closed_site() -> dict[str, Response]:

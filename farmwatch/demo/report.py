@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from farmwatch.audit.report import AuditReport
+from farmwatch.share.words import line_fields, short_judged, text_of
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from replay.rows.site_table import legend
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import DECIDED, SiteClass
@@ -47,7 +48,9 @@ class DemoResult:
     @property
     def rates(self) -> list[RateLine]:
         """The rate of all sites; none is open at the end of the demo."""
-        return [msgspec.structs.replace(line, open_sites=0) for line in rate_lines(self.rows, "", self.rate)]
+        return [
+            msgspec.structs.replace(line, open_sites=0) for line in rate_lines(self.rows, RateQuery(settings=self.rate))
+        ]
 
     @property
     def agreeing(self) -> int:
@@ -70,11 +73,11 @@ def print_result(result: DemoResult) -> None:
     put_wrapped("; ".join(filter(None, ("truth: who wrote the site", legend(shown)))))
     put("")
     for line in result.rates:
-        put_wrapped(f"Share of LLM sites: {line.text}", " " * 6)
+        put_wrapped(f"Share of LLM sites: {text_of(line.remarks)}", " " * 6)
         true = [result.truth.get(row.site) for row in result.rows if row.scored]
         not_judged = f"{line.sites - line.scored_sites} of {line.sites} not judged"
         put(f"      in truth {true.count('llm')} of {len(true)}; {not_judged}")
-        put_wrapped(f"By site verdicts alone: {line.judged_short}", " " * 6)
+        put_wrapped(f"By site verdicts alone: {short_judged(line)}", " " * 6)
     judged = [row for row in result.rows if row.verdict in DECIDED]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"
@@ -108,7 +111,7 @@ def print_json(result: DemoResult) -> None:
             "seconds": round(result.seconds, 1),
             "pages": result.pages,
             "sites": sites,
-            "rates": [msgspec.to_builtins(line) | {"run": shown_run(line.run)} for line in result.rates],
+            "rates": [line_fields(line) | {"run": shown_run(line.run)} for line in result.rates],
             "agreeing": result.agreeing,
             "audit_ok": result.report.ok,
             **versions,

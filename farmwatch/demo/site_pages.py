@@ -119,7 +119,8 @@ class DemoSite(dict[str, Response]):
         if not month:
             raise KeyError(path)
         at = int(month[1]) * 12 + int(month[2]) - 1
-        neighbours = [(_month_path(at + 1), "Next month"), (_month_path(at - 1), "Previous month")]
+        others = ((at + 1, "Next month"), (at - 1, "Previous month"))
+        neighbours = [(f"/calendar/{number // 12}/{number % 12 + 1:02}", text) for number, text in others]
         days = Markup("").join(Markup("<td>{}</td>").format(day) for day in range(1, 29))
         main = Markup("<table><tr>{}</tr></table><p>No events this month.</p>{}").format(days, _links_html(neighbours))
         return replace(self._page(PageContent(path, f"Calendar {month[1]}-{month[2]}", main)), delay_s=self._delay_s)
@@ -149,7 +150,10 @@ class DemoSite(dict[str, Response]):
 
     def _add_indexes(self) -> None:
         card = Markup('<div class="card"><h3><a href="{}">{}</a></h3><p>{}</p></div>')
-        teasers = [card.format(path, text.title, _teaser(text.text)) for path, text in self.articles.items()]
+        teasers = []
+        for path, text in self.articles.items():
+            first_sentence = re.split(r"(?<=[.!?])\s", text.text, maxsplit=1)[0]
+            teasers.append(card.format(path, text.title, first_sentence))
         self._add_page("/", self.name, Markup("").join(teasers))
         self._add_page(TAG_INDEX, "All topics", _links_html(self._links()))
         extra = [(REPEATED, "From our partners"), (OLD_PATH, "Where we began"), ("/gone", "Archive")]
@@ -199,12 +203,3 @@ def _text_html(text: str) -> Markup:
 def _links_html(links: Sequence[Link]) -> Markup:
     items = Markup("").join(Markup('<li><a href="{}">{}</a></li>').format(href, text) for href, text in links)
     return Markup("<ul>{}</ul>").format(items)
-
-
-def _month_path(months: int) -> str:
-    return f"/calendar/{months // 12}/{months % 12 + 1:02}"
-
-
-def _teaser(text: str) -> str:
-    """The first sentence, for the home page."""
-    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]

@@ -41,10 +41,10 @@ def crawl(at: Subject) -> Results:
 
 def orders(at: Subject) -> Results:
     """Pauses of the crawl, by an operator or for want of disk, and a removal that is not done. Raises BadRecord."""
-    found = Orders(at.log) if at.log is not None else None
+    standing = Orders(at.log) if at.log is not None else None
     mark = at.config.crawl.pause_below_bytes
-    if found is not None and found.pause.on:
-        yield warn(f"the crawl is paused {in_words(found.pause.changes[-1])}", "`farmwatch crawl resume` ends it")
+    if standing is not None and standing.pause.on:
+        yield warn(f"the crawl is paused {in_words(standing.pause.changes[-1])}", "`farmwatch crawl resume` ends it")
     for name, folder in disks_of(at.config).items():
         free = free_bytes(folder)
         if free is not None and free < mark:
@@ -55,7 +55,7 @@ def orders(at: Subject) -> Results:
         yield warn(
             said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
         )
-    excluded = sum(order.on for order in found.exclusions.values()) if found is not None else 0
+    excluded = sum(order.on for order in standing.exclusions.values()) if standing is not None else 0
     yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch exclude --list`)")
 
 

@@ -11,12 +11,11 @@ from farmwatch.config.topic_limits import configured_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.remedies import resume_command
-from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
 from farmwatch.upkeep.disk_forecast import held_for
-from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
-from replay.live.live_run import Difference, differences
+from replay.live.live_run import ConfigDifference, differences
 from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
@@ -50,8 +49,8 @@ def log(at: Subject, held: ExitStack) -> Results:
     due = {topic.name: topic.partitions for topic in configured_topics(config)}
     odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
     if odd:
-        found = f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}"
-        yield fail(found, "restore log.partitions, or set another log.prefix")
+        misfit = f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}"
+        yield fail(misfit, "restore log.partitions, or set another log.prefix")
     elif not topics:
         yield ok(f"{config.log.url}: no topics yet; `farmwatch up` makes them")
     else:
@@ -85,27 +84,27 @@ def segments(at: Subject) -> Results:
         yield ok("every file that records need is there")
         return
     files = ", ".join(str(path) for path in list(missing)[:3])
-    found = f"{counted(sum(missing.values()), 'record')} cannot be read, their files are gone: {files}"
-    yield fail(found, "restore the files from a backup (docs/how-to/recover.md)")
+    loss = f"{counted(sum(missing.values()), 'record')} cannot be read, their files are gone: {files}"
+    yield fail(loss, "restore the files from a backup (docs/how-to/recover.md)")
 
 
 def dead_letters(at: Subject) -> Results:
     """Open dead letters by stage and error, and the origin of the newest one."""
     if at.log is None or DEAD_LETTERS not in at.log.topics():
         return
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     newest: StoredLetter | None = None
     unreadable = UnreadableCounter()
     for stored in read_letters(at.log, unreadable, newest=_NEWEST):
         if stored.state is not LetterState.OPEN:
             continue
-        found[f"{stored.letter.stage} {stored.reason}"] += 1
+        counts[f"{stored.letter.stage} {stored.reason}"] += 1
         if newest is None or newest.message.timestamp_ms <= stored.message.timestamp_ms:
             newest = stored
     if newest is None and not unreadable.lines():
         yield ok("none is open")
         return
-    said = [f"{name} {count:,}" for name, count in found.most_common()]
+    said = [f"{name} {count:,}" for name, count in counts.most_common()]
     spans = zip(at.log.beginning(DEAD_LETTERS), at.log.end(DEAD_LETTERS), strict=True)
     if any(end - first > _NEWEST for first, end in spans):
         said.append(f"of the newest {_NEWEST} of each partition")
@@ -127,7 +126,7 @@ def live_run(at: Subject) -> Results:
     if live is None:
         return
     require_live(control, at.config, live, at.roles)
-    differing: list[Difference] = []
+    differing: list[ConfigDifference] = []
     with suppress(BadRuleset):  # of the configuration, which has its own check
         differing = differences(live, at.config, control)
     yield from (warn(one_line(difference_text(differs))) for differs in differing)
@@ -140,8 +139,8 @@ def live_run(at: Subject) -> Results:
 def groups(at: Subject) -> Results:
     """Live groups that would read a topic again."""
     if at.log is not None:
-        for found in find_rereading_groups(at.log, at.roles):
-            yield warn(found.text, remedy(found))
+        for group in find_rereading_groups(at.log, at.roles):
+            yield warn(group.text, remedy(group))
 
 
 def topics(at: Subject) -> Results:

@@ -92,11 +92,11 @@ def pair(at: Subject) -> Results:
         return
     from scoring.pair.check import refuse_unfit_pair
 
-    found = refuse_unfit_pair(at.config.score.pair)
-    said = f"{found.libraries}; one tokenizer; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
-    if found.device != "cpu":
-        said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
-        if found.free_bytes < found.weight_bytes:
+    fit = refuse_unfit_pair(at.config.score.pair)
+    said = f"{fit.libraries}; one tokenizer; on {fit.device}; weights {fit.weight_bytes / _GIB:.1f} GiB"
+    if fit.device != "cpu":
+        said = f"{said}, {fit.free_bytes / _GIB:.1f} GiB free"
+        if fit.free_bytes < fit.weight_bytes:
             yield warn(said, "end what else runs on the card (SCORE itself may), or take another")
             return
     yield ok(said)
@@ -137,6 +137,6 @@ def canaries(at: Subject) -> Results:
     if not at.config.canary.file:
         yield ok("none are sent: canary.file is not set")
         return
-    found = read_canaries(at.config.canary)
-    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in Truth]
+    sites = read_canaries(at.config.canary)
+    of = [counted(sum(site.truth == truth for site in sites), f"{truth} site") for truth in Truth]
     yield ok(f"{at.config.canary.file}: {' and '.join(of)} a round")

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from farmwatch.share.words import line_fields
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
@@ -54,14 +55,14 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
         message(f"{name_of(detector.identity)}: {detector.warning}")
     detector_set = DetectorSet(detectors)
     lines = JsonLines(files, TextOfSite, "score", bar=True)
-    found = batches(lines, _TEXTS_AT_ONCE)
-    first = list(itertools.islice(found, 1))  # a short input is scored before a process would have started
+    placed = batches(lines, _TEXTS_AT_ONCE)
+    first = list(itertools.islice(placed, 1))  # a short input is scored before a process would have started
     for batch in first:
         _write(lines, _scored(detector_set, batch))
     jobs = 1 if settings.uses_pair else jobs or os.cpu_count() or 1
-    rest: Iterator[_Scored] = (_scored(detector_set, batch) for batch in found)
+    rest: Iterator[_Scored] = (_scored(detector_set, batch) for batch in placed)
     if jobs > 1:
-        rest = ordered_map(_scored_by_worker, found, jobs, _load_worker, settings)
+        rest = ordered_map(_scored_by_worker, placed, jobs, _load_worker, settings)
     for scored in rest:
         _write(lines, scored)
     detector_set.close()
@@ -91,13 +92,13 @@ def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]])
     texts = [text.text for _, text in placed]
     while True:
         try:
-            found = detector_set.score(texts)
+            results = detector_set.score(texts)
             break
         except DeviceLost as error:
             message(f"the device was lost, its models are loaded again: {error}")
     rows: list[dict[str, object]] = []
     bad: list[tuple[str, str]] = []
-    for (place, text), scores in zip(placed, found, strict=True):
+    for (place, text), scores in zip(placed, results, strict=True):
         good = [said for said in scores if not isinstance(said, Exception)]
         if len(good) < len(scores):
             bad.append((place, str(next(said for said in scores if isinstance(said, Exception)))))
@@ -157,5 +158,5 @@ def _chosen(detector: str, named: Sequence[str]) -> str:
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
     """Site verdicts to the rate. Raises BadParameters for invalid error counts or confidence."""
     lines = JsonLines(files, SiteVerdictLine, "estimate")
-    write_line(estimate_sites((line for _, line in lines), errors, confidence))
+    write_line(line_fields(estimate_sites((line for _, line in lines), errors, confidence)))
     return lines.end()

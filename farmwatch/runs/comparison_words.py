@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from farmwatch.share.words import sentence, text_of
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
-from replay.compare.comparison import ChangeRemark, Comparison, RemarkKind, ShareChange, Side
+from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, Side
 from replay.compare.verdict_join import fetch_key
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import window_text
@@ -42,30 +43,30 @@ def remark_text(remark: ChangeRemark) -> str:
     """A remark that must be shown with its change."""
     sides = remark.sides
     match remark.kind:
-        case RemarkKind.NO_SHARE:
-            return f"difference not known: {sides[0]}: {remark.text}"
-        case RemarkKind.OTHER_METHODS:
+        case ChangeKind.NO_SHARE:
+            return f"difference not known: {sides[0]}: {text_of(remark.share)}"
+        case ChangeKind.OTHER_METHODS:
             return "difference not known: one share is by the review, the other is not"
-        case RemarkKind.NO_DENOMINATOR:
+        case ChangeKind.NO_DENOMINATOR:
             return f"difference not known: {' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no denominator"
-        case RemarkKind.SAME_RUN:
+        case ChangeKind.SAME_RUN:
             return "one run twice: nothing can differ"
-        case RemarkKind.FEW_SITES:
+        case ChangeKind.FEW_SITES:
             return f"only {counted(remark.counts[0], 'site')}: too few for a reliable interval"
-        case RemarkKind.NONE_MOVED:
+        case ChangeKind.NONE_MOVED:
             return "no site differs here, but others might"
-        case RemarkKind.UNSCORED:
+        case ChangeKind.UNSCORED:
             a, of_a, b, of_b = remark.counts
             return f"without the articles that have no score so far: A {a:,} of {of_a:,}, B {b:,} of {of_b:,}"
 
 
 def remarks_of(rows: Iterable[tuple[str, ShareChange]]) -> dict[str, list[str]]:
     """Remark as text -> names of its rows, so that each remark is shown once."""
-    names: dict[ChangeRemark, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for name, change in rows:
         for remark in change.remarks:
-            names.setdefault(remark, []).append(name)
-    return {remark_text(remark): named for remark, named in names.items()}
+            names.setdefault(remark_text(remark), []).append(name)
+    return names
 
 
 def notes_of(compared: Comparison) -> Iterator[str]:
@@ -107,7 +108,7 @@ def notes_of(compared: Comparison) -> Iterator[str]:
         yield "no fetch was judged by both runs: pages cannot be compared"
     for name, correction in zip("AB", compared.corrections, strict=False):
         if correction.remark:
-            yield f"{name}: {correction.remark}"
+            yield f"{name}: {sentence(correction.remark)}"
     if len({correction.errors is None for correction in compared.corrections}) > 1:
         yield "only one of the rates is corrected: they are compared uncorrected"
 
@@ -133,6 +134,10 @@ def as_json(compared: Comparison) -> dict[str, Any]:
     del answer["corrections"]
     answer["notes"] = list(notes_of(compared))
     answer["a"]["classifiable"], answer["b"]["classifiable"] = compared.a.classifiable, compared.b.classifiable
+    for name, side in (("a", compared.a), ("b", compared.b)):
+        for part, remarks in (("estimate", side.estimate.remarks), ("judged", side.judged.remarks)):
+            del answer[name][part]["remarks"]
+            answer[name][part]["text"] = text_of(remarks)
     answer["pages"]["common"] = compared.pages.common
     answer["sites"]["llm_table"] = compared.sites.llm_table
     answer["changes"] = list(map(_change_as_json, compared.changes))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from farmwatch.terminal.remedies import flags_of
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
-from replay.live.live_run import Difference, Differing
+from replay.engine.source import retained_range
+from replay.live.live_run import ConfigDifference, Differing
 from replay.runs.run_rules import method_name
-from replay.runs.window import retained_range
 from stream.log.contract import Log
 from stream.schema.runs import Run
 from stream.text.wording import moment
 
 
-def difference_text(differs: Difference) -> str:
+def difference_text(differs: ConfigDifference) -> str:
     """A difference between configuration and live run, with the remedy."""
     live, wanted = differs.live.run, differs.wanted
     match differs.what:
@@ -50,8 +50,7 @@ def difference_text(differs: Difference) -> str:
             )
 
 
-def _commands(differs: Difference) -> str:
-    """The commands that make the configured run live."""
+def _commands(differs: ConfigDifference) -> str:
     live, wanted, ready = differs.live.run, differs.wanted, differs.ready
     if ready is not None and differs.is_back:
         return f"the run {ready.shown}, which was live before, matches: `farmwatch cutover --back`"
@@ -64,7 +63,7 @@ def _commands(differs: Difference) -> str:
     return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
 
 
-def _matching_setting(differs: Difference) -> str:
+def _matching_setting(differs: ConfigDifference) -> str:
     ruleset = differs.live.ruleset
     if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
         return f'set judge.ruleset = "{ruleset.name}"'

@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from farmwatch.runs.comparison_words import OTHER_WINDOWS, change_text, notes_of, points, remark_text, remarks_of
+from farmwatch.share.words import text_of
 from replay.compare.comparer import value_text
 from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, GroupChange, ShareChange
-from scoring.rates.split_rates import UNKNOWN
+from scoring.rates.groups import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEXT_CAP_CHARACTERS = 20_000  # of a flip's text: a browser opens the report at once
@@ -31,11 +32,11 @@ _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 Row = tuple[str, ShareChange]
 
 
-def render(found: Comparison, version: str = "unknown") -> str:
+def render(compared: Comparison, version: str = "unknown") -> str:
     """The whole report. Values of crawled pages appear only as text."""
     template = _environment().get_template("report.html")
     rendered = template.render(
-        found=found, notes=list(notes_of(found)), interval=f"{found.confidence:.0%}", version=version
+        compared=compared, notes=list(notes_of(compared)), interval=f"{compared.confidence:.0%}", version=version
     )
     return rendered.lstrip() + "\n"
 
@@ -121,6 +122,7 @@ def _environment() -> Environment:
         scale=lambda rows: scale(change for _, change in rows),
         shortened=_shortened,
         signed=lambda number: f"{number:+,}" if number else "0",
+        remarks_text=text_of,
         text=change_text,
         titled=lambda changes: [(_capital(change.title), change) for change in changes],
     )
@@ -154,7 +156,6 @@ def _shortened(text: str) -> str:
 
 
 def _moment(ms: int) -> str:
-    """A time in UTC, to the minute."""
     try:
         return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(ms / 1000))
     except (OverflowError, OSError, ValueError):

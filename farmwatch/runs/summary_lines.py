@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from farmwatch.share.words import text_of
 from farmwatch.terminal.remedies import resume_command
 from replay.engine.summary import NextStep, ReplaySummary
 from replay.rows.site_table import short_ruleset
+from scoring.estimate.remarks import Remark
 from stream.schema.runs import LIVE, Run, RunStatus
 from stream.text.wording import counted, one_line
 
@@ -15,10 +19,10 @@ def lines_of(summary: ReplaySummary, run: Run) -> list[str]:
         f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
         f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
         + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
-        f"  {_rate_text(summary.rate)}",
+        f"  {_named(rate_text(summary.rate))}",
     ]
     if summary.run != summary.live:
-        lines.append(f"  {summary.live} (live): {_rate_text(summary.live_rate)}")
+        lines.append(f"  {summary.live} (live): {_named(rate_text(summary.live_rate))}")
     if summary.lost:
         lines.append(f"  {summary.lost_said}: a cutover to this run needs --partial")
     if summary.unscored:
@@ -49,13 +53,17 @@ def next_commands(summary: ReplaySummary, run: Run) -> list[str]:
     return [commands[step] for step in summary.next]
 
 
-def _rate_text(text: str) -> str:
-    """A rate text that does not name the share gets the word in front."""
+def rate_text(rate: Sequence[Sequence[Remark]]) -> str:
+    """The shares of a run in one line."""
+    return " | ".join(map(text_of, rate)) or "none yet"
+
+
+def _named(text: str) -> str:
+    """A text that does not name the share gets the word in front."""
     return text if "share" in text else f"share {text}"
 
 
 def _missing_scores_text(summary: ReplaySummary) -> str:
-    """Why scores are missing, as far as known."""
     if summary.scored_by and summary.detector not in summary.scored_by:
         return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
     if summary.requests_wait and summary.run != summary.live:

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
+from farmwatch.share.cut_options import read_days
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import text_of
 from replay.rows.site_table import read_sites
 from scoring.errors import BadParameters
 from scoring.rates.change_parts import ChangeParts, change_parts
-from scoring.rates.cuts import read_days
-from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, llm_probabilities, rate_lines
 from stream.log.contract import Log
 from stream.schema.runs import shown_run
 from stream.text.user_errors import NotFound
@@ -63,8 +64,10 @@ def change_since(log: Log, config: Config, since: str, run: str, now_ms: int) ->
     day, _ = read_days(since, "", now_ms)
     rows = read_sites(log, run)
     points = list(read_points(log, day))
-    lines = rate_lines(rows, "", config.rate, now_ms=now_ms, review=read_review(config.rate, now_ms))
+    lines = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=read_review(config.rate, now_ms)))
     now = max(lines, key=lambda line: line.scored_sites)
+    if now.share is None:
+        raise NotFound(f"--why {since}: there is no share now: {text_of(now.remarks)}")
     try:
         found = change_parts(
             (point for point in points if not run or point.run == now.run),
@@ -74,7 +77,7 @@ def change_since(log: Log, config: Config, since: str, run: str, now_ms: int) ->
             now_ms,
         )
     except BadParameters as error:
-        raise NotFound(f"--why {since}: {error}") from None
+        raise NotFound(f"--why {since}: {error}; `farmwatch rate --history` lists those that were") from None
     return ChangeSince(found, now, caveats(config, [now.detector])[now.detector])
 
 

@@ -18,7 +18,8 @@ from replay.runs.topology import records_behind
 from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
-from scoring.rates.split_rates import WINDOWS, RateLine, rate_lines
+from scoring.rates.groups import WINDOWS
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.records import SiteState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
@@ -56,23 +57,25 @@ def current_rate(
     if kept is None:
         lines = rate_lines(
             rows,
-            by,
-            config.rate,
-            now_ms=now_ms,
-            cut=cut,
-            review=read_review(config.rate, now_ms),
-            definition=of,
-            no_page=reasons_without_page(log, config, rows, now_ms),
-            earlier=read_rows(log, names.terms) if by in WINDOWS else [],
+            RateQuery(
+                by=by,
+                settings=config.rate,
+                now_ms=now_ms,
+                cut=cut,
+                review=read_review(config.rate, now_ms),
+                definition=of,
+                no_page=reasons_without_page(log, config, rows, now_ms),
+                earlier=read_rows(log, names.terms) if by in WINDOWS else [],
+            ),
         )
     else:
         lines = kept.lines
     return CurrentRate(
         [msgspec.structs.replace(line, open_sites=open_sites) for line in lines],
-        counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts,
+        counts_of(cut.of(rows, config.rate.groups)) if kept is None else kept.counts,
         0 if kept is None else kept.at,
         seams_of(log, run),
-        cut.undated(rows, config.rate),
+        cut.undated(rows, config.rate.groups),
         0 if rows or kept is not None else waiting,
     )
 

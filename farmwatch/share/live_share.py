@@ -14,6 +14,7 @@ from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.template_groups import read_template_groups
+from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.run_rules import RunRules
 from scoring.estimate.definitions import DEFINITIONS, SITES
@@ -21,8 +22,8 @@ from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import has_verdict
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
 from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
@@ -76,7 +77,12 @@ class LiveShare:
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
-            lines = rate_lines(rows, split, self.settings, now_ms=now_ms, run=run, review=review, definition=definition)
+            lines = rate_lines(
+                rows,
+                RateQuery(
+                    by=split, settings=self.settings, now_ms=now_ms, run=run, review=review, definition=definition
+                ),
+            )
             if not split and definition == SITES:
                 of_sites = lines
                 self._set_site_gauges(lines)
@@ -134,7 +140,7 @@ class LiveShare:
         until, counts = now_ms + round(2000 * next_s), counts_of(every)
         for by, lines in splits.items():
             if every is not rows:  # some are of other versions
-                lines = rate_lines(every, by, self.settings, now_ms=now_ms, review=review)
+                lines = rate_lines(every, RateQuery(by=by, settings=self.settings, now_ms=now_ms, review=review))
             if len(lines) <= GROUPS_CAP:
                 cached = CachedRate(now_ms, until, self._table.ends, self.settings, lines, counts)
                 store_rate(self.log, self.live.names.sites, cached, by)
@@ -142,7 +148,7 @@ class LiveShare:
     def _set_site_gauges(self, lines: Sequence[RateLine]) -> None:
         ruleset = self.live.ruleset.name
         for line in lines:
-            self.text = line.short(at_every_look=True)
+            self.text = short_share(line, at_every_look=True)
             changed = float(line.change is not None)
             self.metrics.set(gauges.SITES_EXPIRED, line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)

@@ -12,7 +12,7 @@ import structlog
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import RatePoint, SiteState, decode, encode
@@ -42,7 +42,10 @@ class SeriesWriter:
         `rows` are those of the ruleset and detector in force, canaries included. Returns the rates of each split.
         """
         at, now_ms = interval_start(now_s, self.settings.series_s), int(now_s * 1000)
-        lines = {by: rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run, review=review) for by in SERIES}
+        lines = {
+            by: rate_lines(rows, RateQuery(by=by, settings=self.settings, now_ms=now_ms, run=self.run, review=review))
+            for by in SERIES
+        }
         points = [point for by in SERIES for point in _points(lines[by], by, at, self.epoch)]
         self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()

@@ -95,23 +95,23 @@ def forecast(growths: Sequence[TopicGrowth], free_bytes: float) -> DiskForecast:
 def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: float, now_ms: int) -> list[str]:
     """Size and growth of the log, and when its disk is full."""
     free = None if config.log.url.startswith("kafka:") else free_bytes(config)
-    found = forecast(growths, math.inf if free is None else free)
+    growth = forecast(growths, math.inf if free is None else free)
     if age_days < LEAST_DAYS:
-        return [f"the log holds {size(found.size_bytes)}; a forecast needs records of a day"]
-    lines = [f"the log holds {size(found.size_bytes)} and grows by {size(found.bytes_a_day)} a day"]
+        return [f"the log holds {size(growth.size_bytes)}; a forecast needs records of a day"]
+    lines = [f"the log holds {size(growth.size_bytes)} and grows by {size(growth.bytes_a_day)} a day"]
     if free is None:
         lines.append("farmwatch does not see the brokers' disks: compare this with their free space")
-    elif found.full_in_days is None:
+    elif growth.full_in_days is None:
         lines.append(f"retention ends the growth before the disk is full ({size(free)} free)")
     else:
-        span_s = found.full_in_days * _DAY_S
+        span_s = growth.full_in_days * _DAY_S
         due = time.strftime("%Y-%m-%d", time.gmtime(now_ms / 1000 + span_s))
         lines.append(
             f"at this pace the disk ({size(free)} free) is full in {lasting(span_s)}, on {due}: add disk, or lower the"
             " limits of the largest topics ([retention], docs/how-to/disk.md)"
         )
-    if found.freed_bytes:
-        lines.append(f"the next round of retention frees about {size(found.freed_bytes)}")
+    if growth.freed_bytes:
+        lines.append(f"the next round of retention frees about {size(growth.freed_bytes)}")
     return lines
 
 
@@ -153,7 +153,7 @@ def _oldest_ms(log: Log, topics: Mapping[str, Topic]) -> dict[str, int]:
         for partition, (first, end) in enumerate(zip(log.beginning(name), log.end(name), strict=True)):
             if first < end:
                 spans[At(name, partition)] = (first, min(end, first + _PROBED))
-    found: dict[str, int] = {}
+    oldest: dict[str, int] = {}
     for message in log.read_all(spans):
-        found[message.topic] = min(message.timestamp_ms, found.get(message.topic, message.timestamp_ms))
-    return found
+        oldest[message.topic] = min(message.timestamp_ms, oldest.get(message.topic, message.timestamp_ms))
+    return oldest

@@ -204,7 +204,7 @@ def _exclusions(hosts: Sequence[str]) -> list[bytes]:
 
 def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
     """The stores that have state of one of these hosts."""
-    found = []
+    stores = []
     for topic, partitions in log.topics().items():
         if not topic.startswith(_STATE):
             continue
@@ -212,9 +212,9 @@ def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
         for host in hosts:
             with log.read_state(store, partition_of(host, partitions)) as state:
                 if next(keys_of(state, host), None) is not None:
-                    found.append(store)
+                    stores.append(store)
                     break
-    return found
+    return stores
 
 
 def _owners(control: Control) -> Mapping[str, str]:

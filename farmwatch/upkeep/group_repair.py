@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from farmwatch.upkeep.deleted_groups import find_rereading_groups
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import between
-from scoring.stages.site_tally import JudgedPage
+from replay.runs.topology import between
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
 from stream.processing.heartbeat import is_heartbeat
@@ -38,15 +38,15 @@ def repair_groups(log: Log) -> Iterator[str]:
     A group whose store is empty gets the first retained offsets, from which it builds its store again.
     """
     names = names_of_live(Control(log))
-    for found in list(find_rereading_groups(log)):
-        if not found.records:
-            for topic in found.inputs:
-                log.reset(found.group, topic, log.beginning(topic))
-            yield f"{found.group}: it reads {' and '.join(found.inputs)} from the beginning, to build its store"
-        for topic in found.records if found.duplicates else ():
-            offsets = _processed(log, names, found.group, topic)
-            log.reset(found.group, topic, offsets)
-            yield f"{found.group}: {counted(between(offsets, log.end(topic)), 'offset')} of {topic} left to read"
+    for lost in list(find_rereading_groups(log)):
+        if not lost.records:
+            for topic in lost.inputs:
+                log.reset(lost.group, topic, log.beginning(topic))
+            yield f"{lost.group}: it reads {' and '.join(lost.inputs)} from the beginning, to build its store"
+        for topic in lost.records if lost.duplicates else ():
+            offsets = _processed(log, names, lost.group, topic)
+            log.reset(lost.group, topic, offsets)
+            yield f"{lost.group}: {counted(between(offsets, log.end(topic)), 'offset')} of {topic} left to read"
 
 
 def _processed(log: Log, names: RunNames, group: str, topic: str) -> list[int]:

@@ -22,18 +22,18 @@ _PLACE = re.compile(r"([0-9]{1,9})/([0-9]{1,18})")
 
 def place_of(letter: str) -> tuple[int, int]:
     """Partition and offset of an id. Raises UsageError."""
-    found = _PLACE.fullmatch(letter)
-    if found is None:
+    match = _PLACE.fullmatch(letter)
+    if match is None:
         raise UsageError(f"{letter[:80]!r} is no dead letter: give {ID}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def existing_letter(log: Log, letter: str) -> StoredLetter:
     """The letter with this id. Raises NotFound, UsageError."""
-    found = read_letter(log, *place_of(letter))
-    if found is None:
+    stored = read_letter(log, *place_of(letter))
+    if stored is None:
         raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
-    return found
+    return stored
 
 
 def letter_fields(stored: StoredLetter) -> dict[str, Any]:

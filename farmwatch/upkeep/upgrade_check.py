@@ -10,6 +10,7 @@ from contextlib import closing
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
@@ -54,11 +55,11 @@ class UpgradeCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     """Measure the newest `pages` pages again. Raises MissingExtractor, BadRuleset, and as `Log.read`."""
     live = find_rules(log, config)
-    found = list(newest_pages(log, live.names.features, pages))
+    newest = list(newest_pages(log, live.names.features, pages))
     with closing(ExtractionPool(config.measure)) as pool:
-        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in found]
+        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in newest]
         measured = pool.map(raw)
-    pairs = [(old, measured_again(old, new)) for (_, old), new in zip(found, measured, strict=True)]
+    pairs = [(old, measured_again(old, new)) for (_, old), new in zip(newest, measured, strict=True)]
     features: Counter[str] = Counter()
     for old, new in pairs:
         features.update(differing(old, new))
@@ -69,7 +70,7 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     ]
     verdicts = Counter(f"{one} -> {two}" for one, two in outcomes if one != two)
     flags = [_flags(config, live.run.detector, [text for _, text in side]) for side in (before, after)]
-    sites = [page.site for page, _ in found]
+    sites = [page.site for page, _ in newest]
     (flags_before, flags_after) = flags
     compared = flags_before is not None and flags_after is not None
     return UpgradeCheck(
@@ -174,4 +175,4 @@ def _share(sites: Sequence[str], flags: Sequence[bool | None] | None) -> str:
         scored[site] += flag is not None
         flagged[site] += flag is True
     cells = Counter((count, flagged[site]) for site, count in scored.items() if count)
-    return direct_share(cells)[0].text
+    return text_of(direct_share(cells)[0].remarks)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scoring.errors import BadTrainingData
 from scoring.lite_ngram.detector import CALIBRATED_WORDS, MIN_WORDS
-from scoring.lite_ngram.normalisation import normalise
+from scoring.lite_ngram.words import normalise
 from stream.schema.vocabulary import PageClass, Truth
 from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed

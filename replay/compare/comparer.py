@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
-from replay.compare.run_pair import ComparedRun, find_compared_run
-from replay.compare.same_terms import RowPair, in_same_terms
+from replay.compare.run_pair import ComparedRun, RunPair, find_compared_run
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
-from replay.compare.site_rows import SiteRows, read_site_rows
+from replay.compare.site_rows import SiteRows, in_same_terms, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.window import run_window
 from scoring.estimate.paired_bootstrap import RunErrors
@@ -41,7 +41,7 @@ class ComparisonRequest(NamedTuple):
 class _Rated(NamedTuple):
     """The site rows of a run, with the rate that `farmwatch rate` computes from them."""
 
-    found: SiteRows
+    sites: SiteRows
     direct: DirectFit
     judged: SiteRate
     canaries: CanarySummary
@@ -57,34 +57,36 @@ def compare(
     now_ms: int,
     review: Review | None = None,
 ) -> Comparison:
-    """Compare the verdicts and the rates of the runs `a` and `b`; with a `review` the shares use its labels.
-
-    Raises NotFound for an unknown run or one without verdicts, and as `Log.read`.
-    """
+    """Compare the verdicts and the rates of the runs `a` and `b`; with a `review` the shares use its labels."""
     control = Control(log)
     runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
     joined = join(log, runs, seed=request.seed, sample=request.sample)
-    rows = RowPair(*(read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs))
-    rows = in_same_terms(log, runs, rows)
-    rated = _rated(rows.a, settings, now_ms, review), _rated(rows.b, settings, now_ms, review)
+    newest = (read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs)
+    rows_a, rows_b = in_same_terms(log, runs, *newest)
+    rated = _rated(rows_a, settings, now_ms, review), _rated(rows_b, settings, now_ms, review)
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
-    sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
+    same_inputs, rules, other_windows = _same_inputs(runs, rated), _rules(runs, joined), _other_windows(runs, joined)
+    sites = PairedSites(rows_a.rows, rows_b.rows)
+    sides = [
+        _side(run, each, totals, verdicts)
+        for run, each, totals, verdicts in zip(runs, rated, sites.totals(), joined.counts, strict=True)
+    ]
     differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
-    identical = _same_inputs(runs, rated) and not differ and sites.equal
+    identical = same_inputs and not differ and sites.equal
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
-    of_a, of_b = (one.correction.errors for one in rated)
+    of_a, of_b = (each.correction.errors for each in rated)
     errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     strata, sample = sample_of(log, joined, runs, request.sample)
     return Comparison(
         at=now_ms,
-        a=_side(runs[0], rated[0], sites, 0, joined),
-        b=_side(runs[1], rated[1], sites, 1, joined),
+        a=sides[0],
+        b=sides[1],
         identical=identical,
         pages=joined.pages,
         sites=sites.cells,
-        rules=_rules(runs, joined),
+        rules=rules,
         only_in_a=_rules_only_in(runs[0].newest.rules, runs[1].newest.rules),
         only_in_b=_rules_only_in(runs[1].newest.rules, runs[0].newest.rules),
         changes=sites.changes(names, bootstrap, direct, errors),
@@ -95,26 +97,25 @@ def compare(
         seed=request.seed,
         resamples=request.resamples,
         confidence=settings.confidence,
-        corrections=[one.correction for one in rated],
-        other_windows=_other_windows(runs, joined),
+        corrections=[each.correction for each in rated],
+        other_windows=other_windows,
         changed_sites=sites.changed(SITES_NAMED),
     )
 
 
-def _rated(found: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
-    correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
-    canaries = recent_canaries(settings, found.canaries, now_ms)
-    rows = [found.rows[site] for site in sorted(found.rows)]
+def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
+    correction = errors_in_force(settings, sites.canaries, now_ms, sites.rows.values())
+    canaries = recent_canaries(settings, sites.canaries, now_ms)
+    rows = [sites.rows[site] for site in sorted(sites.rows)]
     direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
-    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
+    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in sites.rows.values())
     judged = site_rate(
-        (row.verdict for row in found.rows.values()),
+        (row.verdict for row in sites.rows.values()),
         correction.errors,
         settings.confidence,
         without_pages,
-        settings.half_width,
     )
-    return _Rated(found, direct, judged, canaries, correction)
+    return _Rated(sites, direct, judged, canaries, correction)
 
 
 def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
@@ -126,46 +127,48 @@ def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
     return pairs
 
 
-def _same_inputs(runs: tuple[ComparedRun, ComparedRun], rated: tuple[_Rated, _Rated]) -> bool:
+def _same_inputs(runs: RunPair, rated: tuple[_Rated, _Rated]) -> bool:
     """Whether both runs have the same features, rules, detector, site method and correction of rates.
 
     The correction is compared because each run has its own canaries.
     """
     a, b = (
-        (run.newest.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
+        (run.newest.digest, run.names.features, one.sites.detector, one.sites.site_method, one.correction.errors)
         for run, one in zip(runs, rated, strict=True)
     )
     return a == b
 
 
-def _side(run: ComparedRun, rated: _Rated, sites: PairedSites, number: int, joined: VerdictJoin) -> Side:
+def _side(run: ComparedRun, rated: _Rated, totals: Mapping[str, int], verdicts: tuple[int, int]) -> Side:
     kinds = dict.fromkeys(map(str, SiteClass), 0)
-    for row in rated.found.rows.values():
+    for row in rated.sites.rows.values():
         kinds[row.verdict] += 1
     judged = rated.judged
     return Side(
         run=run.run.shown,
         ruleset=run.newest.ruleset,
         digest=run.newest.digest,
-        detector=rated.found.detector or run.run.detector,
+        detector=rated.sites.detector or run.run.detector,
         epoch=run.newest.epoch,
-        site_method=rated.found.site_method,
+        site_method=rated.sites.site_method,
         state=run.state,
         progress=run.progress,
         from_at=run.run.from_at,
         to_at=run.run.to_at,
-        verdicts=joined.verdicts[number],
-        other_verdicts=joined.other_verdicts[number],
-        sites=len(rated.found.rows),
+        verdicts=verdicts[0],
+        other_verdicts=verdicts[1],
+        sites=len(rated.sites.rows),
         **kinds,
-        other_sites=rated.found.left_out,
-        **sites.totals(number),
+        other_sites=rated.sites.left_out,
+        **totals,
         estimate=rated.direct[0],
-        judged=JudgedShare(share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=judged.text),
+        judged=JudgedShare(
+            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, remarks=judged.remarks
+        ),
     )
 
 
-def _rules(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> list[RuleChange]:
+def _rules(runs: RunPair, joined: VerdictJoin) -> list[RuleChange]:
     of_a, of_b = ({rule.name: rule for rule in run.newest.rules} for run in runs)
     return [
         RuleChange(
@@ -198,8 +201,7 @@ def _rules_only_in(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[
     return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
 
 
-def _other_windows(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> bool:
-    """Whether the runs have different windows, and many fetches were judged by only one run."""
+def _other_windows(runs: RunPair, joined: VerdictJoin) -> bool:
     pages = joined.pages
     alone = pages.only_in_a + pages.only_in_b
     return run_window(runs[0].run) != run_window(runs[1].run) and alone > _OTHER_WINDOW_SHARE * (pages.common + alone)

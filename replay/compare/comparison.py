@@ -10,6 +10,7 @@ import enum
 
 import msgspec
 
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare
 from stream.schema.vocabulary import SiteClass
@@ -26,7 +27,7 @@ class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     method: str = "no classifiable sites"  # corrected | corrected by canaries | uncorrected
-    text: str = "no classifiable sites"
+    remarks: tuple[Remark, ...] = (Remark(RemarkKind.NO_RATE),)  # the first is the headline
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +66,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return self.llm + self.human + self.undecided
 
 
-class RemarkKind(enum.StrEnum):
+class ChangeKind(enum.StrEnum):
     """What must be said about a change; `sides` are A, B or both."""
 
-    NO_SHARE = "no share"  # of a side, for the reason in `text`
+    NO_SHARE = "no share"  # of a side, which says why in `share`
     OTHER_METHODS = "other methods"
     NO_DENOMINATOR = "no denominator"  # of the sides
     SAME_RUN = "same run"
@@ -80,10 +81,10 @@ class RemarkKind(enum.StrEnum):
 class ChangeRemark(msgspec.Struct, frozen=True):
     """A remark that must be shown with a change."""
 
-    kind: RemarkKind
+    kind: ChangeKind
     sides: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
-    text: str = ""
+    share: tuple[Remark, ...] = ()
 
 
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +111,6 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaves_out_zero(self) -> bool:
-        """Whether the interval shows a difference."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
@@ -126,7 +126,6 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def common(self) -> int:
-        """Fetches judged by both runs."""
         return self.both_articles + self.a_only_article + self.b_only_article + self.both_dropped
 
 
@@ -137,7 +136,6 @@ class SiteCells(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> int:
-        """Sites with different verdicts."""
         return sum(count for at, row in enumerate(self.counts) for other, count in enumerate(row) if at != other)
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from replay.compare.comparison import FailedRule, Flip, Stratum
-from replay.compare.run_pair import ComparedRun
+from replay.compare.run_pair import RunPair
 from replay.compare.verdict_join import FlipPlace, VerdictJoin
 from replay.compare.verdict_join import FlipStratum as Key
 from stream.log.contract import Log, Message, partition_of
@@ -40,9 +40,7 @@ class PageText(NamedTuple):
     digest: str
 
 
-def sample_of(
-    log: Log, joined: VerdictJoin, runs: tuple[ComparedRun, ComparedRun], size: int
-) -> tuple[list[Stratum], list[Flip]]:
+def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[list[Stratum], list[Flip]]:
     """The strata, largest first, and up to `size` flips of them in turn. Raises as `Log.read`.
 
     Texts are those that B judged; if the features of B expired, those of A. Flips with an expired verdict are left out.
@@ -51,18 +49,18 @@ def sample_of(
     turns = list(_in_turn(order, joined, size))
     of_a = _verdicts(log, runs[0].names.verdicts, [(place.partition, place.offset_a) for _, place in turns])
     of_b = _verdicts(log, runs[1].names.verdicts, [(place.partition, place.offset_b) for _, place in turns])
-    found = [
+    pairs = [
         (key, (a, b))
         for key, place in turns
         if (a := of_a.get((place.partition, place.offset_a))) is not None
         and (b := of_b.get((place.partition, place.offset_b))) is not None
     ]
-    texts = texts_of(log, runs[1].names.features, [verdicts[1] for _, verdicts in found])
+    texts = texts_of(log, runs[1].names.features, [verdicts[1] for _, verdicts in pairs])
     if runs[0].names.features != runs[1].names.features:
-        missing = [verdicts[0] for _, verdicts in found if verdicts[0].id not in texts]
+        missing = [verdicts[0] for _, verdicts in pairs if verdicts[0].id not in texts]
         texts |= texts_of(log, runs[0].names.features, missing)
-    flips = [_flip(key, *verdicts, texts.get(verdicts[0].id)) for key, verdicts in found]
-    taken = [key for key, _ in found]
+    flips = [_flip(key, *verdicts, texts.get(verdicts[0].id)) for key, verdicts in pairs]
+    taken = [key for key, _ in pairs]
     strata = [Stratum(kind=key.kind, rule=key.rule, flips=joined.flips[key], sampled=taken.count(key)) for key in order]
     return strata, flips
 
@@ -101,7 +99,7 @@ def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> It
             first = following or 0
 
 
-def _flip(key: Key, a: Verdict, b: Verdict, found: PageText | None) -> Flip:
+def _flip(key: Key, a: Verdict, b: Verdict, page: PageText | None) -> Flip:
     return Flip(
         fetch_id=b.id,
         url=b.url,
@@ -113,9 +111,9 @@ def _flip(key: Key, a: Verdict, b: Verdict, found: PageText | None) -> Flip:
         verdict_b=b.verdict,
         failed_a=_failed(a),
         failed_b=_failed(b),
-        text=None if found is None else found.text,
-        text_cut=0 if found is None else found.cut,
-        text_digest="" if found is None else found.digest,
+        text=None if page is None else page.text,
+        text_cut=0 if page is None else page.cut,
+        text_digest="" if page is None else page.digest,
         fetched_at=b.fetched_at,
     )
 
@@ -123,9 +121,9 @@ def _flip(key: Key, a: Verdict, b: Verdict, found: PageText | None) -> Flip:
 def _failed(verdict: Verdict) -> list[FailedRule]:
     outcomes = {outcome.name: outcome for outcome in verdict.rules}
     return [
-        FailedRule(name=name, value=found.value, op=found.op, threshold=found.threshold)
+        FailedRule(name=name, value=outcome.value, op=outcome.op, threshold=outcome.threshold)
         for name in verdict.failed
-        if (found := outcomes.get(name)) is not None
+        if (outcome := outcomes.get(name)) is not None
     ]
 
 
@@ -135,9 +133,9 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
     Features are appended after the time of their fetch. So each partition is read once, starting at the earliest wanted
     fetch. Long stretches before the next wanted fetch are skipped, with the offsets of a few times.
     """
-    found: dict[str, PageText] = {}
+    texts: dict[str, PageText] = {}
     if topic not in log.topics() or not verdicts:
-        return found
+        return texts
     partitions = log.topics()[topic]
     times = sorted({verdict.fetched_at for verdict in verdicts})
     times = times[:: -(-len(times) // _LOOKUPS)]
@@ -157,10 +155,10 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
                     continue
                 for _, features in records_of(Features, [message]):
                     text = features.text[:TEXT_CAP_CHARACTERS]
-                    found[head.id] = PageText(text, len(features.text) - len(text), features.text_digest)
+                    texts[head.id] = PageText(text, len(features.text) - len(text), features.text_digest)
                 del wanted[head.id]
                 if not wanted or min(wanted.values()) > at:
                     break
             else:
                 break  # the end: the remaining texts expired
-    return found
+    return texts

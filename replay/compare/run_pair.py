@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from replay.runs.lookup import FIRST_RUN, find_run
-from replay.runs.offsets import last_record
+from replay.runs.lookup import find_run
 from replay.runs.overview import state_of
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
-from replay.runs.topology import lag_by_group
+from replay.runs.topology import lag_by_group, last_record
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
 from stream.schema.records import Verdict
-from stream.schema.runs import LIVE, Run, RunNames, RunStatus
+from stream.schema.runs import Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
 _NOTED_LAG_SHARE = 0.01  # of its records; a comparison notes a larger lag of a run that follows
@@ -32,19 +31,19 @@ class ComparedRun:
     progress: str  # unfinished work as text; "" = none
 
 
-def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
-    """The run with this name or alias, for a comparison.
+RunPair = tuple[ComparedRun, ComparedRun]
 
-    Raises NotFound as `find_run`, and for a run without a verdict.
-    """
-    run = FIRST_RUN if name == LIVE and not control.runs else find_run(control, name)
+
+def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
+    """The run with this name or alias, for a comparison."""
+    run = find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
+    state, newest = state_of(log, control, run), _newest(log, names.verdicts)
     progress = _progress(log, control, run)
-    newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
         raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}", case="no verdict")
-    return ComparedRun(run, names, state_of(log, control, run), newest, progress)
+    return ComparedRun(run, names, state, newest, progress)
 
 
 def _newest(log: Log, topic: str) -> Verdict | None:
@@ -53,11 +52,11 @@ def _newest(log: Log, topic: str) -> Verdict | None:
         return None
     spans = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
     last = [last_record(log, topic, partition, first, end) for partition, (first, end) in spans]
-    found = list(records_of(Verdict, (message for message in last if message is not None)))
-    if not found:  # a live topic may end with hours of heartbeats
+    verdicts = list(records_of(Verdict, (message for message in last if message is not None)))
+    if not verdicts:  # a live topic may end with hours of heartbeats
         for partition, _ in spans:
-            found += deque(records_of(Verdict, log.read(topic, partition)), maxlen=1)
-    return max((verdict for _, verdict in found), key=lambda verdict: verdict.judged_at, default=None)
+            verdicts += deque(records_of(Verdict, log.read(topic, partition)), maxlen=1)
+    return max((verdict for _, verdict in verdicts), key=lambda verdict: verdict.judged_at, default=None)
 
 
 def _progress(log: Log, control: Control, run: Run) -> str:

@@ -13,22 +13,21 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import (
     SITE_KINDS,
+    ChangeKind,
     ChangeRemark,
     GroupChange,
-    RemarkKind,
     ShareChange,
     SiteCells,
     SiteFlip,
 )
 from scoring.estimate.clusters import WeightedSites, agreement
+from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.intervals import Interval
-from scoring.estimate.mixture import Fit, KnownSites
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
-from scoring.rates.direct_share import REVIEWED, DirectShare, by_review, share_of_rows
-from scoring.rates.site_rates import by_rank_band, group_order
-from scoring.rates.split_rates import UNKNOWN
+from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
+from scoring.rates.groups import UNKNOWN, by_rank_band, group_order
 from stream.schema.records import SiteState
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
@@ -87,7 +86,6 @@ class PairedSites:
     """The sites with a row in either run, as columns."""
 
     def __init__(self, a: dict[str, SiteState], b: dict[str, SiteState]) -> None:
-        """Pair the rows by site."""
         self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
         self._kinds = [
@@ -100,7 +98,6 @@ class PairedSites:
 
     @cached_property
     def cells(self) -> SiteCells:
-        """Sites by both verdicts."""
         size = len(SITE_KINDS)
         counts = np.bincount(self._kinds[0] * size + self._kinds[1], minlength=size * size)
         return SiteCells(counts=counts.reshape(size, size).tolist())
@@ -125,9 +122,9 @@ class PairedSites:
             for a, b in (self._rows[number],)
         ]
 
-    def totals(self, run: int) -> dict[str, int]:
-        """Sums over all sites of run 0 or 1: pages, articles, scored, abstained, flagged, unscored."""
-        return dict(zip(_COLUMNS, self._sums[run].sum(axis=0).astype(int).tolist(), strict=True))
+    def totals(self) -> list[dict[str, int]]:
+        """Sums over all sites of A and of B: pages, articles, scored, abstained, flagged, unscored."""
+        return [dict(zip(_COLUMNS, sums.sum(axis=0).astype(int).tolist(), strict=True)) for sums in self._sums]
 
     @cached_property
     def equal(self) -> bool:
@@ -148,15 +145,15 @@ class PairedSites:
 
     def groups(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[GroupChange]:
         """The share of LLM sites and of articles, for each source and each band of ranks."""
-        found: dict[tuple[str, str], list[int]] = {}
+        members_of: dict[tuple[str, str], list[int]] = {}
         for number, (a, b) in enumerate(self._rows):
             for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
-                found.setdefault(("source", source), []).append(number)
+                members_of.setdefault(("source", source), []).append(number)
             ranks = [row.best_rank for row in (a, b) if row.best_rank > 0]
-            found.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
+            members_of.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
         groups = []
-        for by, group in sorted(found, key=lambda key: (key[0] != "source", group_order(key[1]))):
-            members = np.array(found[by, group])
+        for by, group in sorted(members_of, key=lambda key: (key[0] != "source", group_order(key[1]))):
+            members = np.array(members_of[by, group])
             unscored = self._sum(members, "unscored")
             groups.append(
                 GroupChange(
@@ -175,7 +172,6 @@ class PairedSites:
         return groups
 
     def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
-        """The sum of a column over these sites, in A and in B."""
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
 
@@ -185,15 +181,12 @@ class PairedSites:
             return of_all
         parts = []
         for run, whole in enumerate((of_all.a, of_all.b)):
-            rows = [row for row in self._run(members, run) if row is not _ABSENT]
+            rows = [row for number in members.tolist() if (row := self._rows[number][run]) is not _ABSENT]
             everything = self._kinds[run] != _KIND["absent"]
             is_part = len(rows) < int(everything.sum())
             share = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1]) if is_part else whole
             parts.append(share)
         return DirectPair(parts[0], parts[1], {}, {}, of_all.review)
-
-    def _run(self, members: NDArray[np.int64], run: int) -> list[SiteState]:
-        return [self._rows[number][run] for number in members.tolist()]
 
     def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
         columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
@@ -214,15 +207,17 @@ class PairedSites:
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if a.share is None or b.share is None:
             remarks = [
-                ChangeRemark(RemarkKind.NO_SHARE, (side,), text=share.text)
+                ChangeRemark(ChangeKind.NO_SHARE, (side,), share=share.remarks)
                 for side, share in (("A", a), ("B", b))
                 if share.share is None
             ]
         elif a.method != b.method:
-            remarks = [ChangeRemark(RemarkKind.OTHER_METHODS)]
+            remarks = [ChangeRemark(ChangeKind.OTHER_METHODS)]
         else:
-            found = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
-            ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
+            interval = (
+                Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
+            )
+            ends |= {"difference": b.share - a.share, "low": round(interval.low, 9), "high": round(interval.high, 9)}
             remarks = _remarks(parts, sites, moved, bootstrap.same)
         return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
 
@@ -235,7 +230,7 @@ class PairedSites:
         scored = [self._rows[number] for number in members.tolist() if any(row.scored for row in self._rows[number])]
         rows = [of_a if of_a.scored else of_b for of_a, of_b in scored]
         sides = [[pair[run] for pair in scored] for run in (0, 1)]
-        reviewed = direct.review if a.method == REVIEWED else None
+        reviewed = direct.review if a.method == ShareState.REVIEWED else None
         confidence = bootstrap.confidence
         of_a, of_b = (
             fit.moves(side) if reviewed is None else _moves_by_review(fit, side, reviewed, confidence)
@@ -254,7 +249,7 @@ class PairedSites:
         sums = self._paired_sums(name)[members]
         stream = xxhash.xxh3_64_intdigest(name.encode())  # so a group of all sites has the interval of the total
         rng = np.random.default_rng([bootstrap.seed, stream])
-        found = paired_change(
+        change = paired_change(
             sums,
             rng,
             resamples=bootstrap.resamples,
@@ -266,17 +261,18 @@ class PairedSites:
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
         ends: dict[str, float | None] = dict.fromkeys(("difference", "low", "high"))
-        ends |= {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if found is None else found._asdict()
+        ends |= (
+            {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if change is None else change._asdict()
+        )
         remarks = _remarks(parts, sites, moved, bootstrap.same)
         remarks += [] if name == "article_share" else self._unscored(members)
         return _row(name, ends, parts, sites, moved, remarks)
 
     def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
         (a, b), (of_a, of_b) = self._sum(members, "unscored"), self._sum(members, "articles")
-        return [ChangeRemark(RemarkKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
+        return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
 
     def _paired_sums(self, name: str) -> Numbers:
-        """Part and whole of each site under A, then under B."""
         if name in ("article_share", "flagged_share"):
             part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
             columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
@@ -287,7 +283,6 @@ class PairedSites:
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:
-    """As _COLUMNS."""
     unscored = max(0, row.articles - row.scored - row.abstained)
     return row.pages, row.articles, row.scored, row.abstained, row.flagged, unscored
 
@@ -295,9 +290,9 @@ def _counts(row: SiteState) -> tuple[int, ...]:
 def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confidence: float) -> NDArray[np.float64]:
     """The effect of each row on the share; a row without a scored article has none."""
     is_scored = np.array([row.scored > 0 for row in rows])
-    found = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
+    moved = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
     moves = np.zeros(len(rows))
-    moves[is_scored] = 0.0 if found is None else found
+    moves[is_scored] = 0.0 if moved is None else moved
     return moves
 
 
@@ -315,14 +310,14 @@ def _share(part: int, whole: int) -> float | None:
 
 def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[ChangeRemark]:
     if empty := tuple(side for side, whole in (("A", parts[1]), ("B", parts[3])) if not whole):
-        return [ChangeRemark(RemarkKind.NO_DENOMINATOR, empty)]
+        return [ChangeRemark(ChangeKind.NO_DENOMINATOR, empty)]
     if same:
-        return [ChangeRemark(RemarkKind.SAME_RUN)]
+        return [ChangeRemark(ChangeKind.SAME_RUN)]
     remarks = []
     if sites < FEWEST_SITES:
-        remarks.append(ChangeRemark(RemarkKind.FEW_SITES, counts=(sites,)))
+        remarks.append(ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,)))
     if not moved:
-        remarks.append(ChangeRemark(RemarkKind.NONE_MOVED))
+        remarks.append(ChangeRemark(ChangeKind.NONE_MOVED))
     return remarks
 
 

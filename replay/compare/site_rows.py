@@ -1,17 +1,22 @@
-"""The newest rows of the sites of a run, with one ruleset, detector and site method."""
+"""The newest rows of the sites of a run, with one ruleset, detector and site method, and those of two runs.
+
+Sites of two runs are compared in the same term: the newest that both have judged. A run whose window ends earlier has
+fewer terms of a site. Of the other run the row of that term is taken.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import intern
 from typing import NamedTuple
 
 import msgspec
 
-from replay.rows.site_table import slim
+from replay.compare.run_pair import ComparedRun, RunPair
+from replay.rows.site_table import read_rows, slim
 from scoring.rates.canary import is_canary
-from scoring.rates.site_rates import has_verdict
+from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import SiteState
@@ -32,6 +37,10 @@ class _Method(NamedTuple):
     detector: str
     name: str
     digest: str
+
+    @classmethod
+    def of(cls, row: SiteState) -> _Method:
+        return cls(row.detector, row.method, row.method_digest)
 
 
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
@@ -58,16 +67,16 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
                 others.add(site)
                 continue
             rows[intern(site)] = compared(row)
-    found = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
-    chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
+    methods = Counter(_Method.of(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
+    chosen = methods.most_common(1)[0][0] if methods else _Method(detector, "", "")
     kept = {
         site: row
         for site, row in rows.items()
-        if _method(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
+        if _Method.of(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
     }
     return SiteRows(
         rows=kept,
-        canaries=[row for row in canaries.values() if (row.digest, *_method(row)) == (digest, *chosen)],
+        canaries=[row for row in canaries.values() if (row.digest, *_Method.of(row)) == (digest, *chosen)],
         left_out=len(others) + len(rows) - len(kept),
         detector=chosen.detector,
         site_method=f"{chosen.name} {chosen.digest}".strip(),
@@ -80,5 +89,20 @@ def compared(row: SiteState) -> SiteState:
     return msgspec.structs.replace(slim(row), **counts)
 
 
-def _method(row: SiteState) -> _Method:
-    return _Method(row.detector, row.method, row.method_digest)
+def in_same_terms(log: Log, runs: RunPair, a: SiteRows, b: SiteRows) -> tuple[SiteRows, SiteRows]:
+    """The rows with those of earlier terms in place of newer ones that the other run lacks."""
+    both = a.rows.keys() & b.rows.keys()
+    ahead_a = {site: b.rows[site].term for site in both if a.rows[site].term > b.rows[site].term}
+    ahead_b = {site: a.rows[site].term for site in both if b.rows[site].term > a.rows[site].term}
+    return _set_back(log, runs[0], a, ahead_a), _set_back(log, runs[1], b, ahead_b)
+
+
+def _set_back(log: Log, run: ComparedRun, newest_rows: SiteRows, terms: dict[str, int]) -> SiteRows:
+    """The rows, of these sites in these terms. A site without a row of its term stays as it is."""
+    rows = dict(newest_rows.rows)
+    for row in read_rows(log, run.names.terms) if terms else ():
+        if terms.get(row.site) == row.term and row.digest == run.newest.digest:
+            newest = rows[row.site]
+            named = {name: getattr(newest, name) for name in ("sources", "queries", "best_rank")}
+            rows[row.site] = msgspec.structs.replace(compared(row), **named)
+    return replace(newest_rows, rows=rows)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from replay.compare.comparison import IN, OUT, PageTable
-from replay.compare.run_pair import ComparedRun
+from replay.compare.run_pair import RunPair
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
@@ -65,7 +64,6 @@ class RuleCounts:
     any: Counter[str] = field(default_factory=Counter)
 
     def add(self, failed: tuple[str, ...], pages: int) -> None:
-        """Count pages that failed these rules."""
         self.first[failed[0]] += pages
         if len(failed) == 1:
             self.only[failed[0]] += pages
@@ -91,8 +89,12 @@ class VerdictJoin:
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
+    def counts(self) -> list[tuple[int, int]]:
+        """Verdicts by the ruleset and by other rulesets, of A and of B."""
+        return list(zip(self.verdicts, self.other_verdicts, strict=True))
+
+    @property
     def pages(self) -> PageTable:
-        """The fetches by verdict in both runs."""
         common = self.both_judged
         return PageTable(
             both_articles=common[True, True],
@@ -106,8 +108,6 @@ class VerdictJoin:
 
 @projection_of(Verdict)
 class _Verdict(Record, frozen=True, kw_only=True):
-    """The fields of a verdict that are compared."""
-
     verdict: str
     first_failed: str
     failed: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class _Column(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-def join(log: Log, runs: tuple[ComparedRun, ComparedRun], *, seed: int, sample: int) -> VerdictJoin:
+def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
     """Join the verdicts of A and B by the rulesets of these runs; canaries are left out.
 
     `sample` is the number of flips per stratum whose places are kept. Raises UnknownTopic, LogUnavailable,
@@ -142,7 +142,9 @@ def join(log: Log, runs: tuple[ComparedRun, ComparedRun], *, seed: int, sample: 
         a, b = columns
         common, in_a, in_b = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
         codes_a, codes_b = a.codes[in_a], b.codes[in_b]
-        for code_a, code_b, number in _pairs(codes_a, codes_b):
+        pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
+        for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+            code_a, code_b = pair >> 32, pair & 0xFFFFFFFF
             one, other = outcomes[code_a], outcomes[code_b]
             joined.both_judged[one.article, other.article] += number
             if one.article == other.article:
@@ -157,11 +159,11 @@ def join(log: Log, runs: tuple[ComparedRun, ComparedRun], *, seed: int, sample: 
             if sample:
                 chosen = np.flatnonzero((codes_a == code_a) & (codes_b == code_b))
                 chosen = chosen[np.argsort(common[chosen], kind="stable")[:sample]]
-                found = (
+                places = (
                     FlipPlace(int(common[at]), partition, int(a.offsets[in_a[at]]), int(b.offsets[in_b[at]]))
                     for at in chosen
                 )
-                joined.places[stratum] = sorted([*joined.places.get(stratum, ()), *found])[:sample]
+                joined.places[stratum] = sorted([*joined.places.get(stratum, ()), *places])[:sample]
     return joined
 
 
@@ -173,11 +175,12 @@ def fetch_key(fetch_id: str, seed: int) -> int:
 def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[VerdictOutcome, int]) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
+        key = fetch_key(verdict.id, seed)
         if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
         article = verdict.verdict == PageClass.ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
-        keys.append(fetch_key(verdict.id, seed))
+        keys.append(key)
         is_own = verdict.digest == digest
         codes.append(known.setdefault(VerdictOutcome(article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
@@ -186,10 +189,3 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
     ordered = column.keys[order]
     last = order[np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))] if len(order) else order
     return _Column(column.keys[last], column.codes[last], column.offsets[last])
-
-
-def _pairs(a: NDArray[np.int32], b: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:
-    """(code of A, code of B, number) of each combination."""
-    pairs, numbers = np.unique(a.astype(np.int64) << 32 | b.astype(np.int64), return_counts=True)
-    for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
-        yield pair >> 32, pair & 0xFFFFFFFF, number

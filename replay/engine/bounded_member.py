@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from replay.engine.throttle import LiveFirstThrottle
-from replay.runs.offsets import Stops
+from replay.runs.topology import Stops
 from stream.log.contract import At, Commit, Log, Member, Message
 from stream.log.forwarding import ForwardingMember
 from stream.schema.runs import Gap
@@ -96,7 +96,6 @@ class BoundedMember(ForwardingMember):
         self._apply_pauses()
 
     def lag(self) -> Mapping[At, int]:
-        """Unprocessed records up to the stops, per owned partition."""
         lag = self._member.lag()
         return {at: max(0, min(behind, self._stop(at) - self._next.get(at, 0))) for at, behind in lag.items()}
 
@@ -121,7 +120,6 @@ class BoundedMember(ForwardingMember):
         self._pause_done()
 
     def _pause_done(self) -> None:
-        """Pause partitions whose topics are all at their stops."""
         if not self.stops:
             return
         open_ones = {at.partition for at, offset in self._next.items() if offset < self._stop(at)}

@@ -13,8 +13,8 @@ from replay.rows.gaps import gaps_of, merge_gaps
 from replay.rows.site_table import counts_of, read_rows
 from replay.runs.control_update import ControlUpdate, update_control, update_run
 from replay.runs.lookup import ever_live, run_named
-from replay.runs.offsets import is_at_stops
 from replay.runs.phases import is_done, phases_of, progress_of, topics_of
+from replay.runs.topology import is_at_stops
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Gap, Run, RunStatus
@@ -51,7 +51,6 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.stored)])
         run = run_named(control, name)
-        log.create(topics_of(run, existing[FEATURES].partitions, existing))  # older versions made fewer
         run = with_later_end(log, run, plan.later_window)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(
@@ -96,10 +95,7 @@ def record_gap(log: Log, name: str, gap: Gap) -> None:
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
-    """Mark a run as done if it is, with its counts; returns the row.
-
-    Raises NotFound if it was removed; Fenced, LogUnavailable.
-    """
+    """Mark a run as done if it is, with its counts; returns the row."""
     run = run_named(Control(log), name)
     if run.state != RunStatus.RUNNING or run.follows or not is_done(log, run):
         return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -12,7 +11,7 @@ import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
-from replay.engine.source import choose_source
+from replay.engine.source import choose_source, stops_of
 from replay.runs.configured import (
     identity_of,
     load_configured_ruleset,
@@ -22,10 +21,10 @@ from replay.runs.configured import (
 )
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
-from replay.runs.offsets import is_at_stops
 from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
-from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
+from replay.runs.topology import is_at_stops
+from replay.runs.window import FOLLOW, NOW, Window, read_window
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import refuse_bad_identity
 from stream.log.contract import Clock, Log, wall_ms
@@ -67,10 +66,7 @@ class Plan:
 
 
 def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequest, clock: Clock = wall_ms) -> Plan:
-    """Build the plan for a request.
-
-    Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
-    """
+    """Build the plan for a request."""
     known = control.runs.get(FIRST_RUN.name if request.name == FIRST else request.name or "")
     is_new = known is None or request.name == FIRST_RUN.name
     if is_new and request.name is not None and (request.name in RESERVED or not RUN_NAME.fullmatch(request.name)):
@@ -79,12 +75,17 @@ def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequ
             f" hyphen first; {', '.join(sorted(RESERVED))} are reserved"
         )
     begin, now_ms = request.begin and resolve_name(control, request.begin), clock()
+    if is_new and request.name is not None and request.ruleset is None and request.detector is None:
+        try:
+            run_named(control, request.name)
+        except NotFound as error:
+            raise NotFound(str(error), case="nothing to begin by") from None
     ruleset = None if request.ruleset is None else load_ruleset(request.ruleset)
     detector = request.detector
-    if detector is not None and "/" in detector:
-        refuse_bad_identity(detector)
-    elif detector is not None:
+    if detector is not None and "/" not in detector:
         detector = identity_of(config, detector)
+    elif detector is not None:
+        refuse_bad_identity(detector)
     resolved = _ResolvedRequest(request, ruleset, detector, read_window(begin, request.end, control.runs, now_ms))
     if known is None or is_new:
         return _plan_new(log, control, config, resolved, now_ms)
@@ -92,8 +93,6 @@ def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequ
 
 
 class _ResolvedRequest(NamedTuple):
-    """A request with its names resolved; None = not given."""
-
     request: ReplayRequest
     ruleset: Ruleset | None
     detector: str | None  # identity
@@ -136,35 +135,32 @@ def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
 
 def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
     request, ruleset, detector, window = resolved
-    found = []
+    different, had = [], Window(run.from_at, run.to_at)
     if ruleset is not None and ruleset.digest != run.digest:
-        found.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
+        different.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
     if detector not in (None, run.detector):
-        found.append(f"the detector is {detector}, the run has {run.detector}")
+        different.append(f"the detector is {detector}, the run has {run.detector}")
     if request.begin is not None and window.from_at != run.from_at:
-        found.append(
-            f"the window begins at {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}"
-        )
+        begin = window.text.partition(" .. ")[0]
+        different.append(f"the window begins at {begin}, the run has {had.text}")
     ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
     if request.end not in (None, FOLLOW) and ends_sooner:
-        found.append(f"it ends at {request.end}, the run has {run_window(run)}")
-    return found
+        different.append(f"it ends at {request.end}, the run has {had.text}")
+    return different
 
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _ResolvedRequest, now_ms: int) -> Plan:
     request, ruleset, detector, window = resolved
-    if request.name is not None and ruleset is None and detector is None:
-        try:
-            run_named(control, request.name)
-        except NotFound as error:
-            raise NotFound(str(error), case="nothing to begin by") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: there is nothing to replay")
     live = control.live
-    ruleset = ruleset or (load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset)
+    if ruleset is None:
+        ruleset = rules_of(control, live).ruleset if live is not None else load_configured_ruleset(config)
     detector = detector or (live or FIRST_RUN).detector or tally_identity(config)
-    name = request.name or _free_name(control.runs, ruleset)
-    epoch = feature_epoch(config.measure)
+    stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
+    free = (f"{stem}-{ruleset.digest[:_SHORT]}-{number}" for number in count(1))
+    name = request.name or next(name for name in free if name not in control.runs)
+    measured_by, epoch = epoch_settings(config.measure), feature_epoch(config.measure)
     source = choose_source(log, control, window, epoch)
     stop = {source.topic: source.offsets.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
     run = Run(
@@ -185,15 +181,9 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _Res
         why=request.why,
         gaps=source.offsets.gaps,
         site_method=site_method_to_keep(config, detector),
-        measured_by=epoch_settings(config.measure),
+        measured_by=measured_by,
     )
     return Plan(run, ruleset, is_new=True)
-
-
-def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
-    stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
-    names = (f"{stem}-{ruleset.digest[:_SHORT]}-{number}" for number in count(1))
-    return next(name for name in names if name not in runs)
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:

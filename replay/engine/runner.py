@@ -26,8 +26,8 @@ from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.metrics import REPLAY_ETA_SECONDS, REPLAY_RECORDS, REPLAY_RECORDS_EXPECTED, REPLAY_YIELD_SECONDS
 from replay.rows.scores import count_unrequested, is_scored
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import Stops, is_at_stops
 from replay.runs.phases import MEASURE, REQUESTS, Phase, RunProgress, phases_of, progress_of, request_phase
+from replay.runs.topology import Stops, is_at_stops
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
@@ -149,11 +149,13 @@ class Replay:
 
     def health(self) -> Health:
         """For /healthz and /readyz; from any thread."""
-        found = [loop.health() for loop in self._loops]
-        bad = next((health for health in found if not health.ok), None)
+        states = [loop.health() for loop in self._loops]
+        bad = next((health for health in states if not health.ok), None)
         if bad is not None:
             return bad
-        return Health(True, bool(found) and all(health.ready for health in found), "ok" if found else "between phases")
+        return Health(
+            True, bool(states) and all(health.ready for health in states), "ok" if states else "between phases"
+        )
 
     def _run_phases(self) -> None:
         """Run each phase to its stops, then the request pass. A run without an end then follows new records."""
@@ -221,7 +223,6 @@ class Replay:
         return is_new and is_scored(control, self.config, self.row.detector)
 
     def _follow(self) -> None:
-        """Run all phases at once without an end, until SCORE starts to run the detector."""
         self.on_message("caught up; follows new records until it is cancelled, stopped or made live")
         self._follows = True
         self._run_loops([(phase, {}) for phase in phases_of(self.row)])

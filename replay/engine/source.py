@@ -6,25 +6,37 @@ measured differently from this configuration, so their verdicts would not hold f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Window, WindowOffsets, offsets_of, refuse_deleted, retained_range, stops_of, window_text
+from replay.runs.topology import between, first_record, last_record
+from replay.runs.window import Window
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
 from stream.schema.records import Features
-from stream.schema.runs import Run, RunStatus
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
-from stream.text.user_errors import NotFound
+from stream.text.user_errors import FarmwatchError, NotFound
 from stream.text.wording import moment
 
 _SPREAD = 16  # records sampled between the first and the last of each partition, over all partitions
 
 
+class OutsideRetention(FarmwatchError):
+    """Records of the window were deleted. The operator chooses a window within the range in the message."""
+
+
 class NothingToReplay(NotFound):
     """The window has no record. The operator chooses another window."""
+
+
+class WindowOffsets(NamedTuple):
+    """A window as offsets per partition, with the gaps where records were deleted."""
+
+    start: list[int]
+    stop: list[int]  # exclusive
+    gaps: list[Gap]
 
 
 class RunSource(NamedTuple):
@@ -66,8 +78,7 @@ def choose_source(log: Log, control: Control, window: Window, epoch: str) -> Run
     offsets = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
     if between(offsets.start, offsets.stop) == 0:
         spans = "; ".join(retained_range(log, topic)[1] for topic in (*candidates, PAGES))
-        text = window_text(window.from_at, window.to_at)
-        raise NothingToReplay(f"nothing to replay in the window {text}: {why}; {spans}")
+        raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
     return RunSource(PAGES, offsets, why)
 
 
@@ -95,7 +106,6 @@ def _cut(log: Log, topic: str, window: Window, measuring_run: Run | None) -> Win
 
 
 def _candidates(window: Window, live: Run | None) -> list[str]:
-    """Features topics that may serve, best first."""
     features = FEATURES if live is None else live.features
     of = window.run
     measured = of is not None and (of.state == RunStatus.DONE or not of.remeasures)
@@ -108,9 +118,9 @@ def _samples(log: Log, topic: str, window: WindowOffsets) -> Iterator[Message]:
     for partition, (first, last) in enumerate(zip(window.start, window.stop, strict=True)):
         if first < last:
             places = (first + (last - first) * step // steps for step in range(steps))
-            found = [first_record(log, topic, partition, place, last) for place in places]
-            found.append(last_record(log, topic, partition, first, last))
-            yield from filter(None, found)
+            samples = [first_record(log, topic, partition, place, last) for place in places]
+            samples.append(last_record(log, topic, partition, first, last))
+            yield from filter(None, samples)
 
 
 def _epochs(messages: Iterable[Message]) -> Iterator[str]:
@@ -121,3 +131,82 @@ def _epochs(messages: Iterable[Message]) -> Iterator[str]:
             yield epoch
         else:
             yield from (features.epoch for _, features in records_of(Features, [message]))
+
+
+def retained_range(log: Log, topic: str) -> tuple[int, str]:
+    """The time of the first record of a topic (ms, 0 = none), and the range of its records as text."""
+    times: list[int] = []
+    spans = zip(log.beginning(topic), log.end(topic), strict=True) if topic in log.topics() else ()
+    for partition, (start, stop) in enumerate(spans):
+        for find in (first_record, last_record):
+            message = find(log, topic, partition, start, stop) if start < stop else None
+            times += [] if message is None else [message.timestamp_ms]
+    if not times:
+        return 0, f"{topic} has none"
+    return min(times), f"{topic} has records from {moment(min(times))} to {moment(max(times))}"
+
+
+def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
+    """The offsets of a window on a topic. A window without an end stops at the present ends.
+
+    If the window is that of a run that read the same topic, its offsets are used. Raises OutsideRetention if records
+    that this run read were deleted, or if every partition lost records of the window.
+    """
+    of = window.run
+    gaps: list[Gap] = []
+    if of is not None and topic in of.start:
+        start = list(of.start[topic])
+        refuse_deleted(log, of, topic, start)
+        gaps = [gap for gap in of.gaps if gap.topic == topic and gap.kept_at is not None]
+    elif window.from_at:
+        start = log.offset_at(topic, window.from_at)
+        gaps = _deleted(log, topic, window.from_at)
+    else:
+        start = log.beginning(topic)
+    stop = [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
+    return WindowOffsets(start, stop, gaps)
+
+
+def stops_of(log: Log, topic: str, window: Window) -> list[int]:
+    """The end of a window on a topic; the present ends if it has no end."""
+    of = window.run
+    if of is not None and of.to_at == window.to_at and topic in of.stop:
+        return list(of.stop[topic])
+    return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
+
+
+def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
+    """Raises OutsideRetention if records of a topic were deleted that a run read from these offsets on."""
+    if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
+        raise OutsideRetention(
+            f"records that the run {of.shown} read were deleted: {retained_range(log, topic)[1]}", kept="a time"
+        )
+
+
+def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
+    """Gaps of the partitions whose oldest record is newer than `from_at`.
+
+    Retention deletes in each partition separately. A partition without a record in between may have lost nothing; its
+    offsets do not show that. So the window is refused only if no partition with records is complete. Raises
+    OutsideRetention.
+    """
+    gaps, had_records = [], 0
+    for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
+        had_records += end > 0
+        if begun == 0:
+            continue
+        first = first_record(log, topic, partition, begun, end, lambda _: True) if begun < end else None
+        if first is None or first.timestamp_ms > from_at:
+            gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
+    if gaps and len(gaps) == had_records:
+        whole_at = max(gap.kept_at or 0 for gap in gaps)
+        raise OutsideRetention(
+            f"the window begins at {moment(from_at)}, {retained_range(log, topic)[1]}, and older records are deleted",
+            kept=f"{round_up_to_second(whole_at)} or later" if whole_at else "a later time",
+        )
+    return gaps
+
+
+def round_up_to_second(at_ms: int) -> str:
+    """A time rounded up to whole seconds, in the format of a time that users give."""
+    return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")

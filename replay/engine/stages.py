@@ -27,10 +27,7 @@ def stage_of(
     metrics: Metrics,
     may_request: Callable[[], bool] = lambda: True,
 ) -> Stage:
-    """The stage of a phase. Its `close` ends what it started. JUDGE requests scores while `may_request` is true.
-
-    Raises as its settings do.
-    """
+    """The stage of a phase. Its `close` ends what it started. JUDGE requests scores while `may_request` is true."""
     names = run.names()
     if phase.name == MEASURE:
         from filters.stages.measure import MeasureStage

@@ -8,15 +8,16 @@ from dataclasses import asdict
 
 import msgspec
 
+from replay.engine.source import round_up_to_second
 from replay.rows.gaps import gaps_of, missing_records, records_in
 from replay.rows.scores import requests_wait, scored_detectors
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.overview import STOPPED, WAS_LIVE, state_of
-from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
+from scoring.estimate.remarks import Remark
 from scoring.estimate.reviewed_share import Review
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
@@ -56,9 +57,9 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, int]  # topic -> records that expired before the run read them; of its window an upper bound
     lost_said: str  # `lost` as text, with the partitions that had gaps at the begin
     verdicts: dict[str, int]
-    rate: str  # as text, with its interval
+    rate: tuple[tuple[Remark, ...], ...]  # the share of each ruleset, detector and site method
     live: str  # name of the live run
-    live_rate: str
+    live_rate: tuple[tuple[Remark, ...], ...]
     next: list[NextStep]
 
 
@@ -73,8 +74,8 @@ def summary_of(
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
     gaps = gaps_of(log, run)
-    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
-    live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms, review=review)
+    lines = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
+    live_lines = rate_lines(live_rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     return ReplaySummary(
         run=run.shown,
         state=state,
@@ -107,7 +108,6 @@ def lost_text(gaps: Sequence[Gap]) -> str:
 
 
 def _partitions(gaps: Sequence[Gap]) -> str:
-    """The partitions with a gap at the start of the window, and the time from which they are complete."""
     late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
     parts = [gaps[0].topic]
     if late:
@@ -123,8 +123,8 @@ def _named(gaps: Sequence[Gap]) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
 
 
-def _rate(lines: Sequence[RateLine]) -> str:
-    return " | ".join(line.text for line in lines) or "none yet"
+def _rate(lines: Sequence[RateLine]) -> tuple[tuple[Remark, ...], ...]:
+    return tuple(line.remarks for line in lines)
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts) -> Iterator[NextStep]:

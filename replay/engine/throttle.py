@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
-from replay.runs.offsets import lag_on
-from replay.runs.topology import Reads, reads_of_run
+from replay.runs.topology import Reads, lag_on, reads_of_run
 from stream.log.contract import Log
 from stream.schema.roles import Role
 from stream.schema.runs import RunNames

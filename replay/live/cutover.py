@@ -70,10 +70,7 @@ def cut_over(
     sleep: Callable[[float], None] = time.sleep,
     check_run: Callable[[Run], None] = lambda _: None,
 ) -> CutoverResult:
-    """Move the alias. `check_run` raises if the live stages cannot process the run.
-
-    Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `check_run`.
-    """
+    """Move the alias. `check_run` raises if the live stages cannot process the run."""
     looked = Control(log)
     seen = looked.alias
     if request.seen not in (None, seen.number):

@@ -66,8 +66,8 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
 def seams_of(log: Log, run: str = "") -> list[str]:
     """As `seams`, for a run by name; default: the live run. Raises NotFound."""
     control = Control(log)
-    found = find_run(control, run) if run else control.live
-    return [] if found is None else list(seams(found))
+    row = find_run(control, run) if run else control.live
+    return [] if row is None else list(seams(row))
 
 
 def seams(run: Run) -> Iterator[str]:

@@ -131,24 +131,24 @@ class _Watch:
             self.ended.set()  # without this thread nothing else could stop the work
 
     def _check(self, control: Control) -> None:
-        found, before = live_now(control), self.live
-        if found is None or found.run.name == before.run.name:
+        new, before = live_now(control), self.live
+        if new is None or new.run.name == before.run.name:
             return
-        self.check_run(control, found)  # stay with the present run if the new one cannot be processed
-        self.live, self._last_error = found, ""
+        self.check_run(control, new)  # stay with the present run if the new one cannot be processed
+        self.live, self._last_error = new, ""
         self.metrics.count(CUTOVERS)
         _log.info(
             "switched",
             role=self.role.value,
             from_run=before.run.shown,
-            to_run=found.run.shown,
+            to_run=new.run.shown,
             from_digest=before.run.digest,
-            to_digest=found.run.digest,
+            to_digest=new.run.digest,
         )
-        if self.role is Role.MEASURE and found.names.features == before.names.features:
-            _show(found, self.metrics)  # both runs judge its features
+        if self.role is Role.MEASURE and new.names.features == before.names.features:
+            _show(new, self.metrics)  # both runs judge its features
         else:
-            self.next = found
+            self.next = new
 
     def _report(self, event: str, error: Exception) -> None:
         trouble = one_line(f"{type(error).__name__}: {self.in_words(error)}")[:_ERROR_CHARS]

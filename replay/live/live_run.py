@@ -69,10 +69,7 @@ def first_rules(role: Role, log: Log, config: ReplaySettings) -> RunRules:
 
 
 def find_rules(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
-    """The live run, or the run with this name, for commands that only read; without a live run, the configured one.
-
-    Raises NotFound for an unknown run, BadRuleset, LogUnavailable.
-    """
+    """The live run, or the run with this name, for commands that only read; without a live run, the configured one."""
     control = Control(log)
     if run:
         return rules_of(control, find_run(control, run))
@@ -90,7 +87,7 @@ class Differing(enum.Enum):
     EPOCH = enum.auto()
 
 
-class Difference(NamedTuple):
+class ConfigDifference(NamedTuple):
     """One difference, and the finished run that matches the configuration, if there is one."""
 
     what: Differing
@@ -101,7 +98,7 @@ class Difference(NamedTuple):
     is_back: bool  # `ready` was live before
 
 
-def differences(live: RunRules, config: ReplaySettings, control: Control) -> list[Difference]:
+def differences(live: RunRules, config: ReplaySettings, control: Control) -> list[ConfigDifference]:
     """Differences between configuration and live run. Raises BadRuleset if a ruleset does not load."""
     run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
     detector = _configured_detector(config) or run.detector
@@ -127,7 +124,7 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> lis
         differing.append(Differing.EPOCH)
     ready = _finished_run(wanted, control)
     is_back = ready is not None and ready.name == control.alias.before
-    return [Difference(what, live, wanted, config.judge.ruleset, ready, is_back) for what in differing]
+    return [ConfigDifference(what, live, wanted, config.judge.ruleset, ready, is_back) for what in differing]
 
 
 def canaries_sent_before(log: Log, run: str, partition: int) -> int:
@@ -152,7 +149,6 @@ def last_canary_round(state: StateReader | KeyedState) -> int:
 
 
 def _finished_run(wanted: Run, control: Control) -> Run | None:
-    """The newest run that matches and is done or was live."""
     matching = [
         run
         for run in control.runs.values()
@@ -165,7 +161,6 @@ def _finished_run(wanted: Run, control: Control) -> Run | None:
 
 
 def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRules:
-    """The first run of a log, from the configuration."""
     ruleset, detector = load_configured_ruleset(config), _configured_detector(config)
     run = Run(
         name=LIVE,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
 from replay.rows.scores import score_keys
-from replay.runs.offsets import Stops, is_at_stops, unread_of
-from replay.runs.topology import MAX_LAG
+from replay.runs.topology import MAX_LAG, Stops, is_at_stops, unread_of
 from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
@@ -42,7 +41,7 @@ def scores_of_backlog(
         end = f":{detector}".encode()
         of_site = Counter(_site(key) for _, _, key in score_keys(log)(from_there) if key.endswith(end))
         many = {site for site, scores in of_site.items() if scores > surely_kept}
-        return (found for found in score_keys(log)(from_there) if _site(found[2]) not in many)
+        return (scored for scored in score_keys(log)(from_there) if _site(scored[2]) not in many)
 
     return KnownScores(detector, keys)
 

@@ -43,7 +43,6 @@ class StoredLetter:
 
     @property
     def reason(self) -> str:
-        """The class of the error."""
         return self.letter.error.partition(":")[0]
 
 
@@ -59,7 +58,6 @@ class LetterGroup:
 
     @property
     def settled(self) -> str:
-        """The numbers of the letters that are not open."""
         return settled_in_words(self.states)
 
 
@@ -86,35 +84,28 @@ class Settlements:
     def __init__(self, log: Log) -> None:
         """Take the offsets of the live groups before any letter: a retry that counts as read has left its result."""
         self._log = log
-        self._exists = RETRIES in log.topics()
         self._committed: dict[str, list[int | None]] = {}
         self._of_partition: dict[int, dict[int, Settlement]] = {}
-        if self._exists:
-            for group in reads_of_live(names_of_live(Control(log))):
-                self._committed[group] = log.committed(group, RETRIES)
+        for group in reads_of_live(names_of_live(Control(log))):
+            self._committed[group] = log.committed(group, RETRIES)
 
     def state_of(self, message: Message, letter: DeadLetter) -> LetterState:
-        """The state of a letter."""
-        found = self._in(message.partition).get(message.offset)
-        if found is None:
+        settlement = self._in(message.partition).get(message.offset)
+        if settlement is None:
             return LetterState.OPEN
-        if not found.is_retry:
+        if not settlement.is_retry:
             return LetterState.DROPPED
-        read = self._read_by(group_of(letter.stage, letter.run), message.partition)
-        return LetterState.RETRIED if read > found.offset else LetterState.WAITING
-
-    def _in(self, partition: int) -> Mapping[int, Settlement]:
-        if not self._exists:
-            return {}
-        if partition not in self._of_partition:
-            found = map(settlement_of, self._log.read(RETRIES, partition))
-            self._of_partition[partition] = {each.letter: each for each in found if each is not None}
-        return self._of_partition[partition]
-
-    def _read_by(self, group: str, partition: int) -> int:
+        group = group_of(letter.stage, letter.run)
         if group not in self._committed:
             self._committed[group] = self._log.committed(group, RETRIES)
-        return self._committed[group][partition] or 0
+        read = self._committed[group][message.partition] or 0
+        return LetterState.RETRIED if read > settlement.offset else LetterState.WAITING
+
+    def _in(self, partition: int) -> Mapping[int, Settlement]:
+        if partition not in self._of_partition:
+            settlements = map(settlement_of, self._log.read(RETRIES, partition))
+            self._of_partition[partition] = {each.letter: each for each in settlements if each is not None}
+        return self._of_partition[partition]
 
 
 def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = None) -> Iterator[StoredLetter]:
@@ -136,8 +127,8 @@ def read_letter(log: Log, partition: int, offset: int) -> StoredLetter | None:
     if partition >= log.topics().get(DEAD_LETTERS, 0):
         return None
     settlements = Settlements(log)
-    found = dead_letters_of(log.read(DEAD_LETTERS, partition, offset, offset + 1))
-    return next((StoredLetter(letter, m, settlements.state_of(m, letter)) for m, letter in found), None)
+    letters = dead_letters_of(log.read(DEAD_LETTERS, partition, offset, offset + 1))
+    return next((StoredLetter(letter, m, settlements.state_of(m, letter)) for m, letter in letters), None)
 
 
 def group_of(stage: str, run: str) -> str:

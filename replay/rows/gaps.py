@@ -44,20 +44,20 @@ def count_dead_letters(log: Log, run: Run) -> int:
 
 def merge_gaps(gaps: Iterable[Gap]) -> list[Gap]:
     """Merge gaps with the same start. A gap may have grown since it was recorded; the longest one counts."""
-    found: dict[tuple[str, int, int], Gap] = {}
+    merged: dict[tuple[str, int, int], Gap] = {}
     for gap in gaps:
         place = (gap.topic, gap.partition, gap.first)
-        if place not in found or found[place].last < gap.last:
-            found[place] = gap
-    return list(found.values())
+        if place not in merged or merged[place].last < gap.last:
+            merged[place] = gap
+    return list(merged.values())
 
 
 def records_in(gaps: Iterable[Gap]) -> dict[str, int]:
     """Topic -> number of records in the gaps; an upper bound for records that were deleted before the run began."""
-    found: dict[str, int] = {}
+    records: dict[str, int] = {}
     for gap in gaps:
-        found[gap.topic] = found.get(gap.topic, 0) + gap.last - gap.first
-    return found
+        records[gap.topic] = records.get(gap.topic, 0) + gap.last - gap.first
+    return records
 
 
 def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, int]:
@@ -73,13 +73,12 @@ def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, in
 
 
 def _gaps_before(log: Log, run: Run) -> list[Gap]:
-    """Existing records before the start of the run."""
     begun = run.start.get(run.source)
     return [] if begun is None else _gaps_between(run.source, log.beginning(run.source), begun)
 
 
 def _unread_gaps(log: Log, run: Run, phase: Phase) -> list[Gap]:
-    found = []
+    gaps = []
     for topic in phase.topics:
         if topic == SCORES:  # compaction moves its beginning but loses no score
             continue
@@ -87,8 +86,8 @@ def _unread_gaps(log: Log, run: Run, phase: Phase) -> list[Gap]:
         own = topic.endswith(f".{run.name}")  # such a topic is read from offset 0
         unread = run.start.get(topic) or [0 if own else first for first in kept]
         first = [begun if at is None else at for begun, at in zip(unread, done, strict=True)]
-        found += _gaps_between(topic, first, kept)
-    return found
+        gaps += _gaps_between(topic, first, kept)
+    return gaps
 
 
 def _gaps_between(topic: str, first: Sequence[int], last: Sequence[int]) -> list[Gap]:

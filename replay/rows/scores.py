@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
-from replay.runs.offsets import is_record, processed_by, unread_of
+from replay.runs.topology import is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
-from scoring.stages.site_tally import JudgedPage
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control, Scorers, write_scorers
@@ -29,10 +29,7 @@ _FIRST_KEPT = 16  # features whose verdicts are searched for the first one
 
 
 def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
-    """Write the detectors of SCORE to `control` if they changed. SCORE calls this before it reads a request.
-
-    Raises as `Log.append`.
-    """
+    """Write the detectors of SCORE to `control` if they changed. SCORE calls this before it reads a request."""
     scorers = Control(log).scorers
     if scorers is None or scorers.detectors != detectors:
         write_scorers(log, Scorers(detectors=list(detectors), at=clock()))
@@ -126,7 +123,6 @@ def score_keys(log: Log) -> ScoreKeys:
 
 
 def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
-    """The offsets that SCORE has not processed."""
     return {at: span for topic in topics for at, span in unread_of(log, Role.SCORE.value, topic).items()}
 
 

@@ -12,7 +12,7 @@ from stream.processing.retries import drop_of, retry_of
 from stream.processing.topic_reader import OnBad
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import shown_run
-from stream.schema.topics import DEAD_LETTERS, RETRIES, all_topics
+from stream.schema.topics import DEAD_LETTERS
 
 MAX_RETRIES = 3  # of a record; further ones only with `again`
 _AT_ONCE, _AT_ONCE_BYTES = 500, 16 * 1024 * 1024  # letters and bytes of one commit
@@ -29,7 +29,6 @@ class Settled:
 
     @property
     def count(self) -> int:
-        """Number of settled letters."""
         return sum(self.settled.values())
 
 
@@ -41,23 +40,21 @@ def settle(
     `again` also retries dropped letters, and records that were retried MAX_RETRIES times. Commits in groups of letters:
     an interrupted call may be repeated. Raises Fenced if another process settles letters, LogUnavailable.
     """
-    found = Settled()
+    outcome = Settled()
     if DEAD_LETTERS not in log.topics():
-        return found
+        return outcome
     if dry_run:
-        _settle(log, wanted, found, lambda _: None, retry=retry, again=again, on_bad=on_bad)
-        return found
-    if RETRIES not in log.topics():  # in a log from before retries existed
-        log.create([topic for topic in all_topics(log.topics()[DEAD_LETTERS], "") if topic.name == RETRIES])
+        _settle(log, wanted, outcome, lambda _: None, retry=retry, again=again, on_bad=on_bad)
+        return outcome
     with exclusive(log) as writer:
-        _settle(log, wanted, found, writer.append, retry=retry, again=again, on_bad=on_bad)
-    return found
+        _settle(log, wanted, outcome, writer.append, retry=retry, again=again, on_bad=on_bad)
+    return outcome
 
 
 def _settle(
     log: Log,
     wanted: Wanted,
-    found: Settled,
+    outcome: Settled,
     append: Callable[[list[Output]], None],
     *,
     retry: bool,
@@ -73,10 +70,10 @@ def _settle(
         content = _content(log, stored.message, stored) if retry else stored.message
         cause = _obstacle(control, stored, content, again=again) if retry else _settled(stored)
         if cause or content is None:
-            found.refused[cause] += 1
+            outcome.refused[cause] += 1
             continue
         outputs.append(retry_of(stored.message, content) if retry else drop_of(stored.message))
-        found.settled[stored.letter.stage, stored.reason] += 1
+        outcome.settled[stored.letter.stage, stored.reason] += 1
         room -= len(outputs[-1].value or b"")
         if len(outputs) >= _AT_ONCE or room <= 0:
             append(outputs)
@@ -90,7 +87,6 @@ def _settled(stored: StoredLetter) -> str:
 
 
 def _obstacle(control: Control, stored: StoredLetter, content: Message | None, *, again: bool) -> str:
-    """Why the letter cannot be retried; "" = it can."""
     letter = stored.letter
     if stored.state is not LetterState.OPEN and not (again and stored.state is LetterState.DROPPED):
         return _settled(stored)

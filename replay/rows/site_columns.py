@@ -77,8 +77,6 @@ class _Packed:
 
 
 class _Rows:
-    """A column of rows, None in most places."""
-
     def __init__(self) -> None:
         self._places = _Numbers()
         self._held = SiteColumns()

@@ -40,7 +40,6 @@ class SiteTable:
     """The sites of a topic of rows; `refresh` reads the partitions that have new records."""
 
     def __init__(self, log: Log, topic: str = SITES) -> None:
-        """Start empty; call `refresh` to read."""
         self._log = log
         self._topic = topic
         self._partitions: dict[int, SiteColumns] = {}
@@ -49,7 +48,6 @@ class SiteTable:
 
     @property
     def ends(self) -> list[int]:
-        """The read position of each partition."""
         return list(self._ends)
 
     def __len__(self) -> int:
@@ -90,7 +88,6 @@ class SiteTable:
 
 
 def _batches(spans: dict[int, tuple[int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
-    """Partitions that are read together."""
     batch: dict[int, tuple[int, int]] = {}
     records = 0
     for place, (first, end) in spans.items():
@@ -119,7 +116,6 @@ class Counts:
 
     @property
     def mostly_unscored(self) -> bool:
-        """Whether more than half of the articles have no score."""
         return 2 * self.unscored > self.articles
 
 
@@ -157,10 +153,7 @@ def counts_of(rows: Iterable[SiteState]) -> Counts:
 
 
 def read_sites(log: Log, run: str = "") -> list[SiteState]:
-    """All site rows of a run (default: the live run), sorted by site; [] if it has no topic yet.
-
-    Raises NotFound for an unknown run.
-    """
+    """All site rows of a run (default: the live run), sorted by site; [] if it has no topic yet."""
     return read_rows(log, names_to_read(log, run).sites)
 
 

@@ -64,20 +64,14 @@ def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | Non
 
 
 def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMethod:
-    """The site method of [tally], with its numbers, for the scores of a detector (default: `tally_identity`).
-
-    Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
-    """
+    """The site method of [tally], with its numbers, for the scores of a detector (default: `tally_identity`)."""
     from scoring.sites.registry import method_of_text
 
     return method_of_text(site_method_to_keep(config, identity or tally_identity(config)))
 
 
 def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
-    """The site method stored with a run; without one, the configured method for its detector.
-
-    Raises BadSiteNumbers if this version of farmwatch cannot read it, and as `configured_site_method`.
-    """
+    """The site method stored with a run; without one, the configured method for its detector."""
     from scoring.sites.registry import method_of_text
 
     return method_of_text(run.site_method) if run.site_method else configured_site_method(config, run.detector)
@@ -87,7 +81,8 @@ def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector, as text to store with a run. Raises as `configured_site_method`."""
     from scoring.sites.registry import site_method, text_of_method
 
-    return text_of_method(site_method(config.tally, identity, site_test_of(config, identity)))
+    test = site_test_of(config, identity)
+    return text_of_method(site_method(config.tally, identity, test))
 
 
 def load_configured_ruleset(config: ReplaySettings) -> Ruleset:

@@ -54,19 +54,16 @@ def update_control(
 
 
 def update_run(log: Log, name: str, make_update: Callable[[Control, Run], Run]) -> Run:
-    """Write the row that `make_update` computes from the current row of a run, if it differs. Returns the new row.
-
-    Raises NotFound if the run was removed, and as `update_control`.
-    """
-    found: list[Run] = []
+    """Write the row that `make_update` computes from the current row of a run, if it differs. Returns the new row."""
+    rows: list[Run] = []
 
     def update(control: Control) -> ControlUpdate | None:
         run = run_named(control, name)
-        found[:] = [make_update(control, run)]
-        return None if found[0] == run else ControlUpdate(found[0])
+        rows[:] = [make_update(control, run)]
+        return None if rows[0] == run else ControlUpdate(rows[0])
 
     update_control(log, update)
-    return found[0]
+    return rows[0]
 
 
 def operator() -> str:

@@ -74,5 +74,5 @@ def names_to_read(log: Log, run: str = "") -> RunNames:
     control = Control(log)
     if not run:
         return names_of_live(control)
-    found = find_run(control, run)
-    return found.names(is_live=found.name == control.alias.run)
+    row = find_run(control, run)
+    return row.names(is_live=row.name == control.alias.run)

@@ -34,12 +34,10 @@ class RunState:
 
     @property
     def lag(self) -> int:
-        """Unprocessed records up to the ends of the live topics."""
         return sum(self.lags.values())
 
     @property
     def is_live(self) -> bool:
-        """Whether the live stages process this run."""
         return self.state == LIVE_NOW
 
     @property
@@ -54,7 +52,6 @@ class RunState:
 
     @property
     def window(self) -> str:
-        """The window as text."""
         text = window_text(self.run.from_at, self.to_at)
         return f"{text.removesuffix(FOLLOW)}{LIVE_NOW}" if self.is_live else text
 
@@ -65,12 +62,10 @@ class RunState:
 
     @property
     def _replayed(self) -> bool:
-        """Whether it is a replay that was never live."""
         return self.state not in (LIVE_NOW, WAS_LIVE)
 
     @property
     def phases(self) -> Sequence[PhaseProgress]:
-        """The progress of each phase of a replay."""
         return self.progress.phases if self._replayed else ()
 
     @property

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from filters.stages.judge import requested_store
-from replay.runs.offsets import between, is_at_stops, processed_by
-from replay.runs.topology import reads_of_run
+from replay.runs.topology import between, is_at_stops, processed_by, reads_of_run
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.runs import Run, memory_store
 from stream.schema.topics import FEATURES, SITE_TERMS, SITES, TEMPLATES, VERDICTS, all_topics
@@ -51,7 +50,6 @@ class PhaseProgress:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
         return self.done >= self.total
 
 
@@ -63,17 +61,14 @@ class RunProgress:
 
     @property
     def current(self) -> PhaseProgress:
-        """The current phase; the last one if all are done."""
         return next((advance for advance in self.phases if not advance.is_done), self.phases[-1])
 
     @property
     def phase(self) -> str:
-        """Name of the current phase; "" = none."""
         return next((advance.phase for advance in self.phases if not advance.is_done), "")
 
     @property
     def done(self) -> int:
-        """Processed records, over all phases."""
         return sum(advance.done for advance in self.phases)
 
     @property
@@ -83,12 +78,10 @@ class RunProgress:
 
     @property
     def effort_left(self) -> float:
-        """The remaining work, in the same unit."""
         return sum(_EFFORT[advance.phase] * (advance.total - advance.done) for advance in self.phases)
 
     @property
     def share(self) -> float:
-        """The finished share of the work."""
         whole = self.effort + self.effort_left
         return self.effort / whole if whole else 1.0
 
@@ -128,10 +121,7 @@ def stores_of(run: Run) -> Sequence[str]:
 
 
 def progress_of(log: Log, run: Run, *, requesting: bool = False) -> RunProgress:
-    """The progress of a run; `requesting` adds the request pass.
-
-    Raises UnknownTopic if its topics are gone, LogUnavailable.
-    """
+    """The progress of a run; `requesting` adds the request pass."""
     names = run.names()
     advances = []
     expected = 0  # upper bound of the records that the previous phase will still write

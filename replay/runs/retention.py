@@ -47,7 +47,6 @@ def topics_held(log: Log, control: Control, run: Run, now_ms: int) -> list[str]:
 
 
 def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> bool:
-    """Whether an existing record from these offsets on is older than a day."""
     first_new = log.offset_at(topic, now_ms - DAY_MS)
     return any(
         max(offset, kept) < new for offset, kept, new in zip(offsets, log.beginning(topic), first_new, strict=True)
@@ -78,7 +77,7 @@ def renew_idle(log: Log, control: Control) -> None:
 
 def oldest_unread(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:
     """The lowest unread offset of each topic and partition, over all runs. Missing topics are left out."""
-    found: dict[str, list[int]] = {}
+    unread: dict[str, list[int]] = {}
     for run in runs:
         for group, topics in reads_of_run(run.names()).items():
             for topic in topics:
@@ -89,5 +88,5 @@ def oldest_unread(runs: Sequence[Run], partitions: Mapping[str, int], committed:
                 read = [
                     begun if done is None else done for begun, done in zip(start, committed(group, topic), strict=True)
                 ]
-                found[topic] = [min(pair) for pair in zip(found.get(topic, read), read, strict=True)]
-    return found
+                unread[topic] = [min(pair) for pair in zip(unread.get(topic, read), read, strict=True)]
+    return unread

@@ -28,7 +28,6 @@ class RunRules:
 
     @property
     def names(self) -> RunNames:
-        """Topics and groups of the run while it is live."""
         return self.run.names(is_live=True)
 
 

@@ -1,4 +1,4 @@
-"""Which group reads which topics, and the lag of each group.
+"""Which group reads which topics, and the positions and lag of each group.
 
 The table is separate so that reading a log imports no stage; a test compares it with the stages. MEASURE, JUDGE and
 TALLY serve the live run, whose groups and topics may have their own names.
@@ -11,16 +11,19 @@ detectors. Beyond that each offset counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import is_record, lag_on, unread_of
 from stream.log.contract import At, Log, Message
+from stream.processing.heartbeat import is_heartbeat
 from stream.schema.control import Control
 from stream.schema.runs import LIVE, Run, RunNames, names_of
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 
+Stops = Mapping[str, Sequence[int]]  # topic -> offsets per partition
+_STEPS = (1, 16, 256)  # offsets searched first, before the rest: markers and compaction leave gaps
 Reads = Mapping[str, tuple[str, ...]]  # group -> topics
 MAX_LAG = 1000  # largest lag that a cutover accepts: seconds of work for the live stages
 MAX_OTHER_SCORES = 100_000  # scores of other detectors that are skipped: one second of work
@@ -62,7 +65,6 @@ class TopicState:
 
     @property
     def records(self) -> int:
-        """Offsets between beginning and end, over all partitions."""
         return sum(self.end) - sum(self.beginning)
 
 
@@ -132,7 +134,7 @@ def _records_in(
 ) -> dict[str, int]:
     """Topic -> records in these offsets. After `exact` records or too many other scores, offsets count."""
     left = dict(spans)
-    found = dict.fromkeys((at.topic for at in spans), 0)
+    records = dict.fromkeys((at.topic for at in spans), 0)
     met = other_scores = 0
     for message in log.read_all(spans):
         at = At(message.topic, message.partition)
@@ -141,15 +143,15 @@ def _records_in(
             if _is_of_another(message, detector):
                 other_scores += 1
             else:
-                found[at.topic] += 1
+                records[at.topic] += 1
                 met += 1
         if met > exact or other_scores > max_other_scores:
             break
     else:
-        return found
+        return records
     for at, (first, last) in left.items():
-        found[at.topic] += last - first
-    return found
+        records[at.topic] += last - first
+    return records
 
 
 def _is_of_another(message: Message, detector: str) -> bool:
@@ -158,3 +160,59 @@ def _is_of_another(message: Message, detector: str) -> bool:
         return False
     given_by = message.key.partition(b" ")[2].partition(b":")[2]
     return given_by not in (b"", detector.encode())
+
+
+def processed_by(log: Log, group: str, topic: str) -> list[int]:
+    """The next offset of a group in each partition; expired records count as processed."""
+    pairs = zip(log.beginning(topic), log.committed(group, topic), strict=True)
+    return [max(first, done or 0) for first, done in pairs]
+
+
+def is_at_stops(log: Log, group: str, stops: Stops) -> bool:
+    """Whether a group has reached its stops, through any of its members. Raises as `Log.committed`."""
+    return all(
+        done >= stop
+        for topic, ends in stops.items()
+        for done, stop in zip(processed_by(log, group, topic), ends, strict=True)
+    )
+
+
+def unread_of(log: Log, group: str, topic: str) -> dict[At, tuple[int, int]]:
+    """The unprocessed offsets (start, end) of a group, for each partition that has some."""
+    spans = zip(processed_by(log, group, topic), log.end(topic), strict=True)
+    return {At(topic, partition): span for partition, span in enumerate(spans) if span[0] < span[1]}
+
+
+def lag_on(log: Log, group: str, topic: str) -> int:
+    """Unprocessed records of a group on a topic; on Kafka, transaction markers count too."""
+    return between(processed_by(log, group, topic), log.end(topic))
+
+
+def between(start: Iterable[int], stop: Iterable[int]) -> int:
+    """Number of offsets from start to stop, over all partitions."""
+    return sum(max(0, last - first) for first, last in zip(start, stop, strict=True))
+
+
+def is_record(message: Message) -> bool:
+    """Whether a stage has to process the message: it is neither a heartbeat nor a tombstone."""
+    return message.value is not None and not is_heartbeat(message)
+
+
+def first_record(
+    log: Log, topic: str, partition: int, start: int, stop: int, is_match: Callable[[Message], bool] = is_record
+) -> Message | None:
+    """The first record in [start, stop) that matches `is_match`; the default skips heartbeats and tombstones."""
+    for step in (*_STEPS, stop - start):
+        message = next(filter(is_match, log.read(topic, partition, start, min(start + step, stop))), None)
+        if message is not None or start + step >= stop:
+            return message
+    return None
+
+
+def last_record(log: Log, topic: str, partition: int, start: int, stop: int) -> Message | None:
+    """The last record in [start, stop); searches only the last few hundred offsets."""
+    for step in _STEPS:
+        last = deque(filter(is_record, log.read(topic, partition, max(start, stop - step), stop)), maxlen=1)
+        if last or stop - step <= start:
+            return last[0] if last else None
+    return None

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from replay.runs.offsets import first_record, last_record
-from stream.log.contract import Log
-from stream.schema.runs import Gap, Run, RunStatus
+from stream.schema.runs import Run, RunStatus
 from stream.text.times import DAY_MS, is_day, read_time
-from stream.text.user_errors import FarmwatchError, UsageError
+from stream.text.user_errors import UsageError
 from stream.text.wording import moment, one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
-
-
-class OutsideRetention(FarmwatchError):
-    """Records of the window were deleted. The operator chooses a window within the range in the message."""
-
-
-class WindowOffsets(NamedTuple):
-    """A window as offsets per partition, with the gaps where records were deleted."""
-
-    start: list[int]
-    stop: list[int]  # exclusive
-    gaps: list[Gap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +26,11 @@ class Window:
     to_end: bool = False  # `to_at` is now: up to the ends of the topics
 
     @property
+    def text(self) -> str:
+        return window_text(self.from_at, self.to_at)
+
+    @property
     def follows(self) -> bool:
-        """Whether it has no end."""
         return self.to_at == 0
 
 
@@ -58,10 +46,7 @@ def run_window(run: Run) -> str:
 
 
 def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
-    """Parse the window of its two ends. None = earliest, and now or the end of the run that `from_` names.
-
-    Raises UsageError.
-    """
+    """Parse the window of its two ends. None = earliest, and now or the end of the run that `from_` names."""
     of = runs.get(from_ or "")
     if of is not None and of.state == RunStatus.REMOVED:
         of = None
@@ -73,85 +58,6 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     if to_at and from_at >= to_at:
         raise UsageError(f"the window begins at {moment(from_at)}, not before its end at {moment(to_at)}")
     return Window(from_at, to_at, of, to_end=end > now_ms or to in (None, NOW))
-
-
-def retained_range(log: Log, topic: str) -> tuple[int, str]:
-    """The time of the first record of a topic (ms, 0 = none), and the range of its records as text."""
-    times: list[int] = []
-    spans = zip(log.beginning(topic), log.end(topic), strict=True) if topic in log.topics() else ()
-    for partition, (start, stop) in enumerate(spans):
-        for find in (first_record, last_record):
-            found = find(log, topic, partition, start, stop) if start < stop else None
-            times += [] if found is None else [found.timestamp_ms]
-    if not times:
-        return 0, f"{topic} has none"
-    return min(times), f"{topic} has records from {moment(min(times))} to {moment(max(times))}"
-
-
-def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
-    """The offsets of a window on a topic. A window without an end stops at the present ends.
-
-    If the window is that of a run that read the same topic, its offsets are used. Raises OutsideRetention if records
-    that this run read were deleted, or if every partition lost records of the window.
-    """
-    of = window.run
-    gaps: list[Gap] = []
-    if of is not None and topic in of.start:
-        start = list(of.start[topic])
-        refuse_deleted(log, of, topic, start)
-        gaps = [gap for gap in of.gaps if gap.topic == topic and gap.kept_at is not None]
-    elif window.from_at:
-        start = log.offset_at(topic, window.from_at)
-        gaps = _deleted(log, topic, window.from_at)
-    else:
-        start = log.beginning(topic)
-    stop = [max(first, last) for first, last in zip(start, stops_of(log, topic, window), strict=True)]
-    return WindowOffsets(start, stop, gaps)
-
-
-def stops_of(log: Log, topic: str, window: Window) -> list[int]:
-    """The end of a window on a topic; the present ends if it has no end."""
-    of = window.run
-    if of is not None and of.to_at == window.to_at and topic in of.stop:
-        return list(of.stop[topic])
-    return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
-
-
-def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
-    """Raises OutsideRetention if records of a topic were deleted that a run read from these offsets on."""
-    if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
-        raise OutsideRetention(
-            f"records that the run {of.shown} read were deleted: {retained_range(log, topic)[1]}", kept="a time"
-        )
-
-
-def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
-    """Gaps of the partitions whose oldest record is newer than `from_at`.
-
-    Retention deletes in each partition separately. A partition without a record in between may have lost nothing; its
-    offsets do not show that. So the window is refused only if no partition with records is complete. Raises
-    OutsideRetention.
-    """
-    gaps, had_records = [], 0
-    for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        had_records += end > 0
-        if begun == 0:
-            continue
-        first = first_record(log, topic, partition, begun, end, lambda _: True) if begun < end else None
-        if first is None or first.timestamp_ms > from_at:
-            gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
-    if gaps and len(gaps) == had_records:
-        whole_at = max(gap.kept_at or 0 for gap in gaps)
-        raise OutsideRetention(
-            f"the window begins at {moment(from_at)}, {retained_range(log, topic)[1]}, and older records are deleted",
-            kept=f"{round_up_to_second(whole_at)} or later" if whole_at else "a later time",
-        )
-    return gaps
-
-
-def round_up_to_second(at_ms: int) -> str:
-    """A time rounded up to whole seconds, in the format of a time that users give."""
-    return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")
 
 
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:

@@ -56,8 +56,8 @@ class Reliability(msgspec.Struct, frozen=True, kw_only=True):
 
 def equal_weights(llm: Labels) -> Numbers:
     """Weights [n] that sum to one half for each label."""
-    found = int(llm.sum())
-    return np.where(llm, 0.5 / max(found, 1), 0.5 / max(len(llm) - found, 1))
+    positives = int(llm.sum())
+    return np.where(llm, 0.5 / max(positives, 1), 0.5 / max(len(llm) - positives, 1))
 
 
 def fit_curve(score: Numbers, llm: Labels) -> Curve:
@@ -67,8 +67,8 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
     """
     centre, width = float(score.mean()), float(score.std()) or 1.0
     x = (score - centre) / width
-    weights, found = equal_weights(llm), int(llm.sum())
-    target = np.where(llm, (found + 1) / (found + 2), 1 / (len(llm) - found + 2))
+    weights, positives = equal_weights(llm), int(llm.sum())
+    target = np.where(llm, (positives + 1) / (positives + 2), 1 / (len(llm) - positives + 2))
     beta = np.zeros(2)
     design = np.stack([x, np.ones_like(x)])
     loss = _loss(beta, design, target, weights)

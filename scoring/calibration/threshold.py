@@ -34,8 +34,7 @@ from scoring.interface import BUILT_IN, name_of
 from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams, fewest_pages, params_for
 from scoring.statistics.shares import share
-from scoring.thresholds.published import published_for
-from scoring.thresholds.threshold_set import ThresholdSet
+from scoring.thresholds.threshold_set import ThresholdSet, published_for
 
 LLM_TEXTS = 100  # needed at least; a share of 50 to 80% then has a half interval of 8 to 10 points
 SITES = 10  # of each label, needed at least if sites are known

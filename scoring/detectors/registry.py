@@ -125,7 +125,7 @@ def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet |
     chosen = settings.thresholds.get(name)
     if not chosen:
         return None
-    from scoring.thresholds.published import load_thresholds
+    from scoring.thresholds.threshold_set import load_thresholds
 
     return load_thresholds(chosen, base)
 

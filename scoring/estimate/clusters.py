@@ -21,15 +21,15 @@ import numpy.typing as npt
 import xxhash
 
 from scoring.estimate.definitions import DOMAINS, RANKED_RESULTS, RESULTS
+from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
-from scoring.estimate.mixture import CellCounts
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
 _Codes = npt.NDArray[np.int64]
 _UNRANKED = 100  # of a site of unknown rank
-FEW_CLUSTERS = 30  # with fewer, the text has their number
+FEW_CLUSTERS = 30  # with fewer, a remark has their number
 _LARGEST = 1e6  # design effect of an unknown variance
 
 
@@ -91,7 +91,8 @@ class Agreement(NamedTuple):
     """The factor by which an interval is wider because sites of an operator, or of a query, agree."""
 
     effect: float  # factor of the variance, 1 or more
-    few: str = ""  # the few clusters that limit it, such as "5 queries"
+    clusters: int = 0  # the few clusters that limit it; 0 = they are many
+    unit: str = ""  # registrable domains | queries
 
 
 def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:
@@ -102,18 +103,20 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     if not alone:
         return Agreement(1.0)
     domains = _domains(rows)
-    found = {"registrable domains": _Spread.of(moves, weights, domains)}
+    spreads = {"registrable domains": _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
-        queries = _numbered(_digests(_first(row.queries, domain) for row, domain in zip(rows, domains, strict=True)))
+        first = (row.queries[0] if row.queries else f"\n{domain}" for row, domain in zip(rows, domains, strict=True))
+        queries = _numbered(_digests(first))
         both = _Spread.of(moves, weights, _numbered(domains * (queries.max() + 1) + queries))
-        found["queries"] = _Spread.of(moves, weights, queries)
-        name, widest = max(found.items(), key=lambda item: item[1].variance)
-        variance = sum(one.variance for one in found.values()) - both.variance
+        spreads["queries"] = _Spread.of(moves, weights, queries)
+        unit, widest = max(spreads.items(), key=lambda item: item[1].variance)
+        variance = sum(spread.variance for spread in spreads.values()) - both.variance
         if variance * widest.tails > widest.widened:
-            found[name] = widest._replace(variance=variance)
-    name, widest = max(found.items(), key=lambda item: item[1].widened)
-    few = f"{widest.clusters} {name}" if widest.clusters < min(FEW_CLUSTERS, len(rows)) else ""
-    return Agreement(min(max(1.0, widest.widened / alone), _LARGEST), few)
+            spreads[unit] = widest._replace(variance=variance)
+    unit, widest = max(spreads.items(), key=lambda item: item[1].widened)
+    effect = min(max(1.0, widest.widened / alone), _LARGEST)
+    is_few = widest.clusters < min(FEW_CLUSTERS, len(rows))
+    return Agreement(effect, widest.clusters, unit) if is_few else Agreement(effect)
 
 
 def _digests(texts: Iterable[str]) -> npt.NDArray[np.uint64]:
@@ -125,11 +128,6 @@ def _numbered(clusters: npt.NDArray[Any]) -> _Codes:
     """The number of each site's cluster, in order of first occurrence."""
     _, first, codes = np.unique(clusters, return_index=True, return_inverse=True)
     return first.argsort().argsort()[codes]
-
-
-def _first(queries: Sequence[str], domain: int) -> str:
-    """The first query by name that found a site; without one, its domain."""
-    return queries[0] if queries else f"\n{domain}"
 
 
 def of_one_query(rows: Sequence[SiteState]) -> bool:

@@ -92,13 +92,15 @@ def fits(x: float, n: float, known: Known, z: float) -> bool:
     return low < 1 and high > 0
 
 
-def corrected_interval(x: float, n: float, known: Known, z: float) -> Interval:
-    """Lang and Reiczigel's interval, joined with Wilson's if counts and errors do not fit; n > 0."""
-    found = lang_reiczigel(x, n, known, z)
-    if fits(x, n, known, z):
-        return found
+def interval_of(x: float, n: float, known: Known | None, z: float) -> Interval:
+    """Wilson's interval, or the corrected one, joined with Wilson's if counts and errors do not fit; n > 0."""
     plain = wilson(x, n, z)
-    return Interval(found.point, min(found.low, plain.low), max(found.high, plain.high))
+    if known is None:
+        return plain
+    corrected = lang_reiczigel(x, n, known, z)
+    if fits(x, n, known, z):
+        return corrected
+    return Interval(corrected.point, min(corrected.low, plain.low), max(corrected.high, plain.high))
 
 
 def _unclipped(x: float, n: float, known: Known, z: float) -> Interval:

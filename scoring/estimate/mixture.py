@@ -23,25 +23,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from scoring.estimate.beta_binomial import Floats, Ints, LogTerm, log_beta_binomial
-from scoring.estimate.intervals import Z95
-from stream.schema.records import SiteState
+from scoring.estimate.beta_binomial import Floats, LogTerm, log_beta_binomial
+from scoring.estimate.fit import BETAS, CellCounts, Cells, Components, Fit, KnownSites
 
-CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
-_Key = tuple[tuple[tuple[int, int], float], ...]  # the same, sorted
+_Key = tuple[tuple[tuple[int, int], float], ...]  # CellCounts, sorted
 
 HUMAN_WEIGHT, LLM_WEIGHT = 0.5, 0.1  # of sites of known truth in the likelihood: by simulation, see docs
 BUCKETS = (1, 2, 3, 5)  # first number of pages of each bucket: 1, 2, 3-4, 5 and more
-_BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
 _BUCKET_SD = 1.0  # of a bucket's log odds around their mean
-_BETA_SD = 1.5  # of log a and log b around their prior means
-_PRECISION = 10.0  # a + b of the prior means: pages of a site agree
 _LOWEST, _HIGHEST = -6.0, 7.0  # of log a and log b
 _EXTREME = 12.0  # of log odds
 _ITERATIONS, _LONGEST_STEP = 100, 1.5
@@ -49,91 +43,7 @@ _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
 _LEAST_EXPECTED = 3.0  # sites of a group
 _MISFIT_Z = 2.326  # 1% of samples that fit are reported as misfits
-FEWEST_KNOWN = 5
-
-
-class Components(NamedTuple):
-    """A normal prior of log a and log b of the two betas, human first."""
-
-    mean: Floats  # (4,)
-    precision: Floats  # (4, 4), inverse of the covariance
-
-    @classmethod
-    def of_shares(cls, human: float, llm: float) -> Self:
-        """Wide, around shares of pages that a detector is expected to flag."""
-        means = _PRECISION * np.array([human, 1 - human, llm, 1 - llm])
-        return cls(np.log(means), np.eye(_BETAS) / _BETA_SD**2)
-
-    @property
-    def flagged(self) -> tuple[float, float]:
-        """The expected flagged share of the articles of a human and of an LLM site."""
-        a, b, c, d = np.exp(self.mean).tolist()
-        return a / (a + b), c / (c + d)
-
-
-WIDE = Components.of_shares(human=0.05, llm=0.75)  # about as measured; the width covers every detector's shares
-
-
-class KnownSites(NamedTuple):
-    """Sites of known truth by (n, k), or a number of each; they are not among the sites whose share is estimated."""
-
-    human: CellCounts
-    llm: CellCounts
-
-    def apart(self) -> tuple[float, float, float] | None:
-        """Shares of articles that are flagged of either kind, and the least difference; None with few sites."""
-        human, llm = map(flagged_shares, self)
-        if min(len(human), len(llm)) < FEWEST_KNOWN:
-            return None
-        spread = math.sqrt(human.var(ddof=1) / len(human) + llm.var(ddof=1) / len(llm))
-        apart = float(llm.mean() - human.mean())
-        return float(human.mean()), float(llm.mean()), apart - Z95 * spread
-
-
 _NOTHING_KNOWN = KnownSites({}, {})
-
-
-class Fit(NamedTuple):
-    """A share of LLM sites with its interval, and its mixture."""
-
-    share: float
-    low: float
-    high: float
-    sites: int  # with at least one usable score
-    components: Components  # from these sites: the prior for a part of them
-    posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
-    chance: dict[int, float]  # n -> share of LLM sites among those of its bucket
-    misfit: float  # factor by which the sites scatter more than the mixture; 1 = they fit
-    influence: dict[tuple[int, int], float]  # (n, k) -> first-order effect of one more such site on the share
-    known_influence: KnownSites  # the same for one more site of known truth
-    known: KnownSites  # the sites of known truth it uses
-
-    def moves(self, rows: Sequence[SiteState]) -> Floats:
-        """The effect of each of these sites on the share."""
-        return np.array([self.influence.get((row.scored, row.flagged), 0.0) for row in rows])
-
-
-def flagged_shares(cells: CellCounts) -> Floats:
-    """For each site, the share of its articles that is flagged."""
-    return np.repeat([k / n for n, k in cells], np.array(list(cells.values()), np.int64))
-
-
-class Cells(NamedTuple):
-    """Sites by (n, k), as arrays over the cells."""
-
-    n: Ints
-    k: Ints
-    sites: Floats
-
-    @classmethod
-    def of(cls, counts: CellCounts) -> Self:
-        cells = sorted((n, k) for n, k in counts if counts[n, k] and 0 <= k <= n > 0)
-        pairs = np.array(cells, dtype=np.int64).reshape(-1, 2)
-        return cls(pairs[:, 0], pairs[:, 1], np.array([counts[cell] for cell in cells], dtype=np.float64))
-
-    def named(self, values: Floats) -> dict[tuple[int, int], float]:
-        """(n, k) -> the value of the cell."""
-        return dict(zip(zip(self.n.tolist(), self.k.tolist(), strict=True), values.tolist(), strict=True))
 
 
 class _Point(NamedTuple):
@@ -163,7 +73,7 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     cells, known = Cells.of(dict(counts)), KnownSites(dict(human), dict(llm))
     if not len(cells.n):
         return None
-    prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(_BETAS, _BETAS))
+    prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(BETAS, BETAS))
     model = Mixture(cells, known, prior)
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
@@ -216,15 +126,15 @@ class Mixture:
 
     def chance(self, point: _Point) -> dict[int, float]:
         """For each number of pages, the share of LLM sites."""
-        return dict(zip(self._cells.n.tolist(), _logistic(point.theta[_BETAS:])[self._bucket].tolist(), strict=True))
+        return dict(zip(self._cells.n.tolist(), _logistic(point.theta[BETAS:])[self._bucket].tolist(), strict=True))
 
     def components(self, point: _Point) -> Components:
         """The betas given the sites; the log odds are integrated out (Schur complement)."""
-        curvature, mixed = point.curvature, point.curvature[:_BETAS, _BETAS:]
-        precision = curvature[:_BETAS, :_BETAS] - mixed @ np.linalg.solve(curvature[_BETAS:, _BETAS:], mixed.T)
+        curvature, mixed = point.curvature, point.curvature[:BETAS, BETAS:]
+        precision = curvature[:BETAS, :BETAS] - mixed @ np.linalg.solve(curvature[BETAS:, BETAS:], mixed.T)
         values, vectors = np.linalg.eigh(precision)
         least = np.linalg.eigvalsh(self._prior.precision).min()
-        return Components(point.theta[:_BETAS], (vectors * np.maximum(values, least)) @ vectors.T)
+        return Components(point.theta[:BETAS], (vectors * np.maximum(values, least)) @ vectors.T)
 
     def misfit(self, point: _Point) -> float:
         """Pearson's statistic over its degrees of freedom, as a factor of the interval; 1 where chance explains it.
@@ -241,7 +151,7 @@ class Mixture:
             k = np.arange(n + 1)
             seen = np.bincount(self._cells.k[same], self._cells.sites[same], minlength=n + 1)
             human, llm = (np.exp(log_beta_binomial(np.full(n + 1, n), k, *theta[at : at + 2]).value) for at in (0, 2))
-            chance = _logistic(theta[_BETAS + self._bucket[same][0]])
+            chance = _logistic(theta[BETAS + self._bucket[same][0]])
             for count, wanted in zip(seen, seen.sum() * ((1 - chance) * human + chance * llm), strict=True):
                 if wanted < _LEAST_EXPECTED:
                     rest += count, wanted
@@ -268,9 +178,9 @@ class Mixture:
         """
         theta, (_, way) = point.theta, self._way(point)
         human, llm, odds = self._branches(theta)
-        posterior, chance = _logistic(odds), _logistic(theta[_BETAS:])[self._bucket]
-        of_betas = (1 - posterior) * (human.gradient @ way[:2]) + posterior * (llm.gradient @ way[2:_BETAS])
-        of_odds = way[_BETAS:][self._bucket] * (posterior - chance)
+        posterior, chance = _logistic(odds), _logistic(theta[BETAS:])[self._bucket]
+        of_betas = (1 - posterior) * (human.gradient @ way[:2]) + posterior * (llm.gradient @ way[2:BETAS])
+        of_odds = way[BETAS:][self._bucket] * (posterior - chance)
         of_sites = of_betas + of_odds + (chance - point.share) / self._cells.sites.sum()
         known = (
             weight * (log_beta_binomial(cells.n, cells.k, theta[at], theta[at + 1]).gradient @ way[at : at + 2])
@@ -281,8 +191,8 @@ class Mixture:
     def _way(self, point: _Point) -> tuple[Floats, Floats]:
         """The gradient of the share, and the direction in which the share costs the least likelihood."""
         slope = np.zeros(len(point.theta))
-        chance = _logistic(point.theta[_BETAS:])
-        slope[_BETAS:] = self._of_bucket * chance * (1 - chance)
+        chance = _logistic(point.theta[BETAS:])
+        slope[BETAS:] = self._of_bucket * chance * (1 - chance)
         return slope, np.asarray(np.linalg.lstsq(point.curvature, slope, rcond=None)[0], np.float64)
 
     def end(self, best: _Point, root: float, sign: int) -> float:
@@ -317,8 +227,8 @@ class Mixture:
 
     def _climb(self, theta: Floats, tilt: float) -> _Point:
         """The maximum near `theta`: Newton's steps with damping, and with the curvature made positive."""
-        bound = np.concatenate([np.full(_BETAS, _HIGHEST), np.full(self._buckets, _EXTREME)])
-        floor = np.concatenate([np.full(_BETAS, _LOWEST), np.full(self._buckets, -_EXTREME)])
+        bound = np.concatenate([np.full(BETAS, _HIGHEST), np.full(self._buckets, _EXTREME)])
+        floor = np.concatenate([np.full(BETAS, _LOWEST), np.full(self._buckets, -_EXTREME)])
         here, damping = self._at(theta, tilt), 0.0
         for _ in range(_ITERATIONS):
             values, vectors = np.linalg.eigh(here.curvature)
@@ -340,28 +250,28 @@ class Mixture:
         """The terms of a human and of an LLM site, and the posterior log odds of each cell."""
         human = log_beta_binomial(self._cells.n, self._cells.k, theta[0], theta[1])
         llm = log_beta_binomial(self._cells.n, self._cells.k, theta[2], theta[3])
-        return human, llm, theta[_BETAS:][self._bucket] + llm.value - human.value
+        return human, llm, theta[BETAS:][self._bucket] + llm.value - human.value
 
     def _at(self, theta: Floats, tilt: float) -> _Point:
         size, sites = len(theta), self._cells.sites
         human, llm, odds = self._branches(theta)
-        prior_odds = theta[_BETAS:]
+        prior_odds = theta[BETAS:]
         chance = _logistic(prior_odds)
         posterior = _logistic(odds)
         value = float(sites @ (np.logaddexp(0, odds) - np.logaddexp(0, prior_odds)[self._bucket] + human.value))
 
         each = np.arange(len(sites))
         by_human, by_llm = np.zeros((len(sites), size)), np.zeros((len(sites), size))
-        by_human[:, :2], by_llm[:, 2:_BETAS] = human.gradient, llm.gradient
-        by_human[each, _BETAS + self._bucket] = -chance[self._bucket]
-        by_llm[each, _BETAS + self._bucket] = 1 - chance[self._bucket]
+        by_human[:, :2], by_llm[:, 2:BETAS] = human.gradient, llm.gradient
+        by_human[each, BETAS + self._bucket] = -chance[self._bucket]
+        by_llm[each, BETAS + self._bucket] = 1 - chance[self._bucket]
         weights = np.stack([sites * (1 - posterior), sites * posterior])
         gradient = weights[0] @ by_human + weights[1] @ by_llm
         apart = by_llm - by_human
         hessian = (apart * (sites * posterior * (1 - posterior))[:, None]).T @ apart
         hessian[:2, :2] += _weighted(weights[0], human.hessian)
-        hessian[2:_BETAS, 2:_BETAS] += _weighted(weights[1], llm.hessian)
-        odds_at = np.arange(_BETAS, size)
+        hessian[2:BETAS, 2:BETAS] += _weighted(weights[1], llm.hessian)
+        odds_at = np.arange(BETAS, size)
         spread = chance * (1 - chance)
         hessian[odds_at, odds_at] -= np.bincount(self._bucket, sites) * spread
 
@@ -375,16 +285,16 @@ class Mixture:
 
         pull = self._holding @ prior_odds
         value -= 0.5 * float(prior_odds @ pull)
-        gradient[_BETAS:] -= pull
-        hessian[_BETAS:, _BETAS:] -= self._holding
-        off = theta[:_BETAS] - self._prior.mean
+        gradient[BETAS:] -= pull
+        hessian[BETAS:, BETAS:] -= self._holding
+        off = theta[:BETAS] - self._prior.mean
         value -= 0.5 * float(off @ self._prior.precision @ off)
-        gradient[:_BETAS] -= self._prior.precision @ off
-        hessian[:_BETAS, :_BETAS] -= self._prior.precision
+        gradient[:BETAS] -= self._prior.precision @ off
+        hessian[:BETAS, :BETAS] -= self._prior.precision
 
         share = float(self._of_bucket @ chance)
         value += tilt * share
-        gradient[_BETAS:] += tilt * self._of_bucket * spread
+        gradient[BETAS:] += tilt * self._of_bucket * spread
         hessian[odds_at, odds_at] += tilt * self._of_bucket * spread * (1 - 2 * chance)
         return _Point(theta, value, gradient, -hessian, share)
 

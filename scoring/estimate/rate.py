@@ -1,4 +1,4 @@
-"""The share of LLM sites with its interval, corrected for the errors of the site verdict, and in words.
+"""The share of LLM sites with its interval, corrected for the errors of the site verdict.
 
 At a low share the correction is everything: with a specificity of .98 and no LLM site at all, 2% are called llm. The
 mathematics are in `intervals` and `sites_needed`. `n` counts sites, never pages: the pages
@@ -14,17 +14,18 @@ import msgspec
 
 from scoring.errors import BadParameters
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.intervals import Interval, Known, corrected_interval, fits, wilson
+from scoring.estimate.intervals import Interval, Known, fits, interval_of
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.estimate.sites_needed import SitesNeeded, sites_needed
 
-CORRECTED, UNCORRECTED, NO_SITES = ErrorCounts.METHOD, "uncorrected", "no classifiable sites"
-FEWEST_SITES = 5  # with fewer sites a share is no estimate: the text says so first, and gives the interval only
+UNCORRECTED, NO_SITES = "uncorrected", "no classifiable sites"
+FEWEST_SITES = 5  # with fewer sites a share is no estimate: the headline says so, and gives the interval only
 FEW_SITES = 30  # with fewer sites an interval is wider than any expected change
-HALF_WIDTH = 0.10  # of an interval that is narrow enough, unless set
+HALF_WIDTH = 0.10  # of an interval that is narrow enough
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """A share with its interval; None without a denominator. `text` states it with its denominators."""
+    """A share with its interval; None without a denominator."""
 
     rate: float | None
     low: float | None
@@ -33,7 +34,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     classifiable: int  # n: llm + human + undecided
     confidence: float
     method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
-    text: str
+    remarks: tuple[Remark, ...]  # the first is the headline
     more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
     more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
 
@@ -48,7 +49,7 @@ def estimate(
 ) -> Rate:
     """Estimate the share of LLM sites from `llm` of `classifiable` site verdicts.
 
-    The `undecided` among them count as not llm; the text says what the rate were if all of them were llm.
+    The `undecided` among them count as not llm; a remark says what the rate were if all of them were llm.
     With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected,
     up to the bound that holds if the undecided are llm.
     An interval wider than `half_width` to either side says how many more sites it needs.
@@ -67,95 +68,52 @@ def estimate(
         raise BadParameters(f"no rate can be corrected by these error counts: {errors.unusable}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     known = None if errors is None else Known(*map(float, msgspec.structs.astuple(errors)))
+    interval: Interval | None = None
+    method = NO_SITES
+    remarks = [Remark(RemarkKind.NO_RATE)]
+    if classifiable:
+        interval = interval_of(llm, classifiable, known, z)
+        method = UNCORRECTED if errors is None else errors.METHOD
+        most = interval_of(llm + undecided, classifiable, known, z)
+        if errors is None:  # measured errors count undecided sites as not llm, as here
+            interval = interval._replace(high=most.high)
+        headline = RemarkKind.RATE if classifiable >= FEWEST_SITES else RemarkKind.FEW_FOR_A_RATE
+        counts = {"llm": llm, "number": classifiable, "corrected": errors is not None}
+        remarks = [Remark(headline, {**interval._asdict(), "confidence": confidence, "method": method, **counts})]
+        if undecided:
+            remarks.append(Remark.of(RemarkKind.UNDECIDED, undecided=undecided, at_most=most.point))
+        if FEWEST_SITES <= classifiable < FEW_SITES:
+            remarks.append(Remark.of(RemarkKind.FEW_SITES, fewest=FEW_SITES))
     needed = sites_needed(llm, classifiable, known, z, half_width)
     if needed.more_sites is not None:  # near 0 or 1 few sites make a narrow interval
         needed = needed._replace(more_sites=max(needed.more_sites, FEW_SITES - classifiable))
-    found: Interval | None = None
-    method = NO_SITES
-    said = ["no rate: no site could be classified"]
-    if classifiable:
-        found = _interval(llm, classifiable, known, z)
-        method = UNCORRECTED if errors is None else errors.METHOD
-        most = _interval(llm + undecided, classifiable, known, z)
-        if errors is None:  # measured errors count undecided sites as not llm, as here
-            found = found._replace(high=most.high)
-        said = [_share(found, llm, classifiable, f"{confidence:.0%} interval", method)]
-        said += _remarks(classifiable, undecided, most.point)
     if errors is not None and known is not None and classifiable and not fits(llm, classifiable, known, z):
-        said.append(_misfit(needed, llm / classifiable, errors))
-    else:
-        said += _missing(classifiable, needed, errors, half_width)
+        remarks.append(_misfit(needed, llm / classifiable, errors))
+    elif needed.more_sites is None and errors is not None and classifiable:
+        sites = {"llm_sites": errors.llm_sites, "human_sites": errors.human_sites}
+        known_facts = {"half_width": half_width, "number": needed.more_known_sites, **sites}
+        remarks.append(Remark(RemarkKind.MORE_KNOWN_SITES, known_facts))
+    elif needed.more_sites:
+        remarks.append(Remark.of(RemarkKind.MORE_SITES, half_width=half_width, number=needed.more_sites))
     return Rate(
-        rate=found and found.point,
-        low=found and found.low,
-        high=found and found.high,
+        rate=interval and interval.point,
+        low=interval and interval.low,
+        high=interval and interval.high,
         llm=llm,
         classifiable=classifiable,
         confidence=confidence,
         method=method,
-        text="; ".join(said),
+        remarks=tuple(remarks),
         more_sites=needed.more_sites,
         more_known_sites=needed.more_known_sites,
     )
 
 
-def _interval(x: int, n: int, known: Known | None, z: float) -> Interval:
-    return wilson(x, n, z) if known is None else corrected_interval(x, n, known, z)
-
-
-def _share(found: Interval, llm: int, n: int, interval: str, method: str) -> str:
-    """The estimate in words.
-
-    A corrected one differs from llm/n, so that both are stated; for too few sites there is none.
-    """
-    said = f"{interval} {found.low:.1%} to {found.high:.1%}, {method}"
-    if n < FEWEST_SITES:
-        return f"too few sites for a rate: {llm} of {n} classifiable {_sites(n)} called llm ({said})"
-    before = "" if method == UNCORRECTED else f" called llm, {llm / n:.1%} before the correction"
-    return f"{found.point:.1%} ({said}): {llm} of {n} classifiable sites{before}"
-
-
-def _sites(number: int) -> str:
-    return "site" if number == 1 else "sites"
-
-
-def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
-    remarks = []
-    if undecided:
-        remarks.append(
-            f"{undecided} undecided of them counted as not llm, up to {at_most:.1%} if the undecided were llm"
-        )
-    if FEWEST_SITES <= n < FEW_SITES:
-        remarks.append(f"fewer than {FEW_SITES} sites: too few for a change to show")
-    return remarks
-
-
-def _misfit(needed: SitesNeeded, called: float, errors: ErrorCounts) -> str:
+def _misfit(needed: SitesNeeded, called: float, errors: ErrorCounts) -> Remark:
+    """Fewer sites are called llm than false alarms alone would be, or more than are found of LLM sites."""
     false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
-    found = (errors.llm_found + 1) / (errors.llm_sites + 2)
-    too = (
-        f"fewer than the {false_alarms:.1%} that false alarms alone would be"
-        if called < false_alarms
-        else f"more than the {found:.1%} that are found of LLM sites"
-    )
-    return (
-        f"the counts do not fit the measured errors: {called:.1%} are called llm, {too}; the rate is not known so"
-        f" exactly, and the errors must be measured on sites like these: {needed.more_known_sites} more sites of known"
-        " truth are needed"
-    )
-
-
-def _missing(n: int, needed: SitesNeeded, errors: ErrorCounts | None, half_width: float) -> list[str]:
-    wanted = f"an interval of ±{half_width * 100:g}%"
-    if needed.more_sites is None:
-        if not n:
-            return []  # without any site it is too early to say that no number suffices
-        assert errors is not None  # without a correction some number of sites suffices
-        return [
-            f"{wanted} takes more sites of known truth, whatever the number of classifiable ones: the errors of the"
-            f" verdict were measured on {errors.llm_sites} LLM and {errors.human_sites} human sites,"
-            f" {needed.more_known_sites} more known {_sites(needed.more_known_sites)} needed"
-        ]
-    if not needed.more_sites:
-        return []
-    return [f"{needed.more_sites} more classifiable {_sites(needed.more_sites)} needed for {wanted}"]
+    if called < false_alarms:
+        kind, bound = RemarkKind.BELOW_FALSE_ALARMS, false_alarms
+    else:
+        kind, bound = RemarkKind.ABOVE_FOUND, (errors.llm_found + 1) / (errors.llm_sites + 2)
+    return Remark.of(kind, called=called, bound=bound, more_known_sites=needed.more_known_sites)

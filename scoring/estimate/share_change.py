@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from scoring.estimate.fit import Fit
 from scoring.estimate.intervals import Interval
-from scoring.estimate.mixture import Fit
 from scoring.estimate.reviewed_share import Floats
 from scoring.statistics.shares import quantile_of_sum
 

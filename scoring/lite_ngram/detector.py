@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scoring.errors import BadWeights
 from scoring.interface import BUILT_IN, TextScore
 from scoring.lite_ngram.ngrams import vectors
-from scoring.lite_ngram.normalisation import normalise
 from scoring.lite_ngram.weights import Calibration, Weights, unpack
-from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words, tokens
+from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words, normalise, tokens
 from scoring.statistics.logistic import logistic
 from scoring.thresholds.threshold_set import ThresholdSet
 
@@ -56,10 +55,10 @@ def prepare(text: str) -> PreparedText:
     if len(words) < MIN_WORDS:
         return PreparedText([], len(words), "too_short")
     kept = words[:MAX_WORDS]
-    found = tokens(" ".join(kept))
-    if has_few_function_words(found, len(kept)):
+    words_read = tokens(" ".join(kept))
+    if has_few_function_words(words_read, len(kept)):
         return PreparedText([], len(kept), "few_function_words")
-    return PreparedText(found, len(kept))
+    return PreparedText(words_read, len(kept))
 
 
 def log_length(words: NDArray[np.float64]) -> NDArray[np.float64]:

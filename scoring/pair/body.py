@@ -3,8 +3,7 @@
 - **Falcon's attention.** transformers always passes a causal mask, and one key and value head beside many query heads;
   no fused attention kernel takes that, so the scores [B, heads, T, T] are written out and read several times in every
   layer. Here attention is marked as causal with shared heads, which the flash kernels support. The rotary embedding
-  turns queries and keys together. With `compiled`, torch.compile fuses a layer's elementwise work; it compiles once for
-  all layers of both models, since their weights are arguments.
+  turns queries and keys together.
 - **Matrix products on a CPU.** Linear layers in fp32 go through oneDNN, see `onednn_linear`, and GPT-2's GELU, six
   operations in transformers, is one.
 
@@ -33,26 +32,24 @@ _FALCON_ASSUMES = {
 }
 
 
-def fast_body(body: Any, *, compiled: bool = False) -> Callable[..., Any]:
+def fast_body(body: Any) -> Callable[..., Any]:
     """A body that replaces `body`, on the same weights: (input_ids [B, T]) -> .last_hidden_state [B, T, H].
 
     Padding must be on the right. On a CPU the linear layers of `body` itself are changed. Fast is a FalconModel of the
-    7B kind: one key and value head, attention and MLP side by side behind one norm. `compiled` is torch.compile of its
-    layer, which takes a minute at the first batch.
+    7B kind: one key and value head, attention and MLP side by side behind one norm.
     """
     widen_linears(body)
     if body.config.model_type != "falcon" or any(
         getattr(body.config, name, None) != value for name, value in _FALCON_ASSUMES.items()
     ):
         return body  # type: ignore[no-any-return]
-    layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
 
     def falcon_body(input_ids: Tensor, *, use_cache: bool = False) -> Any:  # noqa: ARG001  # as other bodies
         states = body.word_embeddings(input_ids)
         places = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
         cos, sin = (part.unsqueeze(2) for part in body.rotary_emb(states, position_ids=places))  # [1, T, 1, D]
         for block in body.h:
-            states = layer(states, cos, sin, block)
+            states = _falcon_layer(states, cos, sin, block)
         return SimpleNamespace(last_hidden_state=body.ln_f(states))
 
     return falcon_body

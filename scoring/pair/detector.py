@@ -6,7 +6,6 @@ Nothing at the top of this module needs torch: identities and warnings are known
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
@@ -50,10 +49,10 @@ class PairDetector:
         """
         scores = []
         for result in self.engine.read(texts):
-            found = self.judge(result)
-            if isinstance(found, PoisonText):
-                raise found
-            scores.append(found)
+            judged = self.judge(result)
+            if isinstance(judged, PoisonText):
+                raise judged
+            scores.append(judged)
         return scores
 
     def judge(self, result: Result) -> TextScore | PoisonText:
@@ -91,8 +90,7 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
             raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
         return load_models(settings)
 
-    suspects = Path(settings.suspects_file).expanduser() if settings.suspects_file else default_file(identity)
-    return PairEngine(models, settings, reload=reload, suspects=suspects)
+    return PairEngine(models, settings, reload=reload, suspects=default_file(identity))
 
 
 def pair_warning(identity: str) -> str:
@@ -103,9 +101,9 @@ def pair_warning(identity: str) -> str:
         return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
     if tag not in _PUBLISHED:
         return f"{said}; threshold set {tag} of the operator: error rates in the report of its calibration"
-    flagged, found, short = _PUBLISHED[tag]
+    flagged, sensitivity, short = _PUBLISHED[tag]
     return (
         f"{said}; published threshold {tag}, for the original weights, which a folder's name does not prove: of pages"
-        f" with 100 words or more of 69 real sites (2025) it flags {flagged} of the human ones and finds {found}"
+        f" with 100 words or more of 69 real sites (2025) it flags {flagged} of the human ones and finds {sensitivity}"
         f" of the LLM ones ({short} of shorter human pages, which are not scored by default); newer models may evade it"
     )

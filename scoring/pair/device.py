@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import structlog
 import torch
 
-from scoring.errors import BadParameters, DeviceLost, OutOfDeviceMemory
+from scoring.errors import DeviceLost, OutOfDeviceMemory
 from scoring.interface import TextScore
 from scoring.pair.models import LanguageModel, PairModels, device_errors
 from scoring.pair.scores import PairReading, PerToken, readings
@@ -24,9 +24,6 @@ from scoring.pair.vocabulary_pass import Head, Kernel, vocab_pass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-Wish = Literal["auto", "torch", "triton"]
 
 _log = structlog.get_logger()
 
@@ -54,9 +51,9 @@ class DeviceBatch:
 class PairDevice:
     """Runs batches on the device of the models."""
 
-    def __init__(self, models: PairModels, kernel: Wish = "auto") -> None:
+    def __init__(self, models: PairModels) -> None:
         self._models = models
-        self._kernel = choose_kernel(kernel, models.device)
+        self._kernel = choose_kernel(models.device)
         self._on_card = models.device.type == "cuda"
 
     def launch(self, texts: Sequence[Sequence[int]]) -> DeviceBatch:
@@ -110,22 +107,15 @@ def try_triton(device: torch.device) -> None:
         vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
 
 
-def choose_kernel(wished: Wish, device: torch.device, run_once: Callable[[torch.device], None] = try_triton) -> Kernel:
-    """Triton's kernel on a GPU if it compiles, which needs a C compiler at first use; otherwise torch's.
-
-    Raises BadParameters if "triton" is requested and does not run.
-    """
-    if wished == "torch" or (wished == "auto" and device.type != "cuda"):
+def choose_kernel(device: torch.device, run_once: Callable[[torch.device], None] = try_triton) -> Kernel:
+    """Triton's kernel on a GPU if it compiles, which needs a C compiler at first use; otherwise torch's."""
+    if device.type != "cuda":
         return "torch"
     try:
         run_once(device)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - many types without Triton, a C compiler or write permission
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
         remedy = "install a C compiler and Python's headers"
-        if wished == "triton":
-            raise BadParameters(
-                f"score.pair.kernel is triton, which does not run on {device} ({why}): {remedy}, or set it to auto"
-            ) from error
         _log.warning("slow_kernel", kernel="torch", device=str(device), why=why, remedy=remedy)
         return "torch"
     return "triton"

@@ -71,7 +71,7 @@ class PairEngine:
         """Read with `models`; `reload` loads them again after a loss, `suspects` is the file that remembers losses."""
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
-        self._on = device or (lambda models: PairDevice(models, settings.kernel))
+        self._on = device or PairDevice
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
         self._device: PairDevice | None = self._on(models)
@@ -94,10 +94,10 @@ class PairEngine:
         """
         losses = self._all_losses
         results: list[Result] = []
-        for found in self._tokenised(texts):
-            kept = [ids for ids in found if not isinstance(ids, TextScore)]
+        for part in self._tokenised(texts):
+            kept = [ids for ids in part if not isinstance(ids, TextScore)]
             read = iter(self._read(kept, losses))
-            results += [ids if isinstance(ids, TextScore) else next(read) for ids in found]
+            results += [ids if isinstance(ids, TextScore) else next(read) for ids in part]
         return results
 
     def read_ids(self, texts: Sequence[Ids]) -> list[Result]:

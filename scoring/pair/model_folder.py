@@ -48,7 +48,7 @@ def find_model(name: str, revision: str = "") -> Path:
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:  # too long a name, an unreadable folder, an unknown ~user
         raise MissingModel(f"the model {name[:200]!r} cannot be looked for: {error}; correct the setting") from error
-    if is_folder or not _is_hub_id(name):
+    if is_folder or name.startswith((".", "~", "/")) or name.count("/") > 1:
         raise MissingModel(
             f"there is no model folder {folder} with a {CONFIG}: copy the whole model there, or correct the setting"
         )
@@ -59,9 +59,9 @@ def find_model(name: str, revision: str = "") -> Path:
     except ImportError as error:
         raise MissingExtra("models of the hub need more packages", extra="gpu") from error
     try:
-        found = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
-        weight_files(found)
-        return found
+        snapshot = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
+        weight_files(snapshot)
+        return snapshot
     except UnsupportedModel:
         raise
     except HFValidationError as error:
@@ -127,10 +127,6 @@ class _Index(msgspec.Struct):
 
 def _indices(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors.index.json"))
-
-
-def _is_hub_id(name: str) -> bool:
-    return not Path(name).is_absolute() and not name.startswith((".", "~")) and name.count("/") <= 1
 
 
 def _part(digest: hashlib._Hash, name: str, content: bytes) -> None:

@@ -93,7 +93,7 @@ def load_models(settings: PairSettings) -> PairModels:
             f"{names[0]} predicts {words[0]} words and {names[1]} {words[1]}: their predictions cannot be compared;"
             " take two models of one family"
         )
-    pad_ids = [found for found in (tokenizer.pad_token_id, tokenizer.eos_token_id, -1) if found is not None]
+    pad_ids = [known for known in (tokenizer.pad_token_id, tokenizer.eos_token_id, -1) if known is not None]
     return PairModels(observer, performer, tokenizer.backend_tokenizer, int(pad_ids[0]), device)
 
 
@@ -193,7 +193,7 @@ def _load(name: str, folder: Path, device: torch.device, settings: PairSettings,
             " smaller models"
         ) from error
     output = model.get_output_embeddings()
-    return LanguageModel(name, fast_body(model.base_model, compiled=settings.compile), Head(output.weight, output.bias))
+    return LanguageModel(name, fast_body(model.base_model), Head(output.weight, output.bias))
 
 
 def _check(name: str, model: Any, settings: PairSettings, largest_id: int) -> None:

@@ -48,14 +48,6 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scored: the published thresholds are English."""
     batch_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_194_304)] = 0
     """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
-    kernel: Literal["auto", "torch", "triton"] = "auto"
-    """How the vocabulary is passed over: auto takes the Triton kernel on cuda, and torch elsewhere or where Triton
-    cannot compile."""
-    compile: bool = False
-    """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
-    suspects_file: str = ""
-    """File of digests of texts that lost the device, so that the next process dead-letters them and continues; empty: a
-    file in the temporary folder."""
 
     def __post_init__(self) -> None:
         for name in ("observer", "performer"):

@@ -63,15 +63,15 @@ class Suspects:
         """Merge the changes since the last time into the file."""
         if not self._changes:
             return
-        found = self._read()
+        merged = self._read()
         for key, losses in self._changes.items():
             if losses is None:
-                found.pop(key, None)
+                merged.pop(key, None)
             else:
-                found[key] = max(losses, found.get(key, 0))
-        while len(found) > REMEMBERED:
-            del found[next((key for key, losses in found.items() if losses < LOSSES_ALONE), next(iter(found)))]
-        self._losses = found
+                merged[key] = max(losses, merged.get(key, 0))
+        while len(merged) > REMEMBERED:
+            del merged[next((key for key, losses in merged.items() if losses < LOSSES_ALONE), next(iter(merged)))]
+        self._losses = merged
         self._changes = {}
         if self._path is None:
             return
@@ -80,7 +80,7 @@ class Suspects:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.stat().st_uid != os.getuid() and folder.parent == Path(tempfile.gettempdir()):
                 raise PermissionError(f"{folder} belongs to another user")
-            write_whole(self._path, msgspec.json.encode(found), force=True)
+            write_whole(self._path, msgspec.json.encode(merged), force=True)
         except OSError as error:
             self.problem = f"{self._path} cannot be written: {error.strerror or error}"
 

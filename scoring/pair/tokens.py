@@ -49,7 +49,7 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) ->
     """
     texts = [without_invisible(text) for text in texts]
     read: list[list[int] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
-    kept = [index for index, found in enumerate(read) if found == TextScore()]
+    kept = [index for index, refused in enumerate(read) if refused == TextScore()]
     heads = [head(texts[index], rules.max_tokens) for index in kept]
     # The fast way gives no offsets of tokens; with them it takes a tenth longer.
     encode = tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast

@@ -24,12 +24,15 @@ import msgspec
 
 from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
 from scoring.estimate.intervals import Z95, Interval, wilson
+from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.rates.canary import canary_name, truth_of
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import refuse_pooled
+from scoring.rates.versions import refuse_pooled
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.times import DAY_MS
+
+CANARY_LEAST = 20  # classifiable canary sites of each truth that correct a rate
 
 
 class Measured(Protocol):
@@ -52,7 +55,7 @@ class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
     measured: int  # with features
     kept: int  # articles by the ruleset
     scored: int  # articles with a usable score
-    flagged: int  # those flagged as LLM text
+    flagged: int  # those flagged as SiteClass.LLM text
 
 
 class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +139,7 @@ class Correction:
     """The error counts that correct a rate, or None, and a remark if canaries are part of it."""
 
     errors: ErrorCounts | None = None
-    remark: str = ""
+    remark: Remark | None = None
 
 
 def errors_in_force(
@@ -145,11 +148,11 @@ def errors_in_force(
     """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
 
     Configured counts come first. Otherwise the canaries of the last `rate.canary_days`, cut to the sites' lengths,
-    count if at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
+    count if at least CANARY_LEAST of each truth are classifiable. Raises PooledDetectors.
     """
     if settings.errors is not None:
         return Correction(settings.errors)
-    return by_canaries(recent_canaries(settings, rows, now_ms), settings.canary_least, sites)
+    return by_canaries(recent_canaries(settings, rows, now_ms), sites)
 
 
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
@@ -160,24 +163,18 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
     return canary_summary(rows, now_ms - int(settings.canary_days * DAY_MS))
 
 
-def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:
+def by_canaries(found: CanarySummary, sites: Iterable[Measured] = ()) -> Correction:
     """The canaries' error counts, if they suffice to correct the sites; otherwise the reason, if there are canaries."""
     counts = found.counts_as_long_as(sites)
     if not any(found.sites.values()):
         return Correction()
-    if min(counts.llm_sites, counts.human_sites) < least:
-        return Correction(
-            remark=f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
-            f" classified, {least} of each are needed"
-        )
+    facts: dict[str, Fact] = {"llm_sites": counts.llm_sites, "human_sites": counts.human_sites}
+    if min(counts.llm_sites, counts.human_sites) < CANARY_LEAST:
+        return Correction(remark=Remark(RemarkKind.FEW_CANARIES, facts | {"least": CANARY_LEAST}))
     if counts.unusable:
-        return Correction(remark=f"not corrected by canaries: {counts.unusable}")
-    return Correction(
-        counts,
-        f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
-        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm"
-        + (", had they as few articles as the sites" if counts != found.counts else ""),
-    )
+        return Correction(remark=Remark.of(RemarkKind.NOT_CORRECTED, reason=counts.unusable))
+    facts |= {"llm_found": counts.llm_found, "called": counts.human_sites - counts.human_cleared}
+    return Correction(counts, Remark(RemarkKind.CORRECTED, facts | {"shortened": counts != found.counts}))
 
 
 class _Round(NamedTuple):

@@ -16,18 +16,29 @@ moves as a shift of the log odds of each bucket of lengths.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from scoring.estimate.beta_binomial import Floats
-from scoring.estimate.mixture import CellCounts, Fit
+from scoring.estimate.fit import CellCounts, Fit
 from scoring.rates.direct_share import ShareChanged
+from stream.schema.records import SiteState
 
 FALSE_ALARMS = 0.05  # a year
 DAYS = 365  # of possible changes; earlier days are one block
 _SHIFTS = np.linspace(-3.0, 3.0, 121)  # of log odds
 _SHIFT_SD = 0.5  # of the prior over which shares are averaged
+
+
+def change_of_rows(rows: Iterable[SiteState], fit: Fit, design_effect: float) -> ShareChanged | None:
+    """The alarm over sites by the day of their first hit."""
+    cells_of_day: dict[int, Counter[tuple[int, int]]] = {}
+    for row in rows:
+        if row.scored and row.days:
+            cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
+    return find_change(cells_of_day, fit, design_effect)
 
 
 def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect: float = 1.0) -> ShareChanged | None:
@@ -69,8 +80,8 @@ def likelihoods(fit: Fit, cells: Sequence[tuple[int, int]]) -> Floats:
     posterior = np.array([fit.posterior[cell] for cell in cells])
     chance = np.array([fit.chance[n] for n, _ in cells])
     shifted = _shifted(chance)
-    found: Floats = np.log((1 - shifted) / (1 - chance) * (1 - posterior) + shifted / chance * posterior).T
-    return found
+    ratios: Floats = np.log((1 - shifted) / (1 - chance) * (1 - posterior) + shifted / chance * posterior).T
+    return ratios
 
 
 def log_evidence(of_block: Floats) -> Floats:
@@ -79,17 +90,17 @@ def log_evidence(of_block: Floats) -> Floats:
     whole = of_block.sum(axis=0)
     weight = -0.5 * (_SHIFTS / _SHIFT_SD) ** 2
     weight -= np.logaddexp.reduce(weight)
-    found: Floats = _log_sum(before + weight) + _log_sum(whole - before + weight) - whole.max() - math.log(DAYS)
-    return found
+    evidence: Floats = _log_sum(before + weight) + _log_sum(whole - before + weight) - whole.max() - math.log(DAYS)
+    return evidence
 
 
 def _shifted(chance: Floats) -> Floats:
     """Shares of LLM sites under each shift of the log odds (shifts, cells)."""
-    found: Floats = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))
-    return found
+    shares: Floats = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))
+    return shares
 
 
 def _log_sum(values: Floats) -> Floats:
     most = values.max(axis=1, initial=-np.inf)
-    found: Floats = most + np.log(np.exp(values - most[:, None]).sum(axis=1))
-    return found
+    sums: Floats = most + np.log(np.exp(values - most[:, None]).sum(axis=1))
+    return sums

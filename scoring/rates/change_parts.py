@@ -56,17 +56,16 @@ def change_parts(
 
     `rows` are the sites of `now`; `likely` maps those with a scored article to their probability, even if their verdict
     has expired at `now_ms`. If points of one time have several instruments, that with the most sites counts. Raises
-    BadParameters without a share then or now.
+    BadParameters without a share then; there must be one now.
     """
-    if now.share is None:
-        raise BadParameters(f"there is no share now: {now.text}")
+    assert now.share is not None
     kept: dict[int, RatePoint] = {}
     for point in points:
         most = kept.get(point.at)
         if not point.by and point.share is not None and (most is None or point.scored_sites > most.scored_sites):
             kept[point.at] = point
     if not kept:
-        raise BadParameters("no share was kept since then; `farmwatch rate --history` lists those that were")
+        raise BadParameters("no share was kept since then")
     series = [
         *((at, kept[at].share or 0.0, _instrument(kept[at], kept[at].share_method)) for at in sorted(kept)),
         (max(kept), now.share, _instrument(now, now.method)),
@@ -108,8 +107,8 @@ def change_parts(
     )
 
 
-def _instrument(found: RatePoint | RateLine, method: str) -> tuple[str, ...]:
-    return found.run, found.digest, found.detector, found.site_method, found.site_method_digest, method
+def _instrument(of: RatePoint | RateLine, method: str) -> tuple[str, ...]:
+    return of.run, of.digest, of.detector, of.site_method, of.site_method_digest, method
 
 
 def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapping[str, float]) -> tuple[float, float]:
@@ -129,7 +128,7 @@ def _mean(rows: Sequence[SiteState], likely: Mapping[str, float]) -> float:
 
 def _by_sources(rows: Sequence[SiteState], likely: Mapping[str, float]) -> dict[tuple[str, ...], tuple[float, float]]:
     """Set of sources -> share of the sites with exactly these sources, and their mean probability."""
-    found: dict[tuple[str, ...], list[float]] = {}
+    probabilities: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
-        found.setdefault(tuple(row.sources), []).append(likely[row.site])
-    return {sources: (len(of) / len(rows), sum(of) / len(of)) for sources, of in found.items()}
+        probabilities.setdefault(tuple(row.sources), []).append(likely[row.site])
+    return {sources: (len(of) / len(rows), sum(of) / len(of)) for sources, of in probabilities.items()}

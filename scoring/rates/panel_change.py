@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from scoring.rates.terms import counted_at, earlier_rows, is_too_old, row_at, same_versions
+from scoring.rates.terms import counted_at, earlier_rows, is_too_old
+from scoring.rates.versions import versions_of
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 
@@ -59,10 +60,11 @@ def panel_change(
             other += 1
             continue
         terms = [*of_terms.get(site, ()), row]
-        now, before = counted_at(row, now_ms), row_at(terms, made_at)
+        now = counted_at(row, now_ms)
+        before = ([term for term in terms if term.term_start <= made_at] or terms[:1])[-1]
         if is_too_old(now):
             too_old += 1
-        elif before.term_start > made_at or not same_versions(before, now):
+        elif before.term_start > made_at or versions_of(before) != versions_of(now):
             other += 1
         elif before.term == now.term:
             not_yet += 1
@@ -102,9 +104,9 @@ def _interval(pairs: Sequence[tuple[bool, bool]], confidence: float) -> tuple[fl
     if not pairs:
         return None, None, None
     sums = np.array([[before, 1, now, 1] for before, now in pairs], np.float64)
-    found = paired_change(sums, np.random.default_rng(_SEED), confidence=confidence)
-    assert found is not None  # every site has a whole
-    return round(found.difference, 9), round(found.low, 9), round(found.high, 9)
+    change = paired_change(sums, np.random.default_rng(_SEED), confidence=confidence)
+    assert change is not None  # every site has a whole
+    return round(change.difference, 9), round(change.low, 9), round(change.high, 9)
 
 
 def _mcnemar(turned: int, back: int) -> float | None:

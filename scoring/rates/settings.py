@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.rate import HALF_WIDTH
-from scoring.rates.site_rates import OTHER
-from stream.text.ranges import TEN_YEARS_S, PositiveCount
+from scoring.rates.groups import OTHER
+from stream.text.ranges import TEN_YEARS_S
 
 _RESERVED_GROUPS = (OTHER, "unknown")
 
@@ -19,15 +18,11 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
     """Confidence of the interval."""
-    half_width: Annotated[float, msgspec.Meta(gt=0, lt=1)] = HALF_WIDTH
-    """Half width of a narrow enough interval: a wider one says how many more sites it needs."""
     errors: ErrorCounts | None = None
     """The site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
     human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so."""
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     """Days for which a canary site counts."""
-    canary_least: PositiveCount = 20
-    """Classifiable canary sites of each truth (human, llm) needed to correct the rate."""
     review: str = ""
     """Labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses
     them."""

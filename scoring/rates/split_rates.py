@@ -3,59 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, SITES
+from scoring.estimate.rate import HALF_WIDTH
+from scoring.estimate.remarks import Remark
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_counts import errors_in_force, recent_canaries
+from scoring.rates.canary_counts import Correction, errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import (
-    REVIEWED,
+    DirectShare,
     ShareChanged,
+    ShareState,
     by_review,
     cells_of,
     known_sites,
     share_of_rows,
     without_labels,
 )
-from scoring.rates.estimate_line import EstimateLine, estimate_line
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.groups import WINDOWS, group_key, grouped, last_days
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import (
-    GroupKey,
-    by_query_group,
-    by_rank_band,
-    grouped,
-    last_days,
-    method_of,
-    query_groups,
-    rate_of,
-)
+from scoring.rates.site_rates import rate_of
 from scoring.rates.terms import TOO_OLD, counted_at, earlier_rows, in_windows, is_too_old
+from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
-from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from scoring.estimate.mixture import Fit
+    from scoring.estimate.fit import Fit
     from scoring.estimate.reviewed_share import Review
 
-UNKNOWN = "unknown"  # the group of sites without a source, query, rank or day in their hits
-WINDOWS = ("day", "week", "month")
-SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateQuery:
+    """What is asked of the rows of sites."""
 
-class Versions(NamedTuple):
-    """The values that must be equal for sites to be counted together."""
-
-    run: str
-    ruleset: str
-    digest: str  # of the ruleset
-    detector: str  # identity
-    site_method: str
-    site_method_digest: str  # "" = older rows
+    by: str = ""  # one of SPLITS; "" = all sites
+    settings: RateSettings = field(default_factory=RateSettings)
+    now_ms: int = 0  # a verdict that is too old then does not count
+    cut: Cut = field(default_factory=Cut)
+    run: str = ""  # of the line without rows
+    review: Review | None = None  # the share rests on its labels where enough of its sites have one
+    definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
+    no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
+    earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
+    half_width: float = HALF_WIDTH  # of an interval of the judged share that is narrow enough
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -78,94 +75,103 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # reason for no scored article -> sites
-    correction: str = ""  # a remark of the canaries on the correction; part of the judged text of all sites
+    canary_remark: Remark | None = None  # of the canaries; among the judged remarks of all sites
     expired: int = 0  # of all sites, those with an expired verdict
 
-    def short(self, *, at_every_look: bool = False) -> str:
-        """The share with its interval, its sites and its versions, for a line among others."""
-        if not self.scored_sites:
-            return "none yet"
-        of = f"{counted(self.scored_sites, 'site')}, ruleset {self.ruleset or '-'} {self.digest[:8]}".rstrip()
-        of += f", detector {self.detector or '-'}"
-        low, high = (self.look_low, self.look_high) if at_every_look else (self.low, self.high)
-        if self.share is None or low is None or high is None:
-            return f"none ({self.method}) of {of}"
-        holds = " at every look" if at_every_look else ""
-        return f"{self.share:.1%} ({self.confidence:.0%} interval{holds} {low:.1%} to {high:.1%}) of {of}"
+
+class _Whole(NamedTuple):
+    """All sites of the versions, as they count, and what their groups share."""
+
+    versions: Versions
+    rows: Sequence[SiteState]
+    undated: int
+    correction: Correction
+    share: DirectShare
+    fit: Fit | None  # shows how often a kind of site is flagged
+    change: ShareChanged | None
 
 
-def rate_lines(
-    rows: Sequence[SiteState],
-    by: str = "",
-    settings: RateSettings | None = None,
-    *,
-    now_ms: int = 0,
-    cut: Cut | None = None,
-    run: str = "",
-    review: Review | None = None,
-    definition: str = SITES,
-    no_page: Mapping[str, str] | None = None,
-    earlier: Sequence[SiteState] = (),
-) -> list[RateLine]:
-    """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
+def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> list[RateLine]:
+    """Rates of site rows: one for all sites, or one per group; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
-    `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
-    line, which says so, and is of `run`. `definition` is one of `estimate.definitions`; judged shares are of sites
-    in any case. `no_page` has the reasons of sites without a page. A verdict that is too old at `now_ms` does not
-    count. Windows take the verdicts that held in them, from rows of `earlier` terms too.
+    `now_ms`. Without rows there is one line, which says so.
     """
-    settings = settings or RateSettings()
-    cut = cut or Cut()
-    lines, by_site = [], earlier_rows(earlier)
-    for versions, found_rows in comparable(rows, run):
-        named = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
-        wanted = [counted_at(row, now_ms) for row in named]
-        correction = errors_in_force(settings, found_rows, now_ms, wanted)
-        known = known_sites(recent_canaries(settings, found_rows, now_ms))
-        confidence = settings.confidence
-        of_all, fit = share_of_rows(wanted, known, confidence, definition=definition)
-        change = (
-            _change(wanted, fit, of_all.design_effect) if fit is not None and not by and definition == SITES else None
-        )
-        if by in WINDOWS:
-            groups = in_windows(named, last_days(by, cut.since, cut.until), by_site, UNKNOWN)
-        else:
-            groups = grouped(wanted, _key(by, settings)) if by else {"": wanted}
-        undated = cut.undated(found_rows, settings)
-        for group, group_rows in groups.items():
-            judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
-            share, fit_of_group = of_all, fit
-            if group_rows != wanted:  # all groups together show how often a kind of site is flagged
-                share, fit_of_group = share_of_rows(group_rows, None, confidence, fit, definition)
-            if review is not None and fit_of_group is not None:
-                share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
-            if definition in BY_LABELS and share.method != REVIEWED:
-                share = without_labels(share)
-            found = estimate_line(judged, share)
-            estimate = msgspec.structs.asdict(found)
-            if correction.remark and not by:
-                estimate["judged_text"] += f"; {correction.remark}"
-            if definition == SITES:
-                estimate |= _bounds(found)
-            lines.append(
-                RateLine(
-                    **estimate,
-                    **versions._asdict(),
-                    by=by,
-                    group=group,
-                    without_pages=judged.without_pages or 0,
-                    undated=undated,
-                    mixed=sum(row.mixed for row in group_rows),
-                    change=change,
-                    definition=definition,
-                    not_judged=_not_judged(group_rows, no_page or {}),
-                    correction=correction.remark,
-                    expired=sum(map(is_too_old, group_rows)),
-                )
-            )
+    query = query or RateQuery()
+    lines = []
+    for versions, of_versions in comparable(rows, query.run):
+        counted, groups = _cut(of_versions, query)
+        whole = _whole(versions, of_versions, counted, query)
+        lines += [_line(group, members, whole, query) for group, members in groups.items()]
     return lines
+
+
+def _cut(rows: Sequence[SiteState], query: RateQuery) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
+    """The rows that count, as they count, and those of each group."""
+    patterns = query.settings.groups
+    named = [row for row in query.cut.of(rows, patterns) if not is_canary(row.site)]
+    counted = [counted_at(row, query.now_ms) for row in named]
+    if query.by in WINDOWS:
+        days_of = last_days(query.by, query.cut.since, query.cut.until)
+        return counted, in_windows(named, days_of, earlier_rows(query.earlier))
+    return counted, grouped(counted, group_key(query.by, patterns)) if query.by else {"": counted}
+
+
+def _whole(versions: Versions, rows: Sequence[SiteState], counted: Sequence[SiteState], query: RateQuery) -> _Whole:
+    settings = query.settings
+    undated = query.cut.undated(rows, settings.groups)
+    correction = errors_in_force(settings, rows, query.now_ms, counted)
+    known = known_sites(recent_canaries(settings, rows, query.now_ms))
+    share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
+    change = None
+    if fit is not None and not query.by and query.definition == SITES:
+        from scoring.rates.change_alarm import change_of_rows  # it loads numpy
+
+        change = change_of_rows(counted, fit, share.design_effect)
+    return _Whole(versions, counted, undated, correction, share, fit, change)
+
+
+def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> DirectShare:
+    """The share of a group, by the review if it has enough labels."""
+    confidence = query.settings.confidence
+    share, fit = whole.share, whole.fit
+    if members != whole.rows:
+        share, fit = share_of_rows(members, None, confidence, whole.fit, query.definition)
+    if query.review is not None and fit is not None:
+        share = by_review(share, fit, members, query.review, confidence, query.definition)
+    needs_labels = query.definition in BY_LABELS and share.method != ShareState.REVIEWED
+    return without_labels(share) if needs_labels else share
+
+
+def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
+    correction = whole.correction
+    judged = rate_of(members, correction.errors, query.settings.confidence, query.half_width)
+    if correction.remark is not None and not query.by:
+        judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
+    share = _share(members, whole, query)
+    bound_low = bound_high = None
+    if query.definition == SITES and share.low is not None and share.high is not None:
+        # worst cases (Manski, Partial Identification of Probability Distributions, 2003), with the share's interval
+        scored = share.scored_sites / judged.sites
+        bound_low, bound_high = round(share.low * scored, 9), round(1 - (1 - share.high) * scored, 9)
+    return RateLine.of(
+        judged,
+        share,
+        **whole.versions._asdict(),
+        by=query.by,
+        group=group,
+        without_pages=judged.without_pages or 0,
+        undated=whole.undated,
+        mixed=sum(row.mixed for row in members),
+        change=whole.change,
+        definition=query.definition,
+        bound_low=bound_low,
+        bound_high=bound_high,
+        not_judged=_not_judged(members, query.no_page),
+        canary_remark=correction.remark,
+        expired=sum(map(is_too_old, members)),
+    )
 
 
 def llm_probabilities(
@@ -175,17 +181,18 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
-    from scoring.estimate.mixture import WIDE, estimate_share  # it loads numpy
+    from scoring.estimate.fit import WIDE
+    from scoring.estimate.mixture import estimate_share  # it loads numpy
 
-    found = {}
+    likely = {}
     for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings or RateSettings(), of_versions, now_ms))
         fit = estimate_share(cells_of(sites), WIDE, known)
         for row in sites:
             if fit is not None and (row.scored, row.flagged) in fit.posterior:
-                found[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
-    return found
+                likely[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
+    return likely
 
 
 def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[str, int]:
@@ -202,49 +209,3 @@ def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[s
         elif not row.scored:
             why["no threshold" if row.detector.endswith(f"/{UNCALIBRATED}") else "no score"] += 1
     return dict(why.most_common())
-
-
-def _bounds(line: EstimateLine) -> dict[str, float | None]:
-    """Worst cases (Manski, Partial Identification of Probability Distributions, 2003), with the share's interval."""
-    if line.low is None or line.high is None:
-        return {}
-    judged = line.scored_sites / line.sites
-    return {"bound_low": round(line.low * judged, 9), "bound_high": round(1 - (1 - line.high) * judged, 9)}
-
-
-def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareChanged | None:
-    """The alarm over sites by the day of their first hit."""
-    from scoring.rates.change_alarm import find_change  # it loads numpy
-
-    cells_of_day: dict[int, Counter[tuple[int, int]]] = {}
-    for row in rows:
-        if row.scored and row.days:
-            cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
-    return find_change(cells_of_day, fit, design_effect)
-
-
-def _key(by: str, settings: RateSettings) -> GroupKey:
-    keys: dict[str, GroupKey] = {
-        "source": lambda row: row.sources,
-        "query": lambda row: row.queries,
-        "query-group": by_query_group(query_groups(settings.groups)),
-        "rank": by_rank_band,
-    }
-    key = keys[by]
-    return lambda row: key(row) or [UNKNOWN]
-
-
-def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:
-    """Rows that may be counted together; without rows there is one set of versions, of `run`.
-
-    A site without a judged page counts with each of its detector.
-    """
-    found: dict[Versions, list[SiteState]] = {}
-    for row in rows:
-        versions = Versions(row.run, row.ruleset, row.digest, row.detector, *method_of(row))
-        found.setdefault(versions, []).append(row)
-    judged = {versions for versions in found if versions.ruleset}
-    for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
-        unjudged = Versions(versions.run, "", "", versions.detector, "", "")
-        extra = found.get(unjudged, []) if versions in judged else []
-        yield versions, [*found.get(versions, []), *extra]

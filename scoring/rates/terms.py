@@ -8,10 +8,11 @@ too old. A site that is not crawled has a term without an end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any
 
 from scoring.rates.canary import is_canary
-from scoring.rates.site_rates import WindowDays, method_of
+from scoring.rates.groups import UNKNOWN, WindowDays
+from scoring.rates.versions import versions_of
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
@@ -20,35 +21,35 @@ GRACE = 0.25  # of a term: the crawl visits a site that is due within days, and 
 TOO_OLD = "verdict too old"
 
 _NO_TERM = -1  # of a row whose verdict is too old
-_NOTHING = SiteState(id="", site="", term=_NO_TERM)
-_OF_VERDICT = frozenset(
-    ("verdict", "articles", "scored", "abstained", "flagged", "pages_used", "llr", "dropped_by", "mixed", "decided_at")
-) | {"term"}
-_OF_SEARCH = frozenset(("sources", "queries", "best_rank", "hits", "days"))
+_OF_VERDICT = (
+    *("verdict", "articles", "scored", "abstained", "flagged", "pages_used", "llr", "dropped_by", "mixed"),
+    "decided_at",
+)
+_EMPTY = SiteState(id="", site="")
+_NO_VERDICT: dict[str, Any] = {name: getattr(_EMPTY, name) for name in _OF_VERDICT} | {"term": _NO_TERM}
+_OF_SEARCH = ("sources", "queries", "best_rank", "hits", "days")
 
 Earlier = Mapping[str, Sequence[SiteState]]  # site -> rows of its terms before the newest, in their order
-
-
-class _Joined:
-    """A row that reads like `SiteState`, with these fields of `one` and all others of `other`: no copy of a row."""
-
-    __slots__ = ("_names", "_one", "_other")
-
-    def __init__(self, names: frozenset[str], one: SiteState, other: SiteState) -> None:
-        self._names, self._one, self._other = names, one, other
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._one if name in self._names else self._other, name)
 
 
 def counted_at(row: SiteState, at_ms: int) -> SiteState:
     """The row as it counts at a time: that of the term before while it holds, none where the verdict is too old."""
     former = row.former if row.term else None
     if former is not None and at_ms <= _holds_until(former):
-        return cast("SiteState", _Joined(_OF_SEARCH, row, former))
+        return _returned_as(row, former)
     if not row.term_end or at_ms <= _holds_until(row) or is_canary(row.site):
         return row
-    return cast("SiteState", _Joined(_OF_VERDICT, _NOTHING, row))
+    return _changed(row, _NO_VERDICT)
+
+
+def _changed(row: SiteState, changes: dict[str, Any]) -> SiteState:
+    """A copy with these fields; the row may be a view of columns, which `msgspec.structs.replace` cannot copy."""
+    return SiteState(**{name: getattr(row, name) for name in SiteState.__struct_fields__} | changes)
+
+
+def _returned_as(row: SiteState, term: SiteState) -> SiteState:
+    """A term of the site with the search results of its row."""
+    return _changed(term, {name: getattr(row, name) for name in _OF_SEARCH})
 
 
 def _holds_until(row: SiteState) -> float:
@@ -62,48 +63,31 @@ def is_too_old(row: SiteState) -> bool:
 
 def earlier_rows(rows: Iterable[SiteState]) -> Earlier:
     """The rows of earlier terms by site."""
-    found: dict[str, list[SiteState]] = {}
+    terms: dict[str, list[SiteState]] = {}
     for row in sorted(rows, key=lambda row: row.term_start):
-        found.setdefault(row.site, []).append(row)
-    return found
+        terms.setdefault(row.site, []).append(row)
+    return terms
 
 
-def in_windows(
-    rows: Iterable[SiteState], days_of: WindowDays, earlier: Earlier, unknown: str
-) -> dict[str, list[SiteState]]:
+def in_windows(rows: Iterable[SiteState], days_of: WindowDays, earlier: Earlier) -> dict[str, list[SiteState]]:
     """Window -> the sites that search results named in it, each with the verdict that held on the last such day."""
     groups: dict[str, list[SiteState]] = {}
     for row in rows:
         for window, day in days_of(row).items():
             groups.setdefault(window, []).append(_held_on(row, day, earlier.get(row.site, ())))
         if not days_of(row):
-            groups.setdefault(unknown, []).append(row)
+            groups.setdefault(UNKNOWN, []).append(row)
     return {window: groups[window] for window in sorted(groups)}
 
 
 def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteState:
     """The row of the term that held at the end of a day; before the first term the row of that."""
     at_ms = (day + 1) * DAY_MS - 1
-    terms = [term for term in earlier if same_versions(term, row)] + [row]
+    terms = [term for term in earlier if versions_of(term) == versions_of(row)] + [row]
     *before, held = [term for term in terms if term.term_start <= at_ms] or terms[:1]
     former = before[-1] if before and held.verdict == SiteClass.UNCLASSIFIABLE else None
     if former is not None and former.verdict != SiteClass.UNCLASSIFIABLE and at_ms <= _holds_until(former):
         held = former
     else:
         held = counted_at(held, at_ms)
-    return row if held is row else cast("SiteState", _Joined(_OF_SEARCH, row, held))
-
-
-def row_at(terms: Sequence[SiteState], at_ms: int) -> SiteState:
-    """Of a site's terms in their order the one that held at a time; before the first term the first."""
-    begun = [term for term in terms if term.term_start <= at_ms]
-    return (begun or terms[:1])[-1]
-
-
-def same_versions(one: SiteState, other: SiteState) -> bool:
-    """Whether the verdicts of two rows may be compared: one run, ruleset, detector and method."""
-    return _versions(one) == _versions(other)
-
-
-def _versions(row: SiteState) -> tuple[str, ...]:
-    return row.run, row.ruleset, row.digest, row.detector, *method_of(row)
+    return row if held is row else _returned_as(row, held)

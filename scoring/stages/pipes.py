@@ -11,12 +11,13 @@ from collections.abc import Iterable
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.mixture import KnownSites
+from scoring.estimate.fit import KnownSites
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import truth_of
 from scoring.rates.direct_share import share_of_rows
-from scoring.rates.estimate_line import EstimateLine, estimate_line
-from scoring.rates.site_rates import refuse_another, site_rate
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.site_rates import site_rate
+from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.ids import Ident
@@ -116,13 +117,17 @@ def estimate_sites(
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
-    rows = [_row(line) for line in truths.get(None, [])]
-    return estimate_line(judged, share_of_rows(rows, known, confidence)[0])
-
-
-def _row(line: SiteVerdictLine) -> SiteState:
-    site = line.site or ""
-    return SiteState(id=site, site=site, scored=line.scored or 0, flagged=line.flagged or 0, queries=line.queries)
+    rows = [
+        SiteState(
+            id=line.site or "",
+            site=line.site or "",
+            scored=line.scored or 0,
+            flagged=line.flagged or 0,
+            queries=line.queries,
+        )
+        for line in truths.get(None, [])
+    ]
+    return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
 
 
 def _names(line: SiteVerdictLine) -> dict[str, str]:

@@ -106,10 +106,11 @@ class ScoreStage(Stage):
         wanted = [request for request in requests if request.detector in given]
         started = self._clock()
         canaries = [request for request in wanted if is_canary(request.site)]
-        fresh = {id(request): scores for request, scores in zip(canaries, _read(detectors, canaries), strict=True)}
+        read = detectors.score([request.text for request in canaries]) if canaries else []
+        fresh = {id(request): scores for request, scores in zip(canaries, read, strict=True)}
         texts = {request.text_digest: request.text for request in wanted if id(request) not in fresh}
-        found = self._memory.look(texts, detectors.score)
-        unread = set(found.read)
+        cached = self._memory.look(texts, detectors.score)
+        unread = set(cached.read)
         batch_s = self._busy_s(started) if fresh or unread else None
         prepared = []
         for request in requests:
@@ -119,7 +120,7 @@ class ScoreStage(Stage):
             digest = request.text_digest
             scores = fresh.get(id(request))
             prepared.append(
-                RequestScores(scores or found.scores[digest], scores is not None or digest in unread, batch_s)
+                RequestScores(scores or cached.scores[digest], scores is not None or digest in unread, batch_s)
             )
             unread.discard(digest)
             batch_s = None
@@ -233,10 +234,6 @@ _COUNTED = {  # field of DetectorCounts -> metric and kind
     "lost": (SCORE_DEVICE_ERRORS, "lost"),
     "poison": (SCORE_DEVICE_ERRORS, "poison"),
 }
-
-
-def _read(detectors: DetectorSet, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
-    return detectors.score([request.text for request in requests]) if requests else []
 
 
 def score_of(request: ScoreRequest, identity: str, text: TextScore, now_ms: int = 0) -> Score:

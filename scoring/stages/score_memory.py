@@ -57,9 +57,8 @@ class ScoreMemory:
                 scores |= self._computed(mine, [texts[digest] for digest in mine], compute)
                 read.update(mine)
             for digest, coming in others.items():
-                found = coming.result()
-                if found is not None:
-                    scores[digest] = found
+                if (theirs := coming.result()) is not None:
+                    scores[digest] = theirs
         return CachedScores(scores, frozenset(read))
 
     def _computed(

@@ -24,16 +24,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
-from stream.schema.projection import projection_of
-from stream.schema.records import Hit, Record, Score, SiteState, Verdict
-from stream.schema.vocabulary import DECIDED, PageClass, SiteClass
+from scoring.stages.site_pages import FirstArticle, JudgedPage, PageEntry, TermPages, TextFlag, first_article, texts_of
+from stream.schema.records import Hit, Score, SiteState, Verdict
+from stream.schema.vocabulary import PageClass, SiteClass
 from stream.text.times import DAY_MS
 
 MAX_QUERIES = 1000  # query ids of a site's row
@@ -43,61 +43,6 @@ MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those with the n
 
 
 _encoder = msgspec.msgpack.Encoder()
-
-
-@projection_of(Verdict)
-class JudgedPage(Record, frozen=True, kw_only=True):
-    """A verdict without the outcomes of the rules, which take nine tenths of the decoding."""
-
-    page_id: str
-    url: str
-    verdict: str
-    first_failed: str
-    ruleset: str
-    digest: str
-    epoch: str
-    extract_path: str
-    text_digest: str
-    fetched_at: int
-    first_at: int
-
-
-class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
-    """The first fetch of a page that was an article: the evidence of the page."""
-
-    fetched_at: int
-    fetch_id: str
-    text_digest: str
-    digest: str  # of the ruleset of that verdict
-
-
-class PageEntry(msgspec.Struct, array_like=True, frozen=True):
-    """The verdict on the newest fetch of a page, and its first fetch as an article."""
-
-    fetched_at: int
-    fetch_id: str
-    article: bool
-    text_digest: str
-    first_failed: str
-    digest: str = ""  # of the ruleset
-    evidence: FirstArticle | None = None
-
-
-class TextFlag(msgspec.Struct, array_like=True, frozen=True):
-    """A detector's score of a text; flag None = it abstained, score None = not a finite number."""
-
-    flag: bool | None
-    score: float | None = None
-
-
-class TermPages(msgspec.Struct, array_like=True):
-    """The pages of a term."""
-
-    pages: dict[str, PageEntry]  # by page id
-    ruleset: str
-    digest: str
-    emitted: bytes = b""  # digest of the last emitted row
-    epoch: str = ""  # feature epoch of the pages; "" = unknown
 
 
 class SiteTally(msgspec.Struct, array_like=True):
@@ -129,8 +74,6 @@ class SiteTally(msgspec.Struct, array_like=True):
     def load(data: bytes | None, term_ms: int) -> SiteTally:
         """Read a tally back; None is a site not seen before. With other terms than before its pages are regrouped."""
         tally = SiteTally() if data is None else _decoder.decode(data)
-        if tally.term_ms == 0:  # also from a farmwatch without terms
-            tally.first = min(((page.evidence or page).fetched_at for page in tally.pages.values()), default=0)
         if tally.term_ms != term_ms:
             tally.term_ms = term_ms
             tally._regroup()
@@ -150,7 +93,11 @@ class SiteTally(msgspec.Struct, array_like=True):
         self.sources = sorted({*self.sources, *(hit.source for hit in hits)})
         new = {hit.query_id for hit in hits if hit.query_id}.difference(self.queries)
         if new:
-            self.queries = sorted(heapq.nsmallest(MAX_QUERIES, [*self.queries, *new], key=_digest))
+            self.queries = sorted(
+                heapq.nsmallest(
+                    MAX_QUERIES, [*self.queries, *new], key=lambda query: xxhash.xxh3_64_intdigest(query.encode())
+                )
+            )
         ranks = [rank for rank in (self.best_rank, *(hit.rank for hit in hits)) if rank > 0]
         self.best_rank = min(ranks, default=0)
         days = {hit.fetched_at // DAY_MS for hit in hits if hit.fetched_at > 0}
@@ -167,7 +114,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             return
         pages = self._open(term, verdict.ruleset, verdict.digest, verdict.epoch)
         known = pages.get(verdict.page_id)
-        evidence = _first_article(known.evidence if known else None, verdict)
+        evidence = first_article(known.evidence if known else None, verdict)
         if known is None or (verdict.fetched_at, verdict.id) >= (known.fetched_at, known.fetch_id):
             entry = PageEntry(
                 verdict.fetched_at,
@@ -193,7 +140,7 @@ class SiteTally(msgspec.Struct, array_like=True):
     def forget_terms(self) -> None:
         """Drop pages and scores of all terms but the newest two: no more of their records will come."""
         for term in [term for term in self.earlier if term + 1 < self.term]:
-            texts = _texts(self.earlier.pop(term).pages)
+            texts = texts_of(self.earlier.pop(term).pages)
             self.kept_from = max(self.kept_from, self.start_of(term + 1))
             for text in texts - self._needed():
                 for said in self.scores.values():
@@ -212,11 +159,11 @@ class SiteTally(msgspec.Struct, array_like=True):
                 self.pages.clear()
             self.term, self.ruleset, self.digest, self.epoch = term, ruleset, digest, epoch
             return self.pages
-        found = self.earlier.setdefault(term, TermPages({}, ruleset, digest, epoch=epoch))
-        if found.epoch not in ("", epoch):
-            found.pages.clear()
-        found.ruleset, found.digest, found.epoch = ruleset, digest, epoch
-        return found.pages
+        of = self.earlier.setdefault(term, TermPages({}, ruleset, digest, epoch=epoch))
+        if of.epoch not in ("", epoch):
+            of.pages.clear()
+        of.ruleset, of.digest, of.epoch = ruleset, digest, epoch
+        return of.pages
 
     def _regroup(self) -> None:
         """Assign every page to its term again, because the first page or the length of a term has changed."""
@@ -260,10 +207,7 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     def _needed(self) -> set[str]:
         """Texts whose scores are used by rows."""
-        return set().union(*map(_texts, self._all_pages()))
-
-    def _all_pages(self) -> list[dict[str, PageEntry]]:
-        return [*(of.pages for of in self.earlier.values()), self.pages]
+        return set().union(texts_of(self.pages), *(texts_of(of.pages) for of in self.earlier.values()))
 
     def of_term(self, term: int) -> TermPages:
         """The pages of a term; none if it is not kept."""
@@ -279,14 +223,14 @@ class SiteTally(msgspec.Struct, array_like=True):
             for name, page in of.pages.items()
             if page.digest == of.digest and page.evidence is not None and page.evidence.digest == of.digest
         )
-        found: dict[str, PageScore] = {}
+        scores: dict[str, PageScore] = {}
         seen: set[str] = set()
         for fetched_at, name, text in order:
             scored = said.get(text)
             if text not in seen and scored is not None and scored != _ABSTAINED:
                 seen.add(text)
-                found[name] = PageScore(scored.flag, scored.score, fetched_at)
-        return found
+                scores[name] = PageScore(scored.flag, scored.score, fetched_at)
+        return scores
 
     def row(
         self,
@@ -306,6 +250,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
         pages = [page for page in of.pages.values() if page.digest == of.digest]
         articles = [page for page in pages if page.article]
+        # the verdict of a row stands in for one that the term after it does not have yet
+        open_still = verdict.verdict == SiteClass.UNCLASSIFIABLE
+        stands_in = former and open_still and former.verdict != verdict.verdict and former.digest == of.digest
         flags = [said[page.text_digest].flag for page in articles if page.text_digest in said]
         return SiteState(
             id=site,
@@ -336,35 +283,12 @@ class SiteTally(msgspec.Struct, array_like=True):
             term_start=self.start_of(term),
             term_end=self.start_of(term + 1),
             epoch=of.epoch,
-            former=former if former is not None and _holds(former, verdict, of.digest) else None,
+            former=former if stands_in else None,
         )
 
 
 _ABSTAINED = TextFlag(None, None)
 _decoder = msgspec.msgpack.Decoder(SiteTally)
-
-
-def _holds(former: SiteState, verdict: SiteVerdict, digest: str) -> bool:
-    """Whether the verdict of a row stands in for one that the term after it does not have yet."""
-    return verdict.verdict == SiteClass.UNCLASSIFIABLE != former.verdict and former.digest == digest
-
-
-def _texts(pages: Mapping[str, PageEntry]) -> set[str]:
-    texts = {page.text_digest for page in pages.values() if page.article}
-    return texts | {page.evidence.text_digest for page in pages.values() if page.evidence is not None}
-
-
-def _first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> FirstArticle | None:
-    """The first fetch of a page that is an article, after another verdict on the page.
-
-    Of two rulesets the later one counts, and for one fetch the later verdict.
-    """
-    if verdict.verdict != PageClass.ARTICLE:
-        return None if known is not None and known.fetch_id == verdict.id else known
-    found = FirstArticle(verdict.fetched_at, verdict.id, verdict.text_digest, verdict.digest)
-    if known is None or known.digest != verdict.digest:
-        return found
-    return known if (known.fetched_at, known.fetch_id) < (found.fetched_at, found.fetch_id) else found
 
 
 def hit_key(hit: Hit) -> bytes:
@@ -375,20 +299,3 @@ def hit_key(hit: Hit) -> bytes:
 def term_key(site: str, term: int) -> str:
     """Key of a row on the topic of earlier terms."""
     return f"{site} {term}"
-
-
-def _digest(name: str) -> int:
-    return xxhash.xxh3_64_intdigest(name.encode())
-
-
-def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
-    """The reason to stop crawling the site: decided_llm, decided_human or enough_articles; "" = none.
-
-    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: later pages
-    change neither its verdict nor its mark.
-    """
-    if verdict.mixed and not verdict.closed and verdict.pages < enough_if_mixed:
-        return ""
-    if verdict.verdict in DECIDED:
-        return f"decided_{verdict.verdict}"
-    return "enough_articles" if verdict.pages >= enough else ""

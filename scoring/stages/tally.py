@@ -26,7 +26,8 @@ from scoring.rates.canary import is_canary
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
 from scoring.stages.metrics import SITES_REOPENED
-from scoring.stages.site_tally import JudgedPage, SiteTally, hit_key, stop_reason, term_key
+from scoring.stages.site_pages import JudgedPage
+from scoring.stages.site_tally import SiteTally, hit_key, term_key
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.metrics import STAGE_RECORDS
@@ -34,6 +35,7 @@ from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Decision, Hit, Score, SiteState, encode
 from stream.schema.runs import LIVE, RunNames, names_of
+from stream.schema.vocabulary import DECIDED
 from stream.text.times import DAY_MS
 
 _log = structlog.get_logger()
@@ -131,7 +133,8 @@ class TallyStage(Stage):
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Judge the sites of the batch, and send due canary pages. Raises FoldFailed, see the module."""
         for ctx in contexts.values():
-            self._watch_clock(ctx.now_ms)
+            if not 0 < self._clock_since_ms <= ctx.now_ms:
+                self._clock_since_ms = ctx.now_ms  # again if it was set back
         with self._whole_batch():
             for partition, sites in self._sites.items():
                 for site in sites.values():
@@ -257,15 +260,21 @@ class TallyStage(Stage):
             self._emit_decision(site, term, ctx, stop=False, reason="term_began")
         if tally.stopped or tally.term < tally.reopened:
             return
-        reason = stop_reason(verdict, self._settings.enough_articles, self._settings.enough_if_mixed)
-        if reason:
+        if reason := self._stop_reason(verdict):
             tally.stopped = reason
             self._emit_decision(site, term, ctx, stop=True, reason=reason)
 
-    def _watch_clock(self, now_ms: int) -> None:
-        """Note when the time of this process began: again if it was set back."""
-        if not 0 < self._clock_since_ms <= now_ms:
-            self._clock_since_ms = now_ms
+    def _stop_reason(self, verdict: SiteVerdict) -> str:
+        """The reason to stop crawling the site: decided_llm, decided_human or enough_articles; "" = none.
+
+        A mixed site stays open until it has `mixed_articles` usable scores, is no longer mixed, or has closed: later
+        pages change neither its verdict nor its mark.
+        """
+        if verdict.mixed and not verdict.closed and verdict.pages < self._settings.enough_if_mixed:
+            return ""
+        if verdict.verdict in DECIDED:
+            return f"decided_{verdict.verdict}"
+        return "enough_articles" if verdict.pages >= self._settings.enough_articles else ""
 
     def _is_tried(self, now_ms: int) -> bool:
         """Whether this process has had its time for long enough that a term may follow from it."""

@@ -63,14 +63,14 @@ def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights
     n = len(hits)
     kish = float(weights.sum() ** 2 / (weights**2).sum())
     sums = cluster_sums(weights * (hits - p), clusters)
-    found = len(sums)
-    if found == n:
+    sites = len(sums)
+    if sites == n:
         return kish
-    if found < 2 or not 0 < p < 1:
-        return min(kish, float(found))
+    if sites < 2 or not 0 < p < 1:
+        return min(kish, float(sites))
     squares = float((sums**2).sum())
-    variance = squares * found / (found - 1) / float(weights.sum()) ** 2
-    degrees = degrees_of_freedom(squares, float((sums**4).sum()), found)
+    variance = squares * sites / (sites - 1) / float(weights.sum()) ** 2
+    degrees = degrees_of_freedom(squares, float((sums**4).sum()), sites)
     few = (t_quantile(n - 1) / t_quantile(degrees)) ** 2
     return max(1.0, min(kish, few * p * (1 - p) / variance)) if variance else kish
 

@@ -48,16 +48,12 @@ class Presence:
                     if try_lock(held, fcntl.LOCK_SH):  # others have it open
                         return
                     time.sleep(_LOOK_S)  # another process checks
-                _check_after_unclean_end(folder, lock_timeout_s)
+                with contextlib.suppress(FileNotFoundError):
+                    if (folder / f"{DATABASE}-wal").stat().st_size:  # an unclean end
+                        # read only, for it leaves the WAL: the next opening checks again
+                        with contextlib.closing(connect(folder, lock_timeout_s, "mode=ro")) as database:
+                            require_sound(database, folder)
             except BaseException:
                 self.leave()
                 raise
             fcntl.flock(held, fcntl.LOCK_SH)
-
-
-def _check_after_unclean_end(folder: Path, lock_timeout_s: float) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if (folder / f"{DATABASE}-wal").stat().st_size:
-            # read only, for it leaves the WAL: the next opening checks again
-            with contextlib.closing(connect(folder, lock_timeout_s, "mode=ro")) as database:
-                require_sound(database, folder)

@@ -50,7 +50,8 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
         """Assign as the group's leader: balance the lead topic, then mirror it onto the other topics."""
-        counts = {topic: self._count(topic, cluster) for member in members for topic in member.metadata.topics}
+        topics = {topic for member in members for topic in member.metadata.topics}
+        counts = {topic: self._counts.get(topic) or len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
         lead = min(counts, key=lambda topic: (-counts[topic], topic))
         claims = _claims(members)
         leading = [
@@ -75,10 +76,6 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
             given = [(t, [p for p in partitions if p < counts[t]]) for t in sorted(member.metadata.topics)]
             mirrored[member.member_id] = ConsumerProtocolAssignment(1, [(t, ps) for t, ps in given if ps], b"")
         return mirrored
-
-    def _count(self, topic: str, cluster: Any) -> int:
-        """Partitions of a topic; 0 for an unknown topic."""
-        return self._counts.get(topic) or len(cluster.partitions_for_topic(topic) or ())
 
 
 def _claims(members: Sequence[Any]) -> dict[str, list[int]]:

@@ -242,14 +242,14 @@ class KafkaMember:
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
         """These offsets, and offsets of idle partitions after markers: retention would report the markers as unread."""
-        found = dict(offsets)
-        if found:
+        passed = dict(offsets)
+        if passed:
             for at, committed in self._owned.positions().items():
                 place = At(self._site.short(at.topic), at.partition)
                 done = offsets.get(place, committed or 0)
                 if (rest := self._rest(at, done)) > done:
-                    found[place] = rest
-        return found
+                    passed[place] = rest
+        return passed
 
     def _rest(self, at: TopicPartition, done: int) -> int:
         """`done`, or the position after it if only markers are in between and all delivered records are before it."""
@@ -316,9 +316,11 @@ class KafkaMember:
                 raise
 
     def _after_failure(self, producer: TransactionalProducer, consumer: GroupConsumer, error: Exception) -> None:
-        if isinstance(error, kafka_errors.FencedInstanceIdError) or _by_another_process(
-            error, time.monotonic() - producer.began_at, self._site.settings.transaction_timeout_s
-        ):
+        is_young = time.monotonic() - producer.began_at < _SURELY_FENCED * self._site.settings.transaction_timeout_s
+        by_another = is_young and isinstance(
+            error, kafka_errors.ProducerFencedError | kafka_errors.InvalidProducerEpochError
+        )
+        if by_another or isinstance(error, kafka_errors.FencedInstanceIdError):
             self._supersede()
         elif isinstance(error, FENCING):
             consumer.forget_membership()
@@ -352,9 +354,3 @@ class KafkaMember:
         for partition in partitions:
             if partition not in self._owned.epochs:
                 raise Fenced(f"{self._said} does not own partition {partition}")
-
-
-def _by_another_process(error: Exception, age_s: float, transaction_timeout_s: float) -> bool:
-    """Whether another process fenced the producer: its transaction is too young for the broker's timeout."""
-    fenced = isinstance(error, kafka_errors.ProducerFencedError | kafka_errors.InvalidProducerEpochError)
-    return fenced and age_s < _SURELY_FENCED * transaction_timeout_s

@@ -35,14 +35,14 @@ class SqlState:
         )
 
     def get(self, key: bytes) -> bytes | None:
-        found = self._rows("value", "key = ?", key)
-        return found[0][0] if found else None
+        rows = self._rows("value", "key = ?", key)
+        return rows[0][0] if rows else None
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         # Only one lower bound: of two, SQLite might seek to the smaller one and read all rows up to `after`.
         where, values = ("key > ?", [after]) if after is not None and after >= prefix else ("key >= ?", [prefix])
-        end = _beyond(prefix)
-        if end is not None:
+        if trimmed := prefix.rstrip(b"\xff"):  # the smallest key above all keys with the prefix
+            end = trimmed[:-1] + bytes([trimmed[-1] + 1])
             where, values = f"{where} AND key < ?", [*values, end]
         return self._rows("key, value", f"{where} ORDER BY key LIMIT ?", *values, limit)
 
@@ -57,8 +57,8 @@ class SqlState:
         return self._rows("key, value, due_at", where, now_ms, limit)
 
     def next_due(self) -> int | None:
-        found = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
-        return found[0][0] if found else None
+        rows = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
+        return rows[0][0] if rows else None
 
 
 class MemoryState(SqlState):
@@ -78,9 +78,3 @@ def all_entries(read: Callable[[int, bytes | None], Sequence[StateChange]]) -> I
     while page := read(_PAGE, after):
         yield from page
         after = page[-1].key
-
-
-def _beyond(prefix: bytes) -> bytes | None:
-    """The smallest key above all keys with the prefix; None if there is none."""
-    trimmed = prefix.rstrip(b"\xff")
-    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None

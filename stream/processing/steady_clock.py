@@ -70,18 +70,16 @@ class SteadyClock:
         step = self._step
         if step is None or abs(difference_ms - step.difference_ms) > _STEP_MS:
             self._step = _Step(difference_ms, now_ms)
-            self._report(difference_ms - self._difference_ms)
+            moved_ms = difference_ms - self._difference_ms
+            mend = "set this machine's clock; if it is right now, it is believed within an hour"
+            _log.warning("clock_stepped", moved_s=_seconds(moved_ms), mend=mend)
+            if self._metrics is not None:
+                self._metrics.count(CLOCK_STEPS, direction=FORWARD if moved_ms > 0 else BACK)
             return
         needed_ms = min(max(step.since_ms - self._since_ms, _LEAST_MS), _MOST_MS)
         if now_ms - step.since_ms >= needed_ms:
             _log.warning("clock_step_believed", moved_s=_seconds(difference_ms - self._difference_ms))
             self._difference_ms, self._since_ms, self._step = difference_ms, step.since_ms, None
-
-    def _report(self, moved_ms: int) -> None:
-        mend = "set this machine's clock; if it is right now, it is believed within an hour"
-        _log.warning("clock_stepped", moved_s=_seconds(moved_ms), mend=mend)
-        if self._metrics is not None:
-            self._metrics.count(CLOCK_STEPS, direction=FORWARD if moved_ms > 0 else BACK)
 
     def _monotonic_ms(self) -> int:
         return int(1000 * self._monotonic())

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from stream.log.contract import Log, Message
+from stream.log.errors import BadRecord, SchemaTooNew
 from stream.schema.topics import CONTROL
+
+READ = 1  # newest schema of rows that are not about runs
+
+
+class _Versioned(Protocol):
+    @property
+    def v(self) -> int: ...
+
+
+T = TypeVar("T", bound=_Versioned)
 
 
 class ControlRows:
@@ -26,3 +40,17 @@ class ControlRows:
         if end > self._next:
             yield from self._log.read(CONTROL, 0, self._next, end)
         self._next = max(self._next, end)  # the last offsets may belong to transaction markers
+
+
+def read_row(message: Message, kind: type[T], what: str) -> T:
+    """Decode a row of `control`; `what` names it. Raises BadRecord if it is damaged, or SchemaTooNew."""
+    where = f"topic {CONTROL}, offset {message.offset}, {what}"
+    if message.damage:
+        raise BadRecord(f"{where}: {message.damage}")
+    try:
+        row = msgspec.msgpack.decode(message.value or b"", type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SchemaTooNew(f"{where}: {error}") from error
+    if row.v > READ:
+        raise SchemaTooNew(f"{where}: schema {row.v}, this farmwatch reads up to {READ}")
+    return row

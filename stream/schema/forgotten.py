@@ -13,14 +13,12 @@ from functools import lru_cache
 import msgspec
 
 from stream.log.contract import Log, Message, Output
-from stream.log.errors import BadRecord, SchemaTooNew
-from stream.schema.control_rows import ControlRows
+from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
 
 _KEY = b"forgotten/"
 _SECRET = b"forgotten/secret"
 _SECRET_BYTES = 32
-_READ = 1  # newest schema that this code reads
 _HOSTS = 65_536  # answers remembered
 
 
@@ -78,19 +76,10 @@ class Forgotten:
         return [*rows, Output(CONTROL, 0, key, msgspec.msgpack.encode(entry))]
 
     def _take(self, message: Message) -> None:
-        where = f"topic control, offset {message.offset}, ledger of forgotten hosts"
-        if message.damage:
-            raise BadRecord(f"{where}: {message.damage}: restore the log from a backup, then forget the hosts again")
-        value = message.value or b""
-        if message.key == _SECRET:
-            self._secret = value
+        if message.key == _SECRET and not message.damage:
+            self._secret = message.value or b""
             return
-        try:
-            entry = msgspec.msgpack.decode(value, type=ForgottenHost)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise SchemaTooNew(f"{where}: {error}") from error
-        if entry.v > _READ:
-            raise SchemaTooNew(f"{where}: schema {entry.v}, this farmwatch reads up to {_READ}")
+        entry = read_row(message, ForgottenHost, "ledger of forgotten hosts")
         self._entries[message.key.removeprefix(_KEY).decode(errors="replace")] = entry
 
     def _find(self, host: str) -> bool:

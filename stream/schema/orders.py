@@ -9,14 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from stream.log.contract import Log, Message, Output
-from stream.log.errors import BadRecord, SchemaTooNew
-from stream.schema.control_rows import ControlRows
+from stream.log.errors import BadRecord
+from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
 
 PAUSE = "pause"
 _EXCLUDE = "exclude/"
 _KEY = "order/"
-_READ = 1  # newest schema that this code reads
 _KEPT = 50  # changes of an order
 
 
@@ -76,8 +75,8 @@ class Orders:
     @property
     def exclusions(self) -> dict[str, Order]:
         """Name -> order of everything that is or was excluded."""
-        found = self._orders.items()
-        return {name.removeprefix(_EXCLUDE): order for name, order in found if name.startswith(_EXCLUDE)}
+        orders = self._orders.items()
+        return {name.removeprefix(_EXCLUDE): order for name, order in orders if name.startswith(_EXCLUDE)}
 
     def _take(self, message: Message) -> bool:
         name = message.key.decode(errors="replace").removeprefix(_KEY)
@@ -85,7 +84,7 @@ class Orders:
         if message.value is None:
             return self._orders.pop(name, None) is not None
         try:
-            self._orders[name] = _read(message)
+            self._orders[name] = read_row(message, Order, f"order {name!r}")
         except BadRecord as error:
             self._faults[message.key] = error
             return False
@@ -105,16 +104,3 @@ def key_of(name: str) -> bytes:
 def exclusion(name: str) -> str:
     """The name of the order that excludes `name`."""
     return f"{_EXCLUDE}{name}"
-
-
-def _read(message: Message) -> Order:
-    where = f"topic control, offset {message.offset}, order {message.key.decode(errors='replace')!r}"
-    if message.damage:
-        raise BadRecord(f"{where}: {message.damage}")
-    try:
-        order = msgspec.msgpack.decode(message.value or b"", type=Order)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SchemaTooNew(f"{where}: {error}") from error
-    if order.v > _READ:
-        raise SchemaTooNew(f"{where} has schema {order.v}, this farmwatch reads up to {_READ}")
-    return order

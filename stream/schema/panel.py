@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from stream.log.contract import Log, Output
-from stream.log.errors import BadRecord, SchemaTooNew
+from stream.schema.control_rows import read_row
 from stream.schema.topics import CONTROL
 
 PANEL_KEY = b"panel/"
-_READ = 1  # newest schema that this code reads
 
 
 class SitePanel(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,21 +25,15 @@ class SitePanel(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_panels(log: Log) -> dict[int, SitePanel]:
     """Version -> panel, in order. Raises BadRecord, SchemaTooNew."""
-    found: dict[int, SitePanel] = {}
+    panels: dict[int, SitePanel] = {}
     if CONTROL not in log.topics():
-        return found
+        return panels
     for message in log.read(CONTROL, 0):
         if not message.key.startswith(PANEL_KEY) or message.value is None:
             continue
-        where = f"topic {CONTROL}, partition 0 offset {message.offset}"
-        try:
-            panel = msgspec.msgpack.decode(message.value, type=SitePanel)
-        except msgspec.DecodeError as error:
-            raise BadRecord(f"{where}: not a panel: {message.damage or error}") from error
-        if panel.v > _READ:
-            raise SchemaTooNew(f"{where}: a panel of schema {panel.v}, this farmwatch reads up to {_READ}")
-        found[panel.version] = panel
-    return dict(sorted(found.items()))
+        panel = read_row(message, SitePanel, "panel")
+        panels[panel.version] = panel
+    return dict(sorted(panels.items()))
 
 
 def write_panel(log: Log, panel: SitePanel) -> None:

@@ -21,7 +21,7 @@ from lab.detector.regression import Model
 from lab.detector.texts import read_pages
 from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.lite_ngram.normalisation import normalise
+from scoring.lite_ngram.words import normalise
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.stages.tally import TallyStage
 from stream.log.sql_state import MemoryState

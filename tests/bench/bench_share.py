@@ -24,9 +24,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.stats import beta, binom, gaussian_kde
 
-from scoring.estimate.mixture import WIDE, CellCounts, Components, KnownSites, estimate_share
+from scoring.estimate.doubts import doubts
+from scoring.estimate.fit import WIDE, CellCounts, Components, KnownSites
+from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, log_evidence
-from scoring.rates.direct_share import doubts
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
 from tests.bench.timing import cpu_s

@@ -40,7 +40,6 @@ class Plan(NamedTuple):
     budgets: Sequence[int]
     square: int  # side of the product that gives the limit
     rounds: int  # the best one counts
-    compiled: bool  # measure torch.compile as well
     tolerance: float  # whose scores are compared with the loop's
 
 
@@ -50,9 +49,9 @@ def plan_of(*, tiny: bool) -> Plan:
 
     if tiny:
         shape = FalconShape(hidden=64, layers=2, heads=4, words=512)
-        return Plan("cpu", "float32", shape, 64, 12, 4, 256, (128, 512), 256, 1, False, 1e-4)
+        return Plan("cpu", "float32", shape, 64, 12, 4, 256, (128, 512), 256, 1, 1e-4)
     budgets = (4_096, 8_192, 16_384, 32_768, 65_536)
-    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 16_384, budgets, 8_192, 2, True, 0.01)
+    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 16_384, budgets, 8_192, 2, 0.01)
 
 
 class Bench:
@@ -175,7 +174,7 @@ class Bench:
         return reference_loop(observer, performer, documents, both=both, widen=widen)
 
     def throughput(self) -> Table:
-        """Documents per second: transformers' bodies, the fast ones, the compiled ones, and the loop."""
+        """Documents per second: transformers' bodies, the fast ones, and the loop."""
         from scoring.pair.body import fast_body
         from tests.bench.pair_reference import document_flops
 
@@ -217,8 +216,6 @@ class Bench:
             }
 
         result["transformers"] = attempt(lambda: measured(lambda body: body))
-        if plan.compiled:
-            result["fast, compiled"] = attempt(lambda: measured(lambda body: fast_body(body, compiled=True)))
         # on a CPU the body itself is changed, and the loop needs the original
         result["fast"] = attempt(
             lambda: measured(lambda body: fast_body(body if self.on_card else copy.deepcopy(body)))

@@ -25,7 +25,7 @@ from replay.runs.run_rules import RunRules
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.sites.registry import site_method
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
@@ -112,17 +112,18 @@ class World:
         work(self.log, stage, lambda: int(self.now_s * 1000))
 
     def lines(self) -> list[RateLine]:
-        return rate_lines(read_sites(self.log), "", self.config.rate, now_ms=int(self.now_s * 1000))
+        return rate_lines(read_sites(self.log), RateQuery(settings=self.config.rate, now_ms=int(self.now_s * 1000)))
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A farm with a complete round of canaries and the pages of one real site."""
     file = canary_file(tmp_path_factory.mktemp("canaries"))
-    flags = [f"canary.file={file}", "rate.canary_least=8", "measure.workers=1", f"log.partitions={PARTITIONS}"]
+    flags = [f"canary.file={file}", "measure.workers=1", f"log.partitions={PARTITIONS}"]
     world = World(load(None, flags, {}).config)
     put_real_site(world.log)
-    with closing(world.measure):
+    with closing(world.measure), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scoring.rates.canary_counts.CANARY_LEAST", 8)
         world.work()
         yield world
 
@@ -153,7 +154,9 @@ def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
     """The rate covers the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
     assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
-    assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.judged_text
+    assert line.canary_remark is not None
+    counts = {"llm_sites": 9, "llm_found": 8, "human_sites": 8, "called": 1}
+    assert counts.items() <= dict(line.canary_remark.facts).items()
 
 
 def test_the_log_adds_up(world: World) -> None:

@@ -24,8 +24,7 @@ from scoring.errors import Uncalibrated
 from scoring.interface import Detector
 from scoring.pair.settings import PairSettings, pair_identity
 from scoring.sites.sprt import SprtParams
-from scoring.thresholds.published import write_thresholds
-from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from scoring.thresholds.threshold_set import Curve, ThresholdSet, write_thresholds
 from stream.log.contract import Log, Output
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode

@@ -6,19 +6,21 @@ import threading
 import time
 
 import pytest
+import xxhash
 from aiohttp import web
 
 from crawler.settings import CrawlSettings
 from crawler.stages.crawl import CrawlStage
 from farmwatch.audit.audit import audit
 from filters.measure.epoch import feature_epoch
+from filters.quality.c4 import clean
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, Page, SiteState, Verdict
-from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
+from stream.schema.records import Features, Page, Score, ScoreRequest, SiteState, Verdict
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.logs.stage_work import put, records, work_all
 from tests.support.web.article_head import ARTICLE_HEAD
 from tests.support.web.crawl_driver import hits_of, settings_for
@@ -26,6 +28,7 @@ from tests.support.web.loopback import Web
 
 SITE = "river.test"
 SETTINGS = MeasureSettings(workers=1)
+MENU = "More about the village and its river"
 
 
 def article(subject: str) -> str:
@@ -33,9 +36,8 @@ def article(subject: str) -> str:
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 20)
     )
-    return (
-        f"<html>{ARTICLE_HEAD}<body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
-    )
+    body = f"<h1>The {subject} of the river</h1><p>{MENU}</p><p>{text}</p>"
+    return f"<html>{ARTICLE_HEAD}<body><article>{body}</article></body></html>"
 
 
 def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
@@ -106,6 +108,21 @@ def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
     changed = [found for found in features if found.url.endswith("/other")]
     assert len({found.text_digest for found in changed[:2]}) == 2
     assert len(records(log, VERDICTS, Verdict)) == len(fetched)
+
+
+def test_the_cleaned_text_is_scored_under_its_own_digest(log: MemoryLog) -> None:
+    """Under a ruleset that scores the cleaned text: features keep the menu; request, verdict and score are without."""
+    requests = {request.id: request for request in records(log, SCORE_REQUESTS, ScoreRequest)}
+    verdicts = {verdict.id: verdict for verdict in records(log, VERDICTS, Verdict)}
+    scored = {score.text_digest for score in records(log, SCORES, Score)}
+    assert requests
+    for page in records(log, FEATURES, Features):
+        assert MENU in page.text
+        if request := requests.get(page.id):
+            assert MENU not in request.text and request.text == clean(page.text).text
+            digests = {verdicts[page.id].text_digest, xxhash.xxh3_128_hexdigest(request.text.encode())}
+            assert digests == {request.text_digest} != {page.text_digest}
+            assert request.text_digest in scored
 
 
 def test_the_site_counts_each_page_once(log: MemoryLog) -> None:

@@ -21,7 +21,7 @@ from farmwatch.config.config import Config
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from replay.engine.runner import Ending
-from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
+from replay.runs.phases import JUDGE, TALLY, progress_of
 from scoring.stages.tally import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
@@ -172,19 +172,6 @@ def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
         assert len(world.outcome(name)[0]) == _PAGES
         assert_same(world, name, "whole")
     assert world.live_traces() == before
-
-
-@pytest.mark.skipif(not LONG, reason="the test on Kafka kills a run that measures, at one moment")
-def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
-    """Killed while it measures pages again, a run has the features of each page once, and equal results."""
-    log = world.log
-    log.append(pages(_FROM_PAGES))
-    killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 200))
-    assert killing.replay("whole") == 0
-    for name in killing.killed_runs(max(3, KILLS // 5), 3.0, {MEASURE}):
-        assert world.outcome(name) == world.outcome("whole")
-        features = [message.key for p in range(PARTITIONS) for message in log.read(features_of(name), p)]
-        assert len(features) == _FROM_PAGES
 
 
 @pytest.mark.kafka

@@ -83,22 +83,6 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
     assert (found["records"], found["state"], found["removed"]) == (1, 0, 0)
 
 
-def test_what_a_broken_removal_left_is_deleted_by_expire(
-    log: EmbeddedLog, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the process dies after the first transaction, expire in another process deletes records and state."""
-    monkeypatch.setattr("stream.embedded.log.clear", lambda *_: 0)
-    log.remove(["pairs"], ["g"], ["s"])
-    monkeypatch.undo()
-    left = rows(folder)
-    assert (left["records"], left["state"], left["removed"]) == (RECORDS + 3, KEYS, 4)
-    other = EmbeddedLog(folder)
-    other.expire(0)
-    other.close()
-    found = rows(folder)
-    assert (found["records"], found["state"], found["removed"]) == (1, 0, 0)
-
-
 def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
     """Removal uses many small transactions: appends of another thread run in between, and none is lost."""
     stop = threading.Event()

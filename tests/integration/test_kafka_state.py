@@ -84,22 +84,6 @@ def test_state_is_whole_after_a_restart(world: KafkaWorld, states: Path, happeni
     assert again.state(1).get(b"e") == b"other"
 
 
-def test_files_from_before_the_last_commits_are_caught_up(world: KafkaWorld, states: Path, tmp_path: Path) -> None:
-    """After a crash between the commit and the local write, the next owner sees all commits."""
-    member = world.owner(2, "in", store="s")
-    put(member, a="1", b="2")
-    member.close()
-    shutil.copytree(states, tmp_path / "old")
-    member = world.owner(2, "in", store="s")
-    put(member, a="new", c="3")
-    member.commit(Commit(state={0: [StateChange(b"b", None)]}))
-    member.close()
-    shutil.rmtree(states)
-    shutil.copytree(tmp_path / "old", states)
-    again = world.owner(2, "in", store="s")
-    assert again.state(0).scan(b"", 10) == [(b"a", b"new"), (b"c", b"3")]
-
-
 def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
     """Changelog records of a process that died inside a transaction are visible to no owner and no audit."""
     member = world.owner(2, "in", store="s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from stream.log.contract import RECORD_CAP_BYTES, At, Log, Message, Output, Topi
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
-from stream.processing.loop import raise_gc_threshold
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record, encode
@@ -243,18 +241,3 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
     cycle(loop_on(memory, Troubled(), metrics))
     for operation in ("poll", "commit", "state"):
         assert count(metrics, "log_cpu_seconds_total", operation=operation) > 0
-
-
-@pytest.mark.parametrize(("set_by_user", "then"), [(700, 10_000), (10_000, 10_000), (50_000, 50_000), (0, 0)])
-def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
-    """Python's default threshold of the garbage collector is raised.
-
-    A higher threshold, or a disabled collector, stays.
-    """
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(set_by_user, 11, 12)
-        raise_gc_threshold()
-        assert gc.get_threshold() == (then, 11, 12)
-    finally:
-        gc.set_threshold(*before)

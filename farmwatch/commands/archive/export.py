@@ -13,8 +13,8 @@ from farmwatch.archive.files import Format, write_table
 from farmwatch.archive.tables import COLUMNS, ExportWindow, What, incomplete_before, rows_of
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
+from farmwatch.share.cut_options import read_days
 from farmwatch.terminal.messages import message
-from scoring.rates.cuts import read_days
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line

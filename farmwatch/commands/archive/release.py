@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import message
 from stream.log.file_lock import lock_named
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
@@ -41,7 +42,7 @@ def release(
             written = write_release(log, config, unfinished, run, int(time.time() * 1000))
         unfinished.chmod(0o755)
         unfinished.rename(to)
-    message(one_line(written.rate.text))
+    message(one_line(text_of(written.rate.remarks)))
     if written.left_out:
         message(f"left out: {counted(written.left_out, 'row')} of another ruleset, detector or method, or old canaries")
     message(one_line(f"{counted(written.sites, 'site')} in {to}; complete the authors in {to / 'CITATION.cff'}"))

@@ -14,6 +14,7 @@ from farmwatch.audit.report import BrokenRecord, RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import short_share
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
@@ -70,9 +71,9 @@ def audit(
         found_seams = seams_of(log, run)
     if json:
         parts = ("steps", "broken", "waiting", "unreadable", "lost")
-        found = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}
+        parts_of_report = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}
         rates = [_rate(check) for check in report.rates]
-        put_json({"ok": report.ok, "settled": report.settled, **found, "rates": rates})
+        put_json({"ok": report.ok, "settled": report.settled, **parts_of_report, "rates": rates})
         return Exit.OK if report.ok else Exit.PROBLEM
     columns = ("records", "done", "dead", "waiting", "expired", "unprovable", "unreadable", "broken")
     put_table(
@@ -108,19 +109,19 @@ def _value(value: object) -> str:
 
 
 def _audit_bundle(folder: Path, *, as_json: bool) -> int:
-    found = check_release(folder)
+    check = check_release(folder)
     if as_json:
-        rates = {"rate": _numbers(found.stored), "recomputed": _numbers(found.recomputed)}
-        put_json({"ok": found.ok, "changed": found.changed, "differs": found.differs, **rates})
-        return Exit.OK if found.ok else Exit.PROBLEM
-    for name in found.changed:
+        rates = {"rate": _numbers(check.stored), "recomputed": _numbers(check.recomputed)}
+        put_json({"ok": check.ok, "changed": check.changed, "differs": check.differs, **rates})
+        return Exit.OK if check.ok else Exit.PROBLEM
+    for name in check.changed:
         message(one_line(f"changed: {name} does not have its checksum"))
-    message(one_line(f"share of the bundle: {found.stored.short()}"))
-    message(one_line(f"share recomputed from its files: {found.recomputed.short()}"))
-    if found.differs:
-        message(f"different: {', '.join(found.differs)}")
-    message(f"audit: {'clean' if found.ok else 'the files and the share do not fit together'}")
-    return Exit.OK if found.ok else Exit.PROBLEM
+    message(one_line(f"share of the bundle: {short_share(check.stored)}"))
+    message(one_line(f"share recomputed from its files: {short_share(check.recomputed)}"))
+    if check.differs:
+        message(f"different: {', '.join(check.differs)}")
+    message(f"audit: {'clean' if check.ok else 'the files and the share do not fit together'}")
+    return Exit.OK if check.ok else Exit.PROBLEM
 
 
 def _print_faults(kind: str, lines: list[str]) -> None:

@@ -13,7 +13,6 @@ from farmwatch.terminal.messages import message, put_columns, put_json, put_wrap
 from farmwatch.upkeep.letter_fields import ID, existing_letter, letter_content, letter_fields, place_of
 from replay.rows.dead_letters import LetterState, StoredLetter, letter_groups, read_letters
 from replay.rows.settle_letters import Settled, Wanted, settle
-from stream.processing.dead_letters import DeadLetter
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, moment, one_line
@@ -45,10 +44,10 @@ def list_letters(
     """
     config = common.load().config
     with opened(config) as log:
-        found = (stored for stored in read_letters(log) if _is_of(stored, stage, reason))
+        letters = (stored for stored in read_letters(log) if _is_of(stored, stage, reason))
         if each:
-            return _list_each(found, json)
-        groups = letter_groups(found)
+            return _list_each(letters, json)
+        groups = letter_groups(letters)
     if json:
         for group in groups:
             states = {str(state): group.states[state] for state in LetterState}
@@ -84,14 +83,14 @@ def show_letter(
     place_of(letter)
     config = common.load().config
     with opened(config) as log:
-        found = existing_letter(log, letter)
-    content = letter_content(found)
+        stored = existing_letter(log, letter)
+    content = letter_content(stored)
     if json:
         put_json(content)
         return Exit.OK
-    for name, value in letter_fields(found).items():
+    for name, value in letter_fields(stored).items():
         put_wrapped(one_line(f"{name}: {value}"), "  ")
-    put_wrapped(one_line(f"size: {len(found.letter.value or b''):,} bytes"), "  ")
+    put_wrapped(one_line(f"size: {len(stored.letter.value or b''):,} bytes"), "  ")
     record = content["record"]
     for name, value in record.items() if isinstance(record, dict) else [("record", record)]:
         put_wrapped(f"  {one_line(f'{name}: {value}')}", "    ")
@@ -126,8 +125,8 @@ def retry_letters(
     with opened(common.load().config, write=not dry_run) as log:
         for letter in letters or ():
             existing_letter(log, letter)
-        found = settle(log, wanted, retry=True, again=again, dry_run=dry_run)
-    return _report(found, "would retry" if dry_run else "retried", dry_run, json)
+        settled = settle(log, wanted, retry=True, again=again, dry_run=dry_run)
+    return _report(settled, "would retry" if dry_run else "retried", dry_run, json)
 
 
 @dead.command(name="drop")
@@ -150,8 +149,8 @@ def drop_letters(
     with opened(common.load().config, write=not dry_run) as log:
         for letter in letters or ():
             existing_letter(log, letter)
-        found = settle(log, wanted, retry=False, dry_run=dry_run)
-    return _report(found, "would drop" if dry_run else "dropped", dry_run, json)
+        settled = settle(log, wanted, retry=False, dry_run=dry_run)
+    return _report(settled, "would drop" if dry_run else "dropped", dry_run, json)
 
 
 def _wanted(letters: Sequence[str], stage: str | None, reason: str, *, every: bool, expired: bool) -> Wanted:
@@ -178,33 +177,33 @@ def _is_of(stored: StoredLetter, stage: str | None, reason: str) -> bool:
     return stage in (None, stored.letter.stage) and reason in ("", stored.reason)
 
 
-def _report(found: Settled, done: str, dry_run: bool, json: bool) -> int:
+def _report(settled: Settled, done: str, dry_run: bool, json: bool) -> int:
     if json:
-        by = [{"stage": stage, "reason": reason, "letters": n} for (stage, reason), n in found.settled.items()]
-        put_json({"settled": found.count, "dry_run": dry_run, "by": by, "refused": dict(found.refused)})
+        by = [{"stage": stage, "reason": reason, "letters": n} for (stage, reason), n in settled.settled.items()]
+        put_json({"settled": settled.count, "dry_run": dry_run, "by": by, "refused": dict(settled.refused)})
     else:
-        for (stage, reason), number in found.settled.items():
+        for (stage, reason), number in settled.settled.items():
             put_wrapped(one_line(f"{done} {counted(number, 'letter')} of {stage}: {reason}"), "  ")
-    for cause, number in found.refused.items():
+    for cause, number in settled.refused.items():
         message(one_line(f"refused {counted(number, 'letter')}: {cause}"))
-    if not found.count and not found.refused:
+    if not settled.count and not settled.refused:
         message("no open dead letter was chosen: `farmwatch dead list` shows them")
-    return Exit.OK if found.count and not found.refused else Exit.PROBLEM
+    return Exit.OK if settled.count and not settled.refused else Exit.PROBLEM
 
 
-def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
+def _list_each(letters: Iterator[StoredLetter], json: bool) -> int:
     if json:
-        for stored in found:
+        for stored in letters:
             put_json(letter_fields(stored))
         return Exit.OK
     put_columns(
-        found,
+        letters,
         {
             "letter": "id",
             "state": "state",
             "stage": lambda stored: stored.letter.stage,
             "run": lambda stored: shown_run(stored.letter.run),
-            "origin": lambda stored: _origin(stored.letter),
+            "origin": lambda stored: f"{stored.letter.topic}-{stored.letter.partition} {stored.letter.offset}",
             "retries": lambda stored: stored.letter.retries or "",
             "at": lambda stored: moment(stored.message.timestamp_ms),
             "error": lambda stored: stored.letter.error,
@@ -212,7 +211,3 @@ def _list_each(found: Iterator[StoredLetter], json: bool) -> int:
         less=("run",),
     )
     return Exit.OK
-
-
-def _origin(letter: DeadLetter) -> str:
-    return f"{letter.topic}-{letter.partition} {letter.offset}"

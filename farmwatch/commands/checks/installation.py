@@ -36,7 +36,7 @@ def doctor(
     common: Common = DEFAULTS,
 ) -> int:
     """Check the installation: one line each, OK, WARN or FAIL, and the remedy. Exit code 1 on any FAIL."""
-    found = []
+    results = []
     loaded = common.load()
     if repair:
         with opened(loaded.config, write=True) as log:
@@ -46,13 +46,13 @@ def doctor(
         if not said:
             message("no group needs a repair")
     for result in examine(loaded.config, loaded.file, deploy=deploy):
-        found.append(result)
+        results.append(result)
         if not json:
             mend = f" -> {result.mend}" if result.mend else ""
             put_wrapped(f"{result.state.value:<4}  {result.check:<13}{result.found}{mend}", " " * 19)
     if json:
-        put_json([{"check": result.check, **asdict(result)} for result in found])
-    return Exit.PROBLEM if any(result.state is CheckState.FAIL for result in found) else Exit.OK
+        put_json([{"check": result.check, **asdict(result)} for result in results])
+    return Exit.PROBLEM if any(result.state is CheckState.FAIL for result in results) else Exit.OK
 
 
 @config.command(name="show")

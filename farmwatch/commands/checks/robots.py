@@ -93,18 +93,18 @@ def robots(
         source = _from_frontier(config, normal)
     else:
         source = _from_site(settings, normal, not_visited)
-    found = _UNREACHABLE
+    decision = _UNREACHABLE
     if not source.unreachable:
-        found = explain(source.text, settings.name, normal)
+        decision = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
-    too_slow = found.crawl_delay_s > settings.crawl_delay_cap_s
+    too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
-    fetched = found.allowed and not too_slow and not obeyed
+    fetched = decision.allowed and not too_slow and not obeyed
     if json:
-        put_json({"url": normal, "may_be_fetched": fetched, **_document(settings, source, found, rule)})
+        put_json({"url": normal, "may_be_fetched": fetched, **_document(settings, source, decision, rule)})
     else:
         put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(normal)}")
-        for name, words in _facts(settings, source, found, rule):
+        for name, words in _facts(settings, source, decision, rule):
             put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
     return Exit.OK if fetched else Exit.PROBLEM
 
@@ -174,54 +174,54 @@ def _in_words(answer: FetchResult, meaning: RobotsAnswer) -> str:
 
 
 def _facts(
-    settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None
+    settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
 ) -> Iterator[tuple[str, str]]:
     yield "robots.txt", source.origin
     if source.robots_until:
         yield "", f"asked again after {moment(source.robots_until)}"
-    yield "decision", f"{'allowed' if found.allowed else 'disallowed'}, {_because(found)}"
-    yield "group", _group(found, settings.name)
-    yield "delay", _delay(found, settings)
-    yield "sitemaps", f"{len(found.sitemaps)} named" if found.sitemaps else "none named"
-    for line in found.sitemaps[:_SITEMAPS_SHOWN]:
+    yield "decision", f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"
+    yield "group", _group(decision, settings.name)
+    yield "delay", _delay(decision, settings)
+    yield "sitemaps", f"{len(decision.sitemaps)} named" if decision.sitemaps else "none named"
+    for line in decision.sitemaps[:_SITEMAPS_SHOWN]:
         yield "", f"line {line.number}: {_short(line.value)}"
     yield "tdmrep.json", _tdm(source, rule, settings)
 
 
-def _because(found: RobotsExplanation) -> str:
-    if found.rule is not None:
-        return f"line {found.rule.number}: {_text(found)}"
+def _because(decision: RobotsExplanation) -> str:
+    if decision.rule is not None:
+        return f"line {decision.rule.number}: {_text(decision)}"
     return {
         "no_rule": "no rule of the group matches",
         "no_group": "no group is for us and none for *",
         "robots_txt": "robots.txt itself always is",
         "unreachable": "robots.txt cannot be read",
         "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
-    }[found.why]
+    }[decision.why]
 
 
-def _text(found: RobotsExplanation) -> str:
-    assert found.rule is not None
-    return f"{'Allow' if found.rule.allow else 'Disallow'}: {_short(found.rule.pattern)}"
+def _text(decision: RobotsExplanation) -> str:
+    assert decision.rule is not None
+    return f"{'Allow' if decision.rule.allow else 'Disallow'}: {_short(decision.rule.pattern)}"
 
 
-def _group(found: RobotsExplanation, name: str) -> str:
-    if not found.agents:
+def _group(decision: RobotsExplanation, name: str) -> str:
+    if not decision.agents:
         return "none"
-    first, *others = found.agents
+    first, *others = decision.agents
     more = f" and {len(others)} more" if others else ""
     whom = f"for everyone, as none names {name}" if first.value.startswith("*") else f"for {name}"
-    return f"line {first.number}: User-agent: {_short(first.value)}{more} ({whom}; {counted(found.rules, 'rule')})"
+    return f"line {first.number}: User-agent: {_short(first.value)}{more} ({whom}; {counted(decision.rules, 'rule')})"
 
 
-def _delay(found: RobotsExplanation, settings: CrawlSettings) -> str:
-    if not found.crawl_delay_line:
+def _delay(decision: RobotsExplanation, settings: CrawlSettings) -> str:
+    if not decision.crawl_delay_line:
         return f"{settings.delay_s:g} s between starts (crawl.delay_s); no Crawl-delay asked of us"
-    asked = f"line {found.crawl_delay_line}: Crawl-delay: {found.crawl_delay_s:g}"
-    if found.crawl_delay_s > settings.crawl_delay_cap_s:
+    asked = f"line {decision.crawl_delay_line}: Crawl-delay: {decision.crawl_delay_s:g}"
+    if decision.crawl_delay_s > settings.crawl_delay_cap_s:
         cap = f"{settings.crawl_delay_cap_s:g} s (crawl.crawl_delay_cap_s)"
         return f"{asked}, above {cap}: the site is left alone"
-    return f"{max(settings.delay_s, found.crawl_delay_s):g} s between starts ({asked})"
+    return f"{max(settings.delay_s, decision.crawl_delay_s):g} s between starts ({asked})"
 
 
 def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
@@ -237,19 +237,19 @@ def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
 
 
 def _document(
-    settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None
+    settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
 ) -> dict[str, Any]:
     policy = asdict(rule) if rule is not None else {}
     return {
-        "allowed": found.allowed,
-        "why": found.why.value,
-        "rule": None if found.rule is None else {"line": found.rule.number, "text": _text(found)},
-        "group": [{"line": line.number, "agent": _short(line.value)} for line in found.agents],
-        "rules_in_group": found.rules,
-        "crawl_delay_s": found.crawl_delay_s if found.crawl_delay_line else None,
-        "crawl_delay_line": found.crawl_delay_line or None,
-        "delay_s": max(settings.delay_s, found.crawl_delay_s),
-        "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in found.sitemaps],
+        "allowed": decision.allowed,
+        "why": decision.why.value,
+        "rule": None if decision.rule is None else {"line": decision.rule.number, "text": _text(decision)},
+        "group": [{"line": line.number, "agent": _short(line.value)} for line in decision.agents],
+        "rules_in_group": decision.rules,
+        "crawl_delay_s": decision.crawl_delay_s if decision.crawl_delay_line else None,
+        "crawl_delay_line": decision.crawl_delay_line or None,
+        "delay_s": max(settings.delay_s, decision.crawl_delay_s),
+        "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in decision.sitemaps],
         "robots_txt": source.origin,
         "status": source.status or None,
         "redirects": source.redirects,

@@ -112,9 +112,9 @@ def _lines(file: Path) -> list[tuple[str, str, str]]:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FarmwatchError(one_line(f"{file}: cannot be read: {error}; give a text file in UTF-8")) from error
-    found = []
+    named = []
     for number, line in enumerate(lines, 1):
         name, _, reason = line.partition("#")
         if name.strip():
-            found.append((name.strip(), reason.strip(), f"{file}:{number}: "))
-    return found
+            named.append((name.strip(), reason.strip(), f"{file}:{number}: "))
+    return named

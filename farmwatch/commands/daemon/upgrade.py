@@ -58,25 +58,25 @@ def upgrade(
     return Exit.OK
 
 
-def _report(found: UpgradeCheck, as_json: bool) -> int:
-    code = Exit.OK if found.is_same else Exit.PROBLEM
+def _report(check: UpgradeCheck, as_json: bool) -> int:
+    code = Exit.OK if check.is_same else Exit.PROBLEM
     if as_json:
-        put_json(msgspec.to_builtins(found))
+        put_json(msgspec.to_builtins(check))
         return code
-    epoch = "the same as the log's" if found.installed_epoch == found.epoch else f"the log's is {found.epoch}"
-    versions = ", ".join(f"{name} {version or 'missing'}" for name, version in found.versions.items())
-    put_wrapped(f"feature epoch: {found.installed_epoch}, {epoch} ({versions})")
-    put_wrapped(f"pages measured again: {found.pages}, the newest")
-    put_wrapped(f"texts that differ: {found.texts}")
-    put_wrapped(f"features that differ: {_counts(found.features)}")
-    put_wrapped(one_line(f"verdicts that differ: {_counts(found.verdicts)}"))
-    if found.flags is None:
+    epoch = "the same as the log's" if check.installed_epoch == check.epoch else f"the log's is {check.epoch}"
+    versions = ", ".join(f"{name} {version or 'missing'}" for name, version in check.versions.items())
+    put_wrapped(f"feature epoch: {check.installed_epoch}, {epoch} ({versions})")
+    put_wrapped(f"pages measured again: {check.pages}, the newest")
+    put_wrapped(f"texts that differ: {check.texts}")
+    put_wrapped(f"features that differ: {_counts(check.features)}")
+    put_wrapped(one_line(f"verdicts that differ: {_counts(check.verdicts)}"))
+    if check.flags is None:
         put_wrapped("flags: not compared, the live run's detector needs a device or is not configured here")
     else:
-        flagged = f"{found.flagged_before} -> {found.flagged_after}"
-        put_wrapped(f"flags that differ: {found.flags}; flagged articles {flagged}")
-        put_wrapped(f"share of these pages' sites before: {found.share_before}")
-        put_wrapped(f"share of these pages' sites after: {found.share_after}")
+        flagged = f"{check.flagged_before} -> {check.flagged_after}"
+        put_wrapped(f"flags that differ: {check.flags}; flagged articles {flagged}")
+        put_wrapped(f"share of these pages' sites before: {check.share_before}")
+        put_wrapped(f"share of these pages' sites after: {check.share_after}")
     message("nothing was written")
     return code
 

@@ -23,8 +23,7 @@ from scoring.detectors.registry import base_of, detector_identities, load_detect
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
 from scoring.interface import Detector, TextScore
-from scoring.thresholds.published import write_thresholds
-from scoring.thresholds.threshold_set import valid_name
+from scoring.thresholds.threshold_set import valid_name, write_thresholds
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.whole_files import write_whole
 

@@ -23,21 +23,21 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     that are not there, no thresholds or those of another detector, no numbers to judge sites by.
     """
     config = common.load().config
-    found = known_detectors(config)
+    known = known_detectors(config)
     if json:
-        put_json([asdict(detector) for detector in found])
+        put_json([asdict(detector) for detector in known])
     else:
         put_columns(
-            found,
+            known,
             {
                 "detector": "name",
-                "scores": lambda one: "yes" if one.configured else "",
-                "judges sites": lambda one: "yes" if one.judges_sites else "",
-                "thresholds": lambda one: "" if not one.identity else "calibrated" if one.calibrated else "none",
-                "identity": lambda one: one.identity or "-",
+                "scores": lambda row: "yes" if row.configured else "",
+                "judges sites": lambda row: "yes" if row.judges_sites else "",
+                "thresholds": lambda row: "" if not row.identity else "calibrated" if row.calibrated else "none",
+                "identity": lambda row: row.identity or "-",
             },
         )
-        for detector in found:
+        for detector in known:
             message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
     refused = _refusal(config)
     if refused:

@@ -65,7 +65,7 @@ def import_archives(
             pass  # known pages are skipped before they are parsed
         for file in files:
             with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is reported
-                found = pages_of(
+                records = pages_of(
                     cast(BinaryIO, MeasuredStream(stream, advance)),
                     config.crawl,
                     now_ms=int(time.time() * 1000),
@@ -75,7 +75,7 @@ def import_archives(
                     inspector=page_inspector,
                 )
                 try:
-                    added = import_pages(log, found, imports, partial(_report_broken, file, count(1)))
+                    added = import_pages(log, records, imports, partial(_report_broken, file, count(1)))
                 except OSError as error:
                     raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
             if added.broken > _NAMED:

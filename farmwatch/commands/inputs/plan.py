@@ -20,8 +20,9 @@ from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_wrapped
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
+from scoring.estimate.rate import HALF_WIDTH
 from scoring.rates.canary import is_canary
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.control import Control
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, lasting, size
@@ -38,7 +39,7 @@ def plan(
     /,
     *,
     half_width: Annotated[
-        float | None, Parameter(help="Wanted half width of the interval, such as 0.05. Default: rate.half_width.")
+        float | None, Parameter(help="Wanted half width of the interval, such as 0.05. Default: 0.1.")
     ] = None,
     texts_per_s: Annotated[
         float | None,
@@ -55,7 +56,7 @@ def plan(
     Exit code 1 when the queries bring too few sites, or no number of sites would do.
     """
     config = common.load().config
-    wanted = config.rate.half_width if half_width is None else half_width
+    wanted = HALF_WIDTH if half_width is None else half_width
     if not 0 < wanted < 0.5:
         raise UsageError(f"--half-width {wanted:g}: give a number above 0 and below 0.5, such as 0.05")
     if texts_per_s is not None and not texts_per_s > 0:
@@ -90,9 +91,12 @@ def _figures(config: Config, half_width: float) -> tuple[SiteFigures, int | None
             return SiteFigures(), None
         log_bytes = sum(held.bytes for held in log.sizes(list(topics)).values())
         now_ms = int(time.time() * 1000)
-        rate = msgspec.structs.replace(config.rate, half_width=half_width)
+        rate = config.rate
         line = max(
-            rate_lines(rows, "", rate, now_ms=now_ms, review=read_review(rate, now_ms)), key=lambda line: line.sites
+            rate_lines(
+                rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms), half_width=half_width)
+            ),
+            key=lambda line: line.sites,
         )
     pages, names = sum(row.pages for row in visited), {query for row in real for query in row.queries}
     figures = SiteFigures(

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from crawler.warc.pages import ArchivedPage, pages_of
 from farmwatch.canaries.file import CanarySite
-from farmwatch.canaries.lines import SAID, CanaryLine, read_canary_lines
+from farmwatch.canaries.lines import SAID, MeasuredCanaries, read_canary_lines
 from farmwatch.canaries.maker import LEAST_PAGES, CanaryMaker
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
@@ -21,6 +21,7 @@ from farmwatch.config.opening import opened
 from farmwatch.daemon import page_inspector
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from scoring.rates.canary_counts import CANARY_LEAST
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Page
 from stream.schema.topics import PAGES
@@ -81,7 +82,7 @@ def make_canaries(
     2022 or before, or from WARC files. The texts of one folder make one LLM site, or several of canary.pages texts. A
     site needs 15 pages. An existing file is not replaced.
 
-    Exit code 1 if a truth that was asked for has fewer sites than rate.canary_least, 2 if there is none at all.
+    Exit code 1 if a truth that was asked for has fewer than 20 sites, 2 if there is none at all.
     """
     if not human and not llm:
         raise UsageError("give --human LOG or WARC, or --llm FOLDER, or both")
@@ -106,9 +107,9 @@ def make_canaries(
         if asked:
             sites, pages = maker.sites(truth), sum(line.truth == truth for line in maker.lines)
             put(f"{truth}: {counted(sites, 'site')}, {counted(pages, 'page')}")
-            few |= sites < config.rate.canary_least
+            few |= sites < CANARY_LEAST
     if few:
-        message(f"fewer than {config.rate.canary_least} sites of a truth (rate.canary_least) correct nothing: add some")
+        message(f"fewer than {CANARY_LEAST} sites of a truth correct nothing: add some")
     return Exit.PROBLEM if few else Exit.OK
 
 
@@ -142,7 +143,7 @@ def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: 
     put(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
 
 
-def _show(line: CanaryLine) -> None:
+def _show(line: MeasuredCanaries) -> None:
     versions, summary = line.versions, line.summary
     put(
         f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"

@@ -8,6 +8,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.change_since import ChangeSince, change_since, day_time, in_points
+from farmwatch.share.words import short_share
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
@@ -27,7 +28,7 @@ def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
 
 def _put(change: ChangeSince) -> None:
     found = change.parts
-    put_wrapped(one_line(f"now {change.now.short()}"), "  ")
+    put_wrapped(one_line(f"now {short_share(change.now)}"), "  ")
     interval = ""
     if found.before_low is not None and found.before_high is not None:
         ends = f"{found.before_low:.1%} to {found.before_high:.1%}"

@@ -55,16 +55,17 @@ def frontier(
     most = (default if limit is None else limit) or None
     with opened(config) as log:
         if site:
-            found = _read_site(log, config, host, now_ms, most)
+            of_site = _read_site(log, config, host, now_ms, most)
         else:
-            report = _read(log, config, now_ms, most)
+            with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
+                report = read_frontier(log, config.crawl, now_ms, most, registrable_domain, lambda: advance(1))
         paused = pause_in_words(log)
     if site:
         if json:
-            put_json(msgspec.to_builtins(found))
+            put_json(msgspec.to_builtins(of_site))
         else:
-            _put_site(found, now_ms)
-        _say_cut(len(found.urls), found.urls_known, "URL")
+            _put_site(of_site, now_ms)
+        _say_cut(len(of_site.urls), of_site.urls_known, "URL")
     elif parked or stopped:
         lines = report.parked_sites if parked else report.stopped_sites
         if json:
@@ -86,20 +87,15 @@ def frontier(
     return Exit.OK
 
 
-def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierReport:
-    with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
-        return read_frontier(log, config.crawl, now_ms, limit, registrable_domain, lambda: advance(1))
-
-
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:
     partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
-    found = None
+    report = None
     if partitions:
         with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
-            found = site_report(state, config.crawl, site, now_ms, limit)
-    if found is None:
+            report = site_report(state, config.crawl, site, now_ms, limit)
+    if report is None:
         raise NotFound(one_line(f"--site {site!r}: no such host is in the frontier; `farmwatch frontier` lists some"))
-    return found
+    return report
 
 
 def _put_overview(report: FrontierReport, now_ms: int) -> None:
@@ -141,9 +137,9 @@ def _meaning(reason: str) -> tuple[str, str]:
     return meaning_of_reason(reason).text, what_ends_stop(reason) or "nothing"
 
 
-def _say_cut(shown: int, found: int, noun: str) -> None:
-    if shown < found:
-        message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
+def _say_cut(shown: int, known: int, noun: str) -> None:
+    if shown < known:
+        message(f"{shown} of {counted(known, noun)}; --limit shows more, --limit 0 all")
 
 
 def _put_stopped(lines: Sequence[FrontierSiteLine], now_ms: int) -> None:

@@ -14,13 +14,14 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from replay.rows.site_table import read_rows
 from replay.runs.control_update import operator
 from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
 from scoring.rates.panel_change import PanelChange, panel_change
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.rates.terms import counted_at
 from stream.log.contract import Log
 from stream.schema.panel import SitePanel, read_panels, write_panel
@@ -94,7 +95,7 @@ def show(
         earlier = read_rows(log, names_to_read(log, run).terms)
     found = panel_change(chosen.sites, chosen.made_at, rows, earlier, now_ms, config.rate.confidence)
     entrants = [row for row in rows if _first_at(row) > chosen.made_at]
-    lines = rate_lines(entrants, "", config.rate, now_ms=now_ms, run=run)
+    lines = rate_lines(entrants, RateQuery(settings=config.rate, now_ms=now_ms, run=run))
     if json:
         panel_fields = {name: getattr(chosen, name) for name in ("version", "made_at", "made_by", "seed", "drawn_from")}
         new = [{"sites": line.sites, "share": line.share, "low": line.low, "high": line.high} for line in lines]
@@ -104,7 +105,10 @@ def show(
     put(f"panel {chosen.version} of {made:%Y-%m-%d}: {counted(found.sites, 'site')} of {chosen.drawn_from:,}")
     for text in _texts(found, config.rate.confidence):
         put_wrapped(f"  {text}", "    ")
-    put_wrapped(f"  new since then: {counted(len(entrants), 'site')}{f'; {lines[0].text}' if entrants else ''}", "    ")
+    put_wrapped(
+        f"  new since then: {counted(len(entrants), 'site')}{f'; {text_of(lines[0].remarks)}' if entrants else ''}",
+        "    ",
+    )
     return Exit.OK
 
 

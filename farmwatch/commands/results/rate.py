@@ -15,14 +15,16 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.current_rate import current_rate
+from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.rate_series import read_points
+from farmwatch.share.words import line_fields, sentence, sentences, short_judged, text_of
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
 from replay.runs.lookup import find_run
-from scoring.rates.cuts import Cut, read_days, read_ranks
+from scoring.rates.cuts import Cut
+from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.series import SERIES, series_of
-from scoring.rates.site_rates import OTHER, day_of, group_order
 from scoring.rates.split_rates import RateLine
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
@@ -110,13 +112,14 @@ def rate(
         message(f"{counted(found.waiting, 'hit')} {'waits' if found.waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
-            put_json({**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
+            put_json({**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
         return Exit.OK
-    if cut.text:
-        message(f"only these sites: {cut.text}")
+    if cut_text(cut):
+        message(f"only these sites: {cut_text(cut)}")
     for line in lines:
         _put_line(line, verbose=verbose)
-    for correction in dict.fromkeys(line.correction for line in lines if line.correction and verbose and line.by):
+    said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
+    for correction in dict.fromkeys(said):
         message(correction)
     for seam in found.seams:
         message(seam)
@@ -131,7 +134,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
     """Print the share, its main remark, unjudged sites, the judged share and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "LLM: " if line.share is not None else ""
-    share, *remarks = line.text.split("; ")
+    share, *remarks = sentences(line.remarks)
     if line.change is not None:
         since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
         remarks.insert(0, f"changed: {line.change.after:.1%} of sites first named since {since}, {before}")
@@ -144,7 +147,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line, verbose=verbose)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
-    said.append(f"by verdicts alone: {line.judged_text if verbose else line.judged_short}")
+    said.append(f"by verdicts alone: {text_of(line.judged_remarks) if verbose else short_judged(line)}")
     digest = line.digest if verbose else line.digest[:8]
     said.append(f"ruleset {line.ruleset or '-'} {digest or '-'}; detector {line.detector or '-'}")
     if verbose:

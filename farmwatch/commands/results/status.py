@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.doctor.status import DaemonStatus, RoleState, StatusReader
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_json
 from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
@@ -40,44 +41,45 @@ def status(
     with opened(config) as log:
         reader = StatusReader(log, config)
         reader.wait()
-        found = reader.read()
+        state = reader.read()
         if not watch:
             if json:
-                put_json(msgspec.to_builtins(found))
+                put_json(msgspec.to_builtins(state))
             else:
-                put("\n".join(screen(found)))
-            return Exit.PROBLEM if found.wrong else Exit.OK
+                put("\n".join(screen(state)))
+            return Exit.PROBLEM if state.wrong else Exit.OK
         if json or not sys.stdout.isatty():
             while True:
-                put_json(msgspec.to_builtins(found)) if json else put("\n".join([*screen(found), ""]))
+                put_json(msgspec.to_builtins(state)) if json else put("\n".join([*screen(state), ""]))
                 sys.stdout.flush()
                 time.sleep(_EVERY_S)
-                found = reader.read()
+                state = reader.read()
         from rich.live import Live
         from rich.text import Text
 
         with Live(auto_refresh=False, screen=True) as live:
             while True:
-                live.update(Text("\n".join(screen(found))), refresh=True)
+                live.update(Text("\n".join(screen(state))), refresh=True)
                 time.sleep(_EVERY_S)
-                found = reader.read()
+                state = reader.read()
 
 
-def screen(found: DaemonStatus) -> list[str]:
+def screen(daemon: DaemonStatus) -> list[str]:
     """The status as lines that fit a screen of 24 lines of 80 columns."""
     lines = [
-        f"{found.log}, run {found.run}, {moment(found.at)}",
+        f"{daemon.log}, run {daemon.run}, {moment(daemon.at)}",
         "",
         "role     processes      lag      oldest  per second  left",
     ]
-    lines += [_role(state) for state in found.roles]
-    lines += ["", *_facts(found), ""]
+    lines += [_role(state) for state in daemon.roles]
+    lines += ["", *_facts(daemon), ""]
     room = _LINES - len(lines) - 1
-    wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in found.wrong]
+    wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in daemon.wrong]
     if len(wrong) > room:
         wrong = [*wrong[: room - 1], f"and {len(wrong) - room + 1} more"]
     lines += [*wrong, "In full, with the remedies: farmwatch doctor"] if wrong else ["Nothing is wrong."]
-    return [_cut(one_line(line)) for line in lines]
+    shown = map(one_line, lines)
+    return [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in shown]
 
 
 def _role(state: RoleState) -> str:
@@ -87,28 +89,24 @@ def _role(state: RoleState) -> str:
     return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{oldest:>12}{per_s:>12}  {left}"
 
 
-def _facts(found: DaemonStatus) -> Iterator[str]:
-    if found.crawl is not None:
-        crawl = found.crawl
+def _facts(state: DaemonStatus) -> Iterator[str]:
+    if state.crawl is not None:
+        crawl = state.crawl
         yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
         yield f"       {crawl.active:,} of {crawl.sites:,} sites active, {crawl.stopped:,} stopped"
-    if found.share is None:
+    if state.share is None:
         yield "share  no site yet"
     else:
-        yield from _share(found.share)
-    yield f"disk   log {size(found.log_bytes)}, {size(found.free_bytes)} free"
+        yield from _share(state.share)
+    yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
 
 
 def _share(line: RateLine) -> Iterator[str]:
     interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
     share = line.method if line.share is None else f"{line.share:.1%}"
     of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
-    yield f"share  {of if line.scored_sites else line.text}"
+    yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
     yield (
         f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
         f" {line.unclassifiable:,} unclassifiable"
     )
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"

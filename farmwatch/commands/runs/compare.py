@@ -54,22 +54,22 @@ def compare(
     config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
-        found = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
-    warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
+        compared = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
+    warnings = caveats(config, dict.fromkeys((compared.a.detector, compared.b.detector)))
     if out is not None:
-        out.write_text(label_lines(found, config.log.url), encoding="utf-8")
-        judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
-        message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
+        out.write_text(label_lines(compared, config.log.url), encoding="utf-8")
+        judge = f"; to judge them: farmwatch label {out}" if compared.sample else ""
+        message(f"{out}: {counted(len(compared.sample), 'flip')}{judge}")
     if html is not None:
         from farmwatch.runs.report import render
 
-        html.write_text(render(found, program_version()), encoding="utf-8")
+        html.write_text(render(compared, program_version()), encoding="utf-8")
         message(f"{html}: the report")
     if json:
-        put_json({**as_json(found), "warnings": warnings})
+        put_json({**as_json(compared), "warnings": warnings})
         return Exit.OK
 
-    show(found, by or "", texts=text)
+    show(compared, by or "", texts=text)
     print_caveats(warnings)
     return Exit.OK
 

@@ -6,15 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from farmwatch.runs.comparison_words import OTHER_WINDOWS, notes_of, percent, points, remarks_of
+from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
-from replay.compare.comparison import (
-    SITE_KINDS,
-    Comparison,
-    FailedRule,
-    Flip,
-    ShareChange,
-)
+from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, ShareChange
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
@@ -36,28 +31,28 @@ _COUNTS = (  # titles, and the fields of a side
 _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
-def show(found: Comparison, by: str, *, texts: bool) -> None:
+def show(compared: Comparison, by: str, *, texts: bool) -> None:
     """Print the comparison. `by` is "", source or rank; `texts` also prints the texts of the sample."""
-    _head(found)
-    _changes(found)
-    _denominators(found)
-    _pages(found)
-    _sites(found)
-    _changed_sites(found)
-    _rules(found)
+    _head(compared)
+    _changes(compared)
+    _denominators(compared)
+    _pages(compared)
+    _sites(compared)
+    _changed_sites(compared)
+    _rules(compared)
     if by:
-        _groups(found, by)
-    _sample(found, texts=texts)
+        _groups(compared, by)
+    _sample(compared, texts=texts)
 
 
-def _head(found: Comparison) -> None:
-    for name, side in (("A", found.a), ("B", found.b)):
+def _head(compared: Comparison) -> None:
+    for name, side in (("A", compared.a), ("B", compared.b)):
         judged_by = f"ruleset {side.ruleset} {side.digest}, detector {side.detector or '-'}"
         text = f"{name}: run {side.run} ({side.state}), {judged_by}, site method {side.site_method or '-'}"
         put_wrapped(one_line(text), "   ")
-    if found.identical:
+    if compared.identical:
         put_wrapped("identical: one ruleset, one detector, and the same verdict for every page and site")
-    for note in notes_of(found):
+    for note in notes_of(compared):
         put_wrapped(f"note: {one_line(note)}", "  ")
 
 
@@ -66,31 +61,30 @@ def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]],
     put_table(headings, rows, title=title, less=less)
 
 
-def _changes(found: Comparison) -> None:
-    mark = _mark(found)
+def _changes(compared: Comparison) -> None:
+    mark = _mark(compared)
     _table(
-        f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
-        ("share", "A", "B", "points", f"{found.confidence:.0%} interval", "sites", "moved"),
-        [(change.title, *_cells(change, mark), change.sites, change.moved) for change in found.changes],
+        f"Shares, paired by site ({compared.resamples} resamples, seed {compared.seed})",
+        ("share", "A", "B", "points", f"{compared.confidence:.0%} interval", "sites", "moved"),
+        [(change.title, *_cells(change, mark), change.sites, change.moved) for change in compared.changes],
         less=("moved", "sites"),
     )
-    _put_mark(found)
-    for remark, titles in remarks_of((change.title, change) for change in found.changes).items():
+    _put_mark(compared)
+    for remark, titles in remarks_of((change.title, change) for change in compared.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
-    texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
+    texts = {"A": text_of(compared.a.estimate.remarks), "B": text_of(compared.b.estimate.remarks)}
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
         put_wrapped(f"{name}: {one_line(text)}", "  ")
 
 
-def _mark(found: Comparison) -> str:
-    """The mark of differences with other causes than the rules."""
-    return " *" if found.other_windows else ""
+def _mark(compared: Comparison) -> str:
+    return " *" if compared.other_windows else ""
 
 
-def _put_mark(found: Comparison) -> None:
-    if found.other_windows:
+def _put_mark(compared: Comparison) -> None:
+    if compared.other_windows:
         put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
 
 
@@ -101,15 +95,15 @@ def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
     return percent(change.a), percent(change.b), points(change.difference) + mark, interval
 
 
-def _denominators(found: Comparison) -> None:
-    sides = found.a, found.b
+def _denominators(compared: Comparison) -> None:
+    sides = compared.a, compared.b
     counts = [(title, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
     rows = [(title, a, b, f"{b - a:+d}" if b != a else "0") for title, a, b in counts]
     _table("What is counted", ("count", "A", "B", "B - A"), rows)
 
 
-def _pages(found: Comparison) -> None:
-    pages = found.pages
+def _pages(compared: Comparison) -> None:
+    pages = compared.pages
     _table(
         f"Verdicts of the {_fetches(pages.common)} that both judged"
         f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
@@ -121,9 +115,9 @@ def _pages(found: Comparison) -> None:
     )
 
 
-def _sites(found: Comparison) -> None:
-    (both, a_only), (b_only, neither) = found.sites.llm_table
-    kinds = zip(SITE_KINDS, found.sites.counts, strict=True)
+def _sites(compared: Comparison) -> None:
+    (both, a_only), (b_only, neither) = compared.sites.llm_table
+    kinds = zip(SITE_KINDS, compared.sites.counts, strict=True)
     _table(
         "Verdicts of sites: rows are A, columns B",
         ("A \\ B", *SITE_KINDS),
@@ -134,24 +128,24 @@ def _sites(found: Comparison) -> None:
     )
 
 
-def _changed_sites(found: Comparison) -> None:
-    if not found.changed_sites:
+def _changed_sites(compared: Comparison) -> None:
+    if not compared.changed_sites:
         return
-    shown = found.changed_sites[:_SITES_SHOWN]
-    rest = len(shown) < found.sites.changed
+    shown = compared.changed_sites[:_SITES_SHOWN]
+    rest = len(shown) < compared.sites.changed
     more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
-    put_wrapped(f"{counted(found.sites.changed, 'site')} with another verdict{more}", "  ")
+    put_wrapped(f"{counted(compared.sites.changed, 'site')} with another verdict{more}", "  ")
     for one in shown:
         verdicts = f"{one.verdict_a} -> {one.verdict_b}"
         put_wrapped(one_line(f"  {one.site}: {verdicts}, articles {one.articles_a} -> {one.articles_b}"), "    ")
 
 
-def _rules(found: Comparison) -> None:
-    pages = found.pages
+def _rules(compared: Comparison) -> None:
+    pages = compared.pages
     put("")
     put_wrapped(
         f"{_fetches(pages.b_only_article)} became articles, {pages.a_only_article} thrown out; by the rule that failed"
-        " first (in brackets: the only one that failed)",
+        " first (in brackets: the only one that failed)"
     )
     rows = [
         (
@@ -161,42 +155,39 @@ def _rules(found: Comparison) -> None:
             f"{rule.let_in_first} ({rule.let_in_only})",
             f"{rule.thrown_first} ({rule.thrown_only})",
         )
-        for rule in found.rules
+        for rule in compared.rules
         if rule.let_in_any or rule.thrown_any
     ]
     if rows:
         put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
     idle = sum(
-        not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
-        for rule in found.rules
+        not (rule.let_in_any or rule.thrown_any)
+        and rule.threshold_a != rule.threshold_b
+        and {rule.threshold_a, rule.threshold_b} != {"", NO_THRESHOLD}
+        for rule in compared.rules
     )
     if idle:
         differ = "differs and flips" if idle == 1 else "differ and flip"
         put_wrapped(f"{counted(idle, 'other rule' if rows else 'rule')} {differ} nothing", "  ")
-    for name, other, rules in (("A", "B", found.only_in_a), ("B", "A", found.only_in_b)):
+    for name, other, rules in (("A", "B", compared.only_in_a), ("B", "A", compared.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
-
-
-def _in_force(threshold: str) -> str:
-    """The condition; "" for a rule that is disabled or absent."""
-    return "" if threshold == NO_THRESHOLD else threshold
 
 
 def _fetches(number: int) -> str:
     return f"{number} fetch" if number == 1 else f"{number} fetches"
 
 
-def _groups(found: Comparison, by: str) -> None:
-    groups = [group for group in found.groups if group.by == by]
+def _groups(compared: Comparison, by: str) -> None:
+    groups = [group for group in compared.groups if group.by == by]
     for place, title in ((0, "Share of LLM sites"), (1, "Articles of pages")):
         _table(
             f"{title}, by {by}",
-            (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
+            (by, "A", "B", "points", f"{compared.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
             [
                 (
                     group.group,
-                    *_cells(group.changes[place], _mark(found)),
+                    *_cells(group.changes[place], _mark(compared)),
                     group.sites_a,
                     group.sites_b,
                     f"{group.unscored_a}/{group.unscored_b}",
@@ -205,19 +196,19 @@ def _groups(found: Comparison, by: str) -> None:
             ],
             less=("unscored A/B", "sites A", "sites B"),
         )
-        _put_mark(found)
+        _put_mark(compared)
 
 
-def _sample(found: Comparison, *, texts: bool) -> None:
-    if not found.sample:
+def _sample(compared: Comparison, *, texts: bool) -> None:
+    if not compared.sample:
         return
-    flips = sum(stratum.flips for stratum in found.strata)
+    flips = sum(stratum.flips for stratum in compared.strata)
     put("")
-    put_wrapped(f"{len(found.sample)} of {counted(flips, 'flip')}, seed {found.seed}; the kinds take turns:")
-    for stratum in found.strata:
+    put_wrapped(f"{len(compared.sample)} of {counted(flips, 'flip')}, seed {compared.seed}; the kinds take turns:")
+    for stratum in compared.strata:
         flipped = f"{stratum.flips} {_KINDS[stratum.kind][stratum.flips != 1]}"
         put_wrapped(f"  {flipped}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown", "    ")
-    for flip in found.sample:
+    for flip in compared.sample:
         put("")
         _flip(flip, texts=texts)
 

@@ -101,7 +101,6 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
 
 
 def _warn_differences(log: Log, config: Config) -> None:
-    """Warn of differences between the configuration and the live run."""
     live, control = find_rules(log, config), Control(log)
     try:
         for differs in differences(live, config, control):

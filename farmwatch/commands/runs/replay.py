@@ -23,7 +23,7 @@ from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
 from farmwatch.metrics import ALL, RULESET_INFO
 from farmwatch.runs.notices import early_begin_note
-from farmwatch.runs.summary_lines import lines_of, next_commands
+from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from farmwatch.terminal.remedies import resume_command
@@ -66,8 +66,7 @@ def replay(
         str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: also new records.")
     ] = None,
     name: Annotated[
-        str | None,
-        Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset."),
+        str | None, Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset.")
     ] = None,
     why: Annotated[str, Parameter(help="The reason; stored with the run.")] = "",
     full_speed: Annotated[
@@ -155,7 +154,6 @@ def _begin(
 
 
 def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterator[str]:
-    """The run, its gaps, and its differences from the configuration."""
     what = "begun" if planned.is_new else "resumed"
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
@@ -177,7 +175,6 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
 
 
 def _unscored_warning(log: Log, run: Run, config: Config) -> str:
-    """Why articles of the run will stay unscored; "" = they will not."""
     control = Control(log)
     if is_scored(control, config, run.detector):
         return ""
@@ -229,7 +226,6 @@ class _Process:
 def _report_ending(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
-    """Report the ending. Returns the exit code, and the lines of the result."""
     resume = f"`{resume_command(run)}` resumes it"
     if ending is not Ending.DONE:
         messages = {
@@ -252,7 +248,8 @@ def _report_ending(
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     if not as_json:
         return code, lines_of(summary, row)
-    return code, [json_line({**msgspec.to_builtins(summary), "next": next_commands(summary, row)})]
+    words = {"rate": rate_text(summary.rate), "live_rate": rate_text(summary.live_rate)}
+    return code, [json_line({**msgspec.to_builtins(summary), **words, "next": next_commands(summary, row)})]
 
 
 def _end(stop: threading.Event, received: list[int], number: int) -> None:

@@ -212,7 +212,6 @@ def remove_runs(
 
 
 def _resume(state: RunState) -> str:
-    """The command that resumes the run; "" unless it is stopped."""
     return resume_command(state.run) if state.state == STOPPED else ""
 
 

@@ -114,26 +114,6 @@ def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None
     assert visible(world) == (0, None, 0)
 
 
-def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
-    """After rewind, records after the committed offset are read again; without a commit, all of them."""
-    member = ready(world)
-    member.rewind()
-    messages = drain(member, 3)
-    member.commit(Commit(offsets={At("in", 0): messages[0].offset + 1}))
-    member.rewind()
-    assert values(drain(member, 2)) == ["1", "2"]
-
-
-def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
-    """A member that joins after another has closed resumes at the committed offset; another group reads all."""
-    member = ready(world)
-    found = list(world.log.read("in", 0))
-    member.commit(Commit(offsets={At("in", 0): found[1].offset + 1}))
-    member.close()
-    assert values(drain(world.join("in", name="next", store="s", log=world.again()), 1)) == ["2"]
-    assert values(drain(world.join("in", group="other"), 3)) == ["0", "1", "2"]
-
-
 def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
     """poll returns at most max_records and max_bytes, but one record even above max_bytes."""
     world.topics("in")

@@ -67,24 +67,6 @@ def test_shares_are_sticky(world: World) -> None:
     assert all(after[p] != before[p] for p in before if p not in kept)
 
 
-def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -> None:
-    """A partition that returns is read from its committed offset, even if it was polled here before."""
-    world.topics("in", partitions=2)
-    world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
-    first = world.owner(2, "in", name="first")
-    drain(first, 2)
-    second = world.join("in", name="second", log=world.again())
-    settle([first, second], 2)
-    (moved,) = second.assignment()
-    world.log.append([record("in", moved, "k", "new")])
-    found = gather(lambda: take(second), lambda found: len(found) >= 2, "two records")
-    assert values(found) == [f"old {moved}", "new"]
-    second.close()
-    settle([first], 2)
-    world.log.append([record("in", moved, "k", "newest")])
-    assert values(drain(first, 1)) == ["newest"]
-
-
 def test_topics_of_a_group_are_owned_together(world: World) -> None:
     """The owner of a partition gets its records of every topic with that number of partitions, and only those."""
     world.topics("left", "right", partitions=4)
@@ -147,27 +129,3 @@ def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> No
     world.clock.turn(-YEAR_MS)
     settle(members, 2)
     assert world.log.members("g") == ["a", "b"]
-
-
-def test_more_members_than_partitions(world: World) -> None:
-    """A member above the number of partitions owns nothing, and takes over when another leaves."""
-    world.topics("in", partitions=1)
-    first, spare = (world.join("in", name=name, log=world.again()) for name in ("first", "spare"))
-    settle([first, spare], 1)
-    owner, waiting = (first, spare) if first.assignment() else (spare, first)
-    assert waiting.assignment() == {}
-    owner.close()
-    settle([waiting], 1)
-
-
-def test_three_members_come_and_go(world: World) -> None:
-    """Whatever the order of joining and leaving, the members end in a disjoint, fair cover."""
-    world.topics("in", partitions=4)
-    logs = [world.again() for _ in range(3)]
-    for leaves in (1, 0):
-        members = [world.join("in", name=f"m{n}", log=log) for n, log in enumerate(logs)]
-        settle(members, 4)
-        members.pop(leaves).close()
-        settle(members, 4)
-        for member in members:
-            member.close()

@@ -178,18 +178,6 @@ def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None
         assert by_key == {str(t).encode(): list(range(15)) for t in (partition, partition + 2)}
 
 
-def test_offset_at_finds_the_first_record_of_a_time(world: World) -> None:
-    """offset_at gives the first record at or after a time, per partition, or the end."""
-    world.topics("a")
-    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + 10 * n) for n in range(5)])
-    at, empty = world.log.offset_at("a", NOON + 15)
-    assert values(world.log.read("a", 0, at)) == ["2", "3", "4"]
-    assert empty == world.log.end("a")[1]
-    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON + 20)[0])) == ["2", "3", "4"]
-    assert values(world.log.read("a", 0, world.log.offset_at("a", NOON - 1)[0])) == ["0", "1", "2", "3", "4"]
-    assert world.log.offset_at("a", NOON + 41)[0] == world.log.end("a")[0]
-
-
 def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
     """With timestamps that go up and down, during appends and removals, offset_at gives the first one not before.
 

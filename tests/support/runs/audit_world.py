@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
-from scoring.stages.site_tally import JudgedPage
+from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replay.compare.comparison import (
+    ChangeKind,
     ChangeRemark,
     Comparison,
     FailedRule,
@@ -12,15 +13,15 @@ from replay.compare.comparison import (
     GroupChange,
     JudgedShare,
     PageTable,
-    RemarkKind,
     RuleChange,
     ShareChange,
     Side,
     SiteCells,
     Stratum,
 )
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.canary_counts import Correction
-from scoring.rates.direct_share import DIRECT, DirectShare
+from scoring.rates.direct_share import DirectShare, ShareState
 
 AT = 1_790_000_000_000
 
@@ -37,8 +38,9 @@ def change(
 
 def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
     """A direct estimate as in `rate`."""
-    text = f"{share:.1%} (95% interval {low:.1%} to {high:.1%}) of {sites:,} sites with scored articles"
-    return DirectShare(share=share, low=low, high=high, method=DIRECT, scored_sites=sites, text=text)
+    facts = {"share": share, "low": low, "high": high, "confidence": 0.95, "sites": sites}
+    remarks = (Remark(RemarkKind.SHARE, facts),)
+    return DirectShare(share=share, low=low, high=high, method=ShareState.DIRECT, scored_sites=sites, remarks=remarks)
 
 
 def side(run: str, **other: Any) -> Side:
@@ -65,7 +67,7 @@ def side(run: str, **other: Any) -> Side:
         "unscored": 86,
         "flagged": 7_211,
         "estimate": direct(0.331, 0.301, 0.362, sites=1247),
-        "judged": JudgedShare(share=0.312, low=0.28, high=0.34, method="corrected", text="31.2% corrected"),
+        "judged": JudgedShare(share=0.312, low=0.28, high=0.34, method="corrected"),
     }
     return Side(run=run, **{**known, **other})
 
@@ -158,7 +160,7 @@ def made() -> Comparison:
             change(
                 *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),
                 moved=640,
-                remarks=[ChangeRemark(RemarkKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
+                remarks=[ChangeRemark(ChangeKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
             ),
         ],
         groups=groups,
@@ -214,7 +216,7 @@ def empty() -> Comparison:
                 (0, 0),
                 0,
                 0,
-                remarks=[ChangeRemark(RemarkKind.NO_SHARE, ("A",), text="no site yet")],
+                remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))],
             )
         ],
         groups=[],

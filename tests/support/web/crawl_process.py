@@ -74,11 +74,7 @@ class Crawl:
         command = [sys.executable, "-m", "tests.support.web.crawl_process", self.url, str(self.folder), member]
         with self._output(member).open("ab") as output:
             self._processes[member] = subprocess.Popen(
-                command,
-                stdout=output,
-                stderr=output,
-                cwd=ROOT,
-                env={**os.environ, **self._env},
+                command, stdout=output, stderr=output, cwd=ROOT, env={**os.environ, **self._env}
             )
 
     def kill(self, member: str = FIRST) -> None:

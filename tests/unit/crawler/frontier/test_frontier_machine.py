@@ -41,12 +41,7 @@ class Machine(Site):
     """Two sites, their requests in flight, and the requests that the web has received."""
 
     def __init__(self) -> None:
-        super().__init__(
-            FakeInspector(),
-            page_budget=4,
-            ask_tdmrep=True,
-            refetch_fetched_s=2 * 86_400.0,
-        )
+        super().__init__(FakeInspector(), page_budget=4, ask_tdmrep=True, refetch_fetched_s=2 * 86_400.0)
         self.under_way: dict[str, Job] = {}
         self.since = 0
         self.earliest: dict[str, int] = {}  # site -> earliest next start, by the committed rows

@@ -198,29 +198,6 @@ def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key:
     assert report.steps[TALLIED].dead == 1
 
 
-def test_pages_of_the_previous_ruleset_do_not_count(world: World) -> None:
-    """After a change of ruleset the row counts its own verdicts; judging again is no duplicate."""
-    world.judged("1", rules="r1")
-    world.judged("2", rules="r1")
-    world.judged("2", rules="r2", again=True)
-    world.row(pages=1, articles=1, rules="r2")
-    report = world.report()
-    assert broken(report) == []
-    assert report.steps[JUDGED].done == 2
-
-
-def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
-    """Rulesets with different scored texts of a page cause two requests: each has its score or its reason."""
-    world.judged("1", rules="r1", scored=False)
-    world.judged("1", rules="r2", text="cleaned", again=True)
-    world.bury("score", "score.requests", 0)
-    world.row(pages=1, articles=1, rules="r2")
-    report = world.report()
-    step = report.steps[SCORED]
-    assert broken(report) == []
-    assert (step.records, step.done, step.dead) == (2, 1, 1)
-
-
 def test_rules_and_measures_are_not_held_in_memory() -> None:
     """Memory grows only with the compared fields of verdicts and features."""
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.audit.scope import TALLIED
+from farmwatch.share.words import short_judged
 from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
-from scoring.rates.estimate_line import estimate_line
+from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.site_rates import site_rate
 from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
@@ -87,7 +88,7 @@ SHARE = f"12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default {DEFAU
 
 def judged(llm: int) -> str:
     """The judged share with its interval and verdicts, if this many of the sites are llm."""
-    share = estimate_line(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()).judged_short
+    share = short_judged(EstimateLine.of(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()))
     return f"by site verdicts alone: {share}"
 
 
@@ -287,16 +288,6 @@ def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: Cuto
         world.log.append([Output(HITS, partition, message.key, encode(found), {}, later_ms)])
     tally(world, run)
     assert named(look(world)) == {}
-
-
-def test_a_row_without_a_method_digest_is_recomputed(world: CutoverWorld) -> None:
-    """A row without a method digest is unprovable, and broken if its verdict differs, because the run has a method."""
-    rows = rows_of(world)
-    rewrite(world, rows[site_name(SITES_MADE - 1)], method_digest="")
-    rewrite(world, rows[HUMAN], method_digest="", verdict="llm")
-    report = look(world)
-    assert named(report) == {HUMAN: [("verdict", "llm", "human")]}
-    assert report.steps[TALLIED].unprovable == 1
 
 
 def test_a_row_without_hits_is_recomputed(world: CutoverWorld) -> None:

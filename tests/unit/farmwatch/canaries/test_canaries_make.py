@@ -59,7 +59,7 @@ def test_llm_sites_are_made_of_folders(farmwatch: Runner, tmp_path: Path) -> Non
     ran = farmwatch("canaries", "make", "made.jsonl.zst", "--llm", folder)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "llm: 2 sites, 40 pages\n")  # too few to correct a share
     assert "1 page skipped: no UTF-8\n" in ran.err and "1 llm site left out: fewer than 15 pages\n" in ran.err
-    assert "fewer than 20 sites of a truth (rate.canary_least)" in ran.err
+    assert "fewer than 20 sites of a truth" in ran.err
     found = sites(tmp_path / "made.jsonl.zst", "llm")
     assert [(site.label, len(site.pages)) for site in found] == [("model-a", 20), ("model-a-2", 20)]
     assert b"<h1>Tips 0</h1>" in found[0].pages[0] and b"&lt;b&gt;paragraph" in found[0].pages[0]
@@ -74,9 +74,8 @@ def test_human_sites_are_made_of_old_captures(farmwatch: Runner, tmp_path: Path)
         (tmp_path / name).write_bytes(content)
     ran = farmwatch(
         *("canaries", "make", "made.jsonl", "--human", "old.warc.gz", "--human", "new.warc.gz"),
-        *("--set", "rate.canary_least=1"),
     )
-    assert (ran.code, ran.out) == (Exit.OK, "human: 1 site, 18 pages\n")
+    assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 18 pages\n")
     assert "18 pages skipped: captured in November 2022 or later\n" in ran.err
     (site,) = sites(tmp_path / "made.jsonl", "human")
     assert (site.label, len(site.pages), str(site.newest)) == ("www-old-example", 18, "2021-08-01")
@@ -102,9 +101,8 @@ def test_human_sites_come_from_common_crawl_over_a_log(farmwatch: Runner, tmp_pa
     assert ran.code == Exit.OK, ran.err
     ran = farmwatch(
         *("canaries", "make", "made.jsonl.gz", "--human", f"sqlite:{tmp_path / 'old'}"),
-        *("--set", "rate.canary_least=1"),
     )
-    assert (ran.code, ran.out) == (Exit.OK, "human: 1 site, 16 pages\n")
+    assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 16 pages\n")
     assert [site.label for site in sites(tmp_path / "made.jsonl.gz", "human")] == ["a-example"]
 
 

@@ -17,8 +17,7 @@ from replay.rows.site_table import read_sites
 from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.cuts import Cut
-from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
@@ -146,9 +145,9 @@ def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
 def test_each_line_may_name_its_source() -> None:
     """The column `source` of a line is used in splits and cuts; lines without one have the source `file`."""
     rows = _rows(([b"url,source\n", b"https://a.example/,brave\n", b"https://b.example/,\n"], 86_400.0))
-    assert {line.group: line.sites for line in rate_lines(rows, "source")} == {"brave": 1, "file": 1}
-    assert [row.site for row in Cut(source="brave").of(rows, RateSettings())] == ["a.example"]
-    assert [line.group for line in rate_lines(rows, "week", cut=Cut(source="brave"))] == ["1970-W01"]
+    assert {line.group: line.sites for line in rate_lines(rows, RateQuery(by="source"))} == {"brave": 1, "file": 1}
+    assert [row.site for row in Cut(source="brave").of(rows, {})] == ["a.example"]
+    assert [line.group for line in rate_lines(rows, RateQuery(by="week", cut=Cut(source="brave")))] == ["1970-W01"]
 
 
 def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path) -> None:

@@ -28,21 +28,6 @@ def _lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner, finished: str) -> None:
-    """A rate is never shown without denominators, interval, versions and the detector's warning."""
-    ran = farmwatch("rate", "--log", finished)
-    assert ran.code == Exit.OK
-    for part in (
-        "no site has a scored article",
-        "2 of 2 sites (1 not yet crawled, 1 no article)",
-        "100.0% (5.5% to 100.0%), 1 llm of 1 classifiable",
-        DETECTOR,
-        "default",
-    ):
-        assert part in ran.out
-    assert "indicative only" in ran.err
-
-
 def test_rate_says_when_the_detector_is_not_the_configured_one(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,14 +73,6 @@ def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path
     assert farmwatch("audit", "--log", url).code == Exit.OK
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_sites_tells_the_warning(farmwatch: Runner, finished: str, form: list[str]) -> None:
-    """The detector's warning is on stderr, for table and JSON; stdout has only data."""
-    ran = farmwatch("sites", "--log", finished, *form)
-    assert ran.err.splitlines()[-1] == f"{DETECTOR}: indicative only"
-    assert "indicative" not in ran.out
-
-
 def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
     """An older row of a site is not shown."""
     rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
@@ -131,15 +108,6 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "deciles")
     assert found["m.example"]["method_digest"] == "0a1b2c3d"
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
-
-
-def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
-    """--verdict and --limit cut the table, and the message has the total."""
-    ran = farmwatch("sites", "--verdict", "llm", "--log", finished)
-    assert "kept.example" in ran.out
-    assert "b.example" not in ran.out
-    assert "1 of 1 site shown; 2 in the log" in ran.err
-    assert "1 of 2 sites shown" in farmwatch("sites", "--limit", "1", "--log", finished).err
 
 
 @pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from farmwatch.console.live import PATH as EVENTS
-from farmwatch.console.request_metrics import timed
+from farmwatch.console.serving import timed
 from stream.processing.metrics import Metrics
 
 _COUNT = "farmwatch_console_request_duration_seconds_count"

@@ -226,7 +226,7 @@ def test_the_sums_of_the_frontier_are_shown() -> None:
 def test_spans_are_readable() -> None:
     """At most two units, tenths of seconds below ten; moments relative to now; sizes and queues with units."""
     assert [lasting(span) for span in (0, 0.44, 9.96, 35, 59.7, 60, 200, 7500, 350_000)] == [
-        *("0 s", "0.4 s", "10 s", "35 s", "1 min", "1 min", "3 min 20 s", "2 h 5 min", "4 d 1 h"),
+        *("0 s", "0.4 s", "10 s", "35 s", "1 min", "1 min", "3 min 20 s", "2 h 5 min", "4 d 1 h")
     ]
     assert (when(1000, 1010), when(61_000, 1000), when(0, 3_600_000)) == ("now", "in 1 min", "1 h ago")
     assert moment(1_777_636_805_000) == "2026-05-01 12:00:05Z"

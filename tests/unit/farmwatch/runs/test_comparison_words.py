@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from farmwatch.runs.comparison_words import as_json, change_text, notes_of
-from replay.compare.comparison import ChangeRemark, RemarkKind
+from replay.compare.comparison import ChangeKind, ChangeRemark
 from scoring.estimate.error_counts import ErrorCounts
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.canary_counts import Correction
 from tests.support.runs.comparisons import change, made
 
@@ -26,8 +27,13 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
         to_at=1_700_000_000_000,
     )
     errors = ErrorCounts(40, 1, 40, 1)
+    remark = Remark.of(RemarkKind.NOT_CORRECTED, reason="few")
     compared = msgspec.structs.replace(
-        made(), a=a, b=b, other_windows=True, corrections=[Correction(errors, "by canaries"), Correction()]
+        made(),
+        a=a,
+        b=b,
+        other_windows=True,
+        corrections=[Correction(errors, remark), Correction()],
     )
     notes = list(notes_of(compared))
     assert [note.split(" ")[0:3] for note in notes] == [
@@ -39,7 +45,7 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
         ["two", "feature", "epochs,"],
         ["left", "out", "of"],
         ["left", "out", "of"],
-        ["A:", "by", "canaries"],
+        ["A:", "not", "corrected"],
         ["only", "one", "of"],
     ]
     assert "2 of 4 articles without a score so far (50.0%)" in notes[1]
@@ -51,7 +57,10 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
 
 def test_a_change_is_told_with_its_remarks() -> None:
     """In the text, and in JSON as one field."""
-    remarks = [ChangeRemark(RemarkKind.NO_DENOMINATOR, ("B",)), ChangeRemark(RemarkKind.UNSCORED, counts=(0, 4, 2, 4))]
+    remarks = [
+        ChangeRemark(ChangeKind.NO_DENOMINATOR, ("B",)),
+        ChangeRemark(ChangeKind.UNSCORED, counts=(0, 4, 2, 4)),
+    ]
     unknown = change("share", "share", (4, 9), (0, 0), 0, 0, remarks=remarks)
     told = (
         "difference not known: B has no denominator; without the articles that have no score so far: A 0 of 4, B 2 of 4"

@@ -20,7 +20,7 @@ from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_rows
 from replay.runs.run_rules import RunRules
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
@@ -117,7 +117,7 @@ def test_splits_are_cached_when_the_series_is_written(log: Log, by: str) -> None
     now_ms = int(time.time() * 1000)
     answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms, by)
     assert answer is not None
-    assert answer.lines == rate_lines(read_rows(log, SITES), by, CONFIG.rate, now_ms=answer.at)
+    assert answer.lines == rate_lines(read_rows(log, SITES), RateQuery(by=by, settings=CONFIG.rate, now_ms=answer.at))
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms, "week") is None
     assert read_cached_rate(log, SITES, RateSettings(groups={"a": ["b"]}), now_ms, by) is None
 

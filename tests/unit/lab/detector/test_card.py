@@ -22,7 +22,8 @@ from lab.detector.report import TrainingReport, markdown_table, warning
 from lab.detector.texts import read_pages
 from scoring.lite_ngram.detector import LiteNgram
 from tests.support.sizes import LONG
-from tests.tools.renew_card import BEGIN, CARD, END, PAGE_SETS, renewed
+from tests.tools.generated import section
+from tests.tools.renew_card import CARD, COMMAND, PAGE_SETS, section_of
 
 SMALL_SETS = ("aeb", "cleanportaleval", "readability")
 
@@ -58,11 +59,10 @@ def pages(share: float, recent: float = 0.1) -> list[PageSetRow]:
 
 def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> None:
     """The generated section follows from the shipped numbers, with the AUROCs in one table."""
-    card = CARD.read_text(encoding="utf-8")
-    assert renewed(card, shipped) == card
-    section = card[card.index(BEGIN) : card.index(END)]
-    assert f"`{shipped.digest[:8]}`" in section
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    written = section(CARD.read_text(encoding="utf-8"), COMMAND)
+    assert written == section_of(shipped)
+    assert f"`{shipped.digest[:8]}`" in written
+    rows = [line.strip("| ").split(" | ") for line in written.splitlines() if line.startswith("| ")]
     assert ["in domain", f"{shipped.evaluation.in_domain:.3f}"] in rows
 
 
@@ -70,22 +70,14 @@ def test_without_unseen_texts_nothing_is_claimed(shipped: TrainingReport) -> Non
     """Without a file of unseen texts, the card has no row on newer generators."""
     alone = msgspec.structs.replace(shipped, evaluation=msgspec.structs.replace(shipped.evaluation, unseen=None))
     words = "newer than the training files"
-    card = CARD.read_text(encoding="utf-8")
-    assert words in renewed(card, shipped) and words not in renewed(card, alone)
-
-
-def test_only_the_generated_section_of_the_card_is_renewed(shipped: TrainingReport) -> None:
-    """The text before and after it stays; the old section goes."""
-    card = renewed(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n", shipped)
-    assert card.startswith(f"before\n\n{BEGIN}\n") and card.endswith(f"\n{END}\n\nafter\n")
-    assert "\nold\n" not in card and shipped.warning in card
+    assert words in section_of(shipped) and words not in section_of(alone)
 
 
 def test_a_table_without_rows_has_no_lines(shipped: TrainingReport) -> None:
     """A card without licences, files and registers is written without their tables."""
     assert markdown_table([]) == []
     empty = msgspec.structs.replace(shipped, licences={}, files={}, registers={})
-    assert "| licence |" not in renewed(f"{BEGIN}{END}", empty)
+    assert "| licence |" not in section_of(empty)
 
 
 def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:

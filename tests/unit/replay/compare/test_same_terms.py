@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from replay.compare.run_pair import ComparedRun
-from replay.compare.same_terms import RowPair, in_same_terms
-from replay.compare.site_rows import SiteRows, compared
+from replay.compare.site_rows import SiteRows, compared, in_same_terms
 from scoring.stages.site_tally import term_key
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
@@ -38,7 +37,7 @@ def test_the_newer_run_is_set_back_to_the_term_of_the_other() -> None:
         log.create(all_topics(1, "e"))
         for row in (term_row("a.test", "human"), term_row("b.test", "human"), term_row("c.test", "llm")):
             log.append([Output(SITE_TERMS, 0, term_key(row.site, row.term).encode(), encode(row))])
-        a, b = in_same_terms(log, (run_of("live"), run_of("other")), RowPair(rows_of(*newest), rows_of(*older)))
+        a, b = in_same_terms(log, (run_of("live"), run_of("other")), rows_of(*newest), rows_of(*older))
     verdicts = {site: (row.verdict, row.term) for site, row in a.rows.items()}
     assert verdicts == {"a.test": ("human", 0), "b.test": ("llm", 1), "c.test": ("human", 1)}
     assert (a.rows["a.test"].sources, a.rows["a.test"].best_rank) == (["file"], 3)

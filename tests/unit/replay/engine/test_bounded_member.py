@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.offsets import Stops, between, first_record, is_at_stops, lag_on, last_record, processed_by
+from replay.runs.topology import Stops, between, first_record, is_at_stops, lag_on, last_record, processed_by
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog

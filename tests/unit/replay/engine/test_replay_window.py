@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from farmwatch.runs.notices import early_begin_note
 from farmwatch.runs.summary_lines import lines_of
 from replay.engine.runner import Ending
+from replay.engine.source import OutsideRetention, WindowOffsets, offsets_of
 from replay.engine.summary import lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.rows.gaps import missing_records
-from replay.runs.window import OutsideRetention, Window, WindowOffsets, offsets_of, read_window
+from replay.runs.window import Window, read_window
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.rows.site_table import SiteTable, read_rows
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.schema.forgotten import Forgotten, ForgottenHost
@@ -102,7 +102,9 @@ def test_rates_of_a_table_are_those_of_its_rows() -> None:
         _put(log, later if number % 3 else named)
     table = SiteTable(log)
     table.refresh()
-    assert rate_lines(list(table.rows()), now_ms=50) == rate_lines(read_rows(log, SITES), now_ms=50)
+    assert rate_lines(list(table.rows()), RateQuery(now_ms=50)) == rate_lines(
+        read_rows(log, SITES), RateQuery(now_ms=50)
+    )
 
 
 def test_only_partitions_with_new_records_are_read() -> None:

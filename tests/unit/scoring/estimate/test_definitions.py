@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from scoring.estimate.clusters import WeightedSites, agreement, domains_of
 from scoring.estimate.definitions import BY_LABELS, DEFINITIONS
+from scoring.estimate.remarks import RemarkKind
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import direct_share, share_of_rows
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
+from tests.support.remarks import facts, kinds
 from tests.support.sizes import LONG
 
 WEBS = 20 if LONG else 2  # of each number of queries
@@ -33,7 +35,7 @@ def web(rng: np.random.Generator, operators: int, subdomains: int, share: float,
 
 def line_of(rows: list[SiteState], definition: str = "sites") -> RateLine:
     """The line of all sites."""
-    (line,) = rate_lines(rows, definition=definition)
+    (line,) = rate_lines(rows, RateQuery(definition=definition))
     return line
 
 
@@ -109,7 +111,7 @@ def test_few_queries_widen_the_interval() -> None:
             found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
             assert found.low is not None and found.high is not None
             covered += found.low <= 0.3 <= found.high
-            assert f"{queries} queries" in found.text
+            assert (queries, "queries") in [(r.facts.get("clusters"), r.facts.get("unit")) for r in found.remarks]
     assert covered / (3 * WEBS) >= 5 / 6
 
 
@@ -125,14 +127,14 @@ def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
         SiteState(id=f"t{n}", site=f"s{n}.paper.net", ruleset="r", scored=row.scored, flagged=row.flagged)
         for n, row in enumerate(web(rng, 1, 200, 0.0))
     ]
-    for rows, method, said in (
-        ([*farm, *others], "too wide", "the sites are of 6 registrable domains: more of these are needed"),
-        ([*farm[:200], *two], "too wide", "the sites are of 2 registrable domains"),
-        (farm, "kinds not told apart", "every kind of sites is flagged often"),
-    ):
+    for rows, domains in (([*farm, *others], 6), ([*farm[:200], *two], 2)):
         line = line_of(rows)
-        assert (line.share, line.method) == (None, method)
-        assert said in line.text
+        assert (line.share, line.method) == (None, "too wide")
+        wanted = {"clusters": domains, "unit": "registrable domains"}
+        assert facts(line.remarks, RemarkKind.CLUSTERS_NEEDED) == wanted
+    line = line_of(farm)
+    assert (line.share, line.method) == (None, "kinds not told apart")
+    assert RemarkKind.OFTEN_FLAGGED in kinds(line.remarks)
 
 
 def test_sites_of_one_query_are_what_it_finds() -> None:
@@ -140,7 +142,7 @@ def test_sites_of_one_query_are_what_it_finds() -> None:
     rows = of_queries(np.random.default_rng(1), 1, 200)
     found, _ = share_of_rows(rows)
     assert found.share is not None and found.design_effect == 1
-    assert "200 sites with scored articles, all of one query" in found.text
+    assert found.remarks[0].facts["one_query"] and found.remarks[0].facts["sites"] == 200
 
 
 def test_sites_of_one_query_agree() -> None:
@@ -165,9 +167,8 @@ def test_what_counts_decides_the_share() -> None:
     expected = {"sites": 0.5, "domains": 10 / 70, "results": 0.1, "ranked-results": 0.4}
     assert found == pytest.approx(expected, abs=0.06)
     assert all(line.scored_sites == 120 for line in shares.values())
-    assert "70 registrable domains of 120 sites" in shares["domains"].text
-    assert "600 search results of 120 sites" in shares["results"].text
-    assert "600 search results by rank of 120 sites" in shares["ranked-results"].text
+    units = {name: line.remarks[0].facts.get("units") for name, line in shares.items()}
+    assert units == {"sites": None, "domains": 70, "results": 600, "ranked-results": 600}
 
 
 def test_labels_tell_any_from_every_article() -> None:
@@ -178,18 +179,15 @@ def test_labels_tell_any_from_every_article() -> None:
     rows = web(np.random.default_rng(1), 200, 1, 0.3)
     scored = sorted(row.site for row in rows)[:100]
     review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 100, 86_400_000, 2 * 86_400_000)
-    lines = {name: rate_lines(rows, definition=name, review=review)[0] for name in ("sites", *BY_LABELS)}
+    lines = {name: rate_lines(rows, RateQuery(definition=name, review=review))[0] for name in ("sites", *BY_LABELS)}
     found = {name: line.share for name, line in lines.items()}
     assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
-    assert (
-        "have an article by a language model; by 100 labelled sites of 1970-01-02, to renew by 1970-01-03"
-        in lines["any-article"].text
-    )
-    assert "have only articles by language models; by 100" in lines["every-article"].text
+    labelled = {"number": 100, "at_ms": 86_400_000, "until_ms": 2 * 86_400_000}
+    assert all(facts(line.remarks, RemarkKind.LABELLED) == labelled for line in lines.values())
     for none in (None, Review({scored[0]: 1.0}, 1, 0, 1)):
-        line = rate_lines(rows, definition="any-article", review=none)[0]
+        line = rate_lines(rows, RateQuery(definition="any-article", review=none))[0]
         assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)
-        assert line.text.startswith("no share: only labelled sites")
+        assert kinds(line.remarks) == [RemarkKind.NO_SHARE, RemarkKind.NO_LABELS]
 
 
 def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
@@ -203,7 +201,7 @@ def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     rows += [SiteState(id=f"a{n}", site=f"a{n}.com", ruleset="r", pages=5, articles=5, abstained=5) for n in range(10)]
     line = line_of(rows)
     assert line.not_judged == {"no article": 20, "no page": 10, "no score": 10}
-    robots = rate_lines(rows, no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)})[0].not_judged
+    robots = rate_lines(rows, RateQuery(no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)}))[0].not_judged
     assert robots == {"no article": 20, "no score": 10, "no page": 6, "refused by robots.txt": 4}
     foreign = [SiteState(id="f", site="f.com", ruleset="r", pages=5, dropped_by={"language": 5})]
     assert line_of(foreign).not_judged == {"another language": 1}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from scoring.estimate import mixture
 from scoring.estimate.beta_binomial import log_beta_binomial
-from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.estimate.fit import WIDE, CellCounts, Cells, Fit, KnownSites
+from scoring.estimate.mixture import estimate_share
 from tests.support.lazily import Lazily
 from tests.support.sizes import LONG
 
@@ -85,7 +86,7 @@ def test_the_interval_is_that_of_the_profile_likelihood() -> None:
     counts, _ = web(np.random.default_rng(1), 120, 0.3)
     known = canaries(np.random.default_rng(2), 10)
     found = fitted(counts, known)
-    model = mixture.Mixture(mixture.Cells.of(counts), known, WIDE)
+    model = mixture.Mixture(Cells.of(counts), known, WIDE)
     best = model.best()
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The rate: Lang-Reiczigel's interval, its coverage, and its text, also without sites."""
+"""The rate: Lang-Reiczigel's interval, its coverage, and its remarks, also without sites."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from scoring.errors import BadParameters
 from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
 from scoring.estimate.intervals import Known, fits, lang_reiczigel, wilson
 from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
+from scoring.estimate.remarks import RemarkKind
+from tests.support.remarks import facts, kinds
 
 GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
 
@@ -81,84 +83,67 @@ def test_more_sites_narrow_the_uncorrected_interval(x: int, more: int) -> None:
 
 
 def test_no_sites_give_no_rate() -> None:
-    """Without sites there is no rate, and the text says so, with and without error counts."""
+    """Without sites there is no rate, with and without error counts."""
     for errors in (None, GOOD):
         found = estimate(0, 0, errors)
         assert (found.rate, found.low, found.high) == (None, None, None)
-        assert "no site could be classified" in found.text
+        assert found.remarks[0].kind == RemarkKind.NO_RATE
 
 
 def test_without_error_counts_it_says_uncorrected() -> None:
-    """Without error counts, the text gives the plain share, Wilson's interval, `uncorrected` and the denominator."""
+    """Without error counts, it is the plain share in Wilson's interval."""
     found = estimate(3, 60, None)
     assert found.rate == 0.05
     assert np.allclose(bounds(found), (0.01299, 0.05, 0.14828), atol=1e-4)
-    assert found.method == "uncorrected" and "uncorrected" in found.text and "3 of 60" in found.text
+    assert found.method == "uncorrected"
+    assert found.remarks[0].facts["corrected"] is False
 
 
 def test_few_sites_say_so() -> None:
-    """For few sites, the text says that the interval would show no change."""
+    """For few sites, a remark says that the interval would show no change; for hardly any, there is no share."""
     found = estimate(1, 29, None)
-    assert "fewer than 30 sites: too few for a change to show; 1 more classifiable site needed" in found.text
+    assert kinds(found.remarks) == [RemarkKind.RATE, RemarkKind.FEW_SITES, RemarkKind.MORE_SITES]
     assert found.more_sites == 1
-    assert "too few" not in estimate(1, 30, None).text
-
-
-@pytest.mark.parametrize("errors", [None, GOOD])
-def test_hardly_any_site_gives_no_share_in_words(errors: ErrorCounts | None) -> None:
-    """Below 5 sites, the text starts with that and gives only the interval; the fields are complete."""
-    for n in range(1, 5):
-        found = estimate(0, n, errors)
-        assert found.text.startswith(f"too few sites for a rate: 0 of {n} classifiable site")
-        assert f"(95% interval {found.low:.1%} to {found.high:.1%}" in found.text
-        assert found.rate is not None
-    assert not estimate(0, 5, errors).text.startswith("too few")
-
-
-def test_a_corrected_share_says_what_was_counted() -> None:
-    """If the estimate differs from llm of classifiable, the text gives both numbers."""
-    errors = ErrorCounts(llm_sites=20, llm_found=12, human_sites=76, human_cleared=76)
-    found = estimate(10, 40, errors)
-    assert found.text.startswith(f"{found.rate:.1%} (95% interval")
-    assert "10 of 40 classifiable sites called llm, 25.0% before the correction" in found.text
-    assert "before the correction" not in estimate(10, 40, None).text
+    assert RemarkKind.FEW_SITES not in kinds(estimate(1, 30, None).remarks)
+    for errors in (None, GOOD):
+        headlines = [estimate(0, n, errors).remarks[0].kind for n in range(1, 6)]
+        assert headlines == [RemarkKind.FEW_FOR_A_RATE] * 4 + [RemarkKind.RATE]
 
 
 def test_known_sites_are_not_asked_for_before_there_is_a_site() -> None:
-    """If no site could be classified, the text does not ask for known sites; the fields do."""
+    """If no site could be classified, no remark asks for known sites; the fields do."""
     found = estimate(0, 0, ErrorCounts(6, 6, 6, 6))
-    assert (found.text, found.more_sites) == ("no rate: no site could be classified", None)
+    assert (kinds(found.remarks), found.more_sites) == ([RemarkKind.NO_RATE], None)
     assert found.more_known_sites > 0
 
 
 @pytest.mark.parametrize("errors", [None, GOOD])
-def test_the_text_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -> None:
-    """Undecided sites count as not llm; the text says so, and gives the rate if they were llm."""
+def test_a_remark_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -> None:
+    """Undecided sites count as not llm; a remark has the rate if they were llm."""
     found, if_llm = estimate(6, 15, errors, undecided=1), estimate(7, 15, errors)
-    assert f"1 undecided of them counted as not llm, up to {if_llm.rate:.1%} if the undecided were llm" in found.text
+    assert facts(found.remarks, RemarkKind.UNDECIDED) == {"undecided": 1, "at_most": if_llm.rate}
     assert found.rate == estimate(6, 15, errors).rate
-    assert "undecided" not in estimate(6, 15, errors).text
 
 
 @pytest.mark.parametrize(
-    ("llm", "n", "errors", "said"),
+    ("llm", "n", "errors", "kind", "bound"),
     [
-        (0, 1000, CanaryCounts(20, 18, 20, 18), "0.0% are called llm, fewer than the 13.6% that false alarms alone"),
-        (1000, 1000, CanaryCounts(20, 15, 20, 20), "100.0% are called llm, more than the 72.7% that are found of LLM"),
-        (400, 5000, ErrorCounts(300, 290, 300, 250), "8.0% are called llm, fewer than the 16.9%"),
+        (0, 1000, CanaryCounts(20, 18, 20, 18), RemarkKind.BELOW_FALSE_ALARMS, 0.136),
+        (1000, 1000, CanaryCounts(20, 15, 20, 20), RemarkKind.ABOVE_FOUND, 0.727),
+        (400, 5000, ErrorCounts(300, 290, 300, 250), RemarkKind.BELOW_FALSE_ALARMS, 0.169),
     ],
 )
 def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
-    llm: int, n: int, errors: ErrorCounts, said: str
+    llm: int, n: int, errors: ErrorCounts, kind: RemarkKind, bound: float
 ) -> None:
     """An interval outside [0, 1] does not become a point: it contains the plain one and asks for known sites."""
     found, plain = estimate(llm, n, errors), estimate(llm, n, None)
     assert found.rate in (0.0, 1.0)
     assert bounds(found)[0] <= bounds(plain)[0] and bounds(found)[2] >= bounds(plain)[2]
     assert bounds(found)[0] < bounds(found)[2]
-    assert "the counts do not fit the measured errors: " + said in found.text
+    wanted = {"called": llm / n, "bound": pytest.approx(bound, abs=5e-4), "more_known_sites": found.more_known_sites}
+    assert facts(found.remarks, kind) == wanted
     assert found.more_sites is None and found.more_known_sites >= 30
-    assert f"{found.more_known_sites} more sites of known truth are needed" in found.text
 
 
 @given(st.integers(0, 500), st.integers(0, 500), error_counts())
@@ -294,14 +279,13 @@ def test_as_many_more_sites_as_it_says_are_enough(
 
 
 def test_a_wide_interval_says_what_it_needs() -> None:
-    """Text and fields agree on the need: more sites, or more known sites if the errors are the limit."""
+    """Remarks and fields agree on the need: more sites, or more known sites if the errors are the limit."""
     found = estimate(10, 40, None)
     assert found.more_sites is not None and found.more_sites > 0
-    assert f"{found.more_sites} more classifiable sites needed for an interval of ±10%" in found.text
+    assert facts(found.remarks, RemarkKind.MORE_SITES) == {"half_width": 0.1, "number": found.more_sites}
     stuck = estimate(50, 100, ErrorCounts(5, 5, 5, 5))
     assert stuck.more_sites is None
-    assert f"measured on 5 LLM and 5 human sites, {stuck.more_known_sites} more known sites needed" in stuck.text
-    assert "takes more sites of known truth, whatever the number of classifiable ones" in stuck.text
+    assert facts(stuck.remarks, RemarkKind.MORE_KNOWN_SITES)["number"] == stuck.more_known_sites
     assert (estimate(100, 1000, None).more_sites, estimate(100, 1000, None).more_known_sites) == (0, 0)
 
 
@@ -319,7 +303,7 @@ def test_no_site_at_all_says_how_many_to_begin_with() -> None:
     found = estimate(0, 0, None)
     assert found.more_sites is not None
     assert wilson(found.more_sites / 2, found.more_sites, Z95).half_width <= HALF_WIDTH
-    assert f"{found.more_sites} more classifiable sites" in found.text
+    assert facts(found.remarks, RemarkKind.MORE_SITES)["number"] == found.more_sites
     assert estimate(0, 0, GOOD).more_sites is not None
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.mixture import CellCounts, KnownSites
-from scoring.estimate.unlike import Unlike, find_unlike
-from scoring.rates.direct_share import doubts
+from scoring.estimate.doubts import Unlike, doubts, find_unlike
+from scoring.estimate.fit import CellCounts, KnownSites
+from scoring.estimate.remarks import RemarkKind
 from tests.support.sizes import LONG
 from tests.unit.scoring.estimate.test_mixture import HUMAN, NOTHING, canaries, cells, drawn, fitted, web
 
@@ -63,11 +63,11 @@ def test_mixed_sites_are_counted() -> None:
     lengths = np.minimum(rng.geometric(0.25, 200), 20)
     mixed, others = cells(lengths, rng.binomial(lengths, 0.5)), Counter(web(rng, 1800, 0.2, HUMAN, (45.0, 5.0))[0])
     for counts, is_said in ((others, False), (others + mixed, True)):
-        said = [doubt for doubt in doubts(counts, fitted(counts)) if "mixed" in doubt]
+        said = [doubt for doubt in doubts(counts, fitted(counts)) if doubt.kind == RemarkKind.MIXED_SITES]
         assert bool(said) is is_said
     between = sum(sites for (n, k), sites in counts.items() if n >= 5 and 0.25 <= k / n <= 0.65)
     longer = sum(sites for (n, _), sites in counts.items() if n >= 5)
-    assert said[0].startswith(f"{between / longer:.0%} of longer sites")
+    assert said[0].facts["share"] == pytest.approx(between / longer)
 
 
 def test_mixed_sites_are_not_looked_for_among_few_longer_ones() -> None:
@@ -75,4 +75,4 @@ def test_mixed_sites_are_not_looked_for_among_few_longer_ones() -> None:
     rng = np.random.default_rng(20)
     lengths = np.full(90, 6)
     counts = cells(lengths, rng.binomial(lengths, 0.5)) + cells(np.full(900, 1), drawn(rng, np.full(900, 1), HUMAN))
-    assert not [doubt for doubt in doubts(counts, fitted(counts)) if "mixed" in doubt]
+    assert not [doubt for doubt in doubts(counts, fitted(counts)) if doubt.kind == RemarkKind.MIXED_SITES]

@@ -77,21 +77,6 @@ def test_what_stands_on_the_right_is_not_seen() -> None:
     assert not torch.allclose(found[0, 20:], found[1, 20:], atol=0.1)
 
 
-def test_the_compiled_layer_gives_the_same_and_is_traced_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `compiled` the hidden states are the same, and few graphs serve all layers, models and shapes."""
-    from torch._dynamo import testing
-
-    counter: Any = testing.CompileCounter()
-    compile_: Any = torch.compile
-    monkeypatch.setattr("torch.compile", lambda layer, **options: compile_(layer, backend=counter, **options))
-    for seed in range(2):
-        own = body_of("falcon")
-        own.word_embeddings.weight.add_(seed)
-        fast = body.fast_body(copy.deepcopy(own), compiled=True)
-        assert_equal_states(fast, own, 1e-6, (1, 2), (8, 16), (3, 40), (1, 40), (7, 9), (2, 2))
-    assert 1 <= counter.frame_count <= 6
-
-
 def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
     """All of GPT-2's products (4 per layer) are replaced, and none of a body in half precision.
 

@@ -118,5 +118,3 @@ def test_without_a_share_then_or_now_nothing_is_split() -> None:
     for points in ([], [msgspec.structs.replace(old, share=None)], [group]):
         with pytest.raises(BadParameters, match="no share was kept"):
             change_parts(points, line(0.5), [], {}, NOW)
-    with pytest.raises(BadParameters, match="there is no share now: no share yet"):
-        change_parts([old], line(None), [], {}, NOW)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
+from scoring.estimate.remarks import RemarkKind
+from scoring.rates.split_rates import RateLine, RateQuery, llm_probabilities, rate_lines
 from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
@@ -43,7 +44,7 @@ def canary_rows(cells: Iterable[tuple[int, int]], truth: str) -> list[SiteState]
 
 def share_of(found: Iterable[SiteState]) -> RateLine:
     """The line of all sites."""
-    (line,) = rate_lines(list(found), now_ms=10**12)
+    (line,) = rate_lines(list(found), RateQuery(now_ms=10**12))
     return line
 
 
@@ -53,27 +54,23 @@ def test_all_sites_with_a_scored_article_count_whatever_their_verdict() -> None:
     assert (line.method, line.scored_sites, line.sites, line.judged_share) == ("direct", 28, 29, None)
     assert line.share is not None and line.low is not None and line.high is not None
     assert line.low < 8 / 28 < line.high and abs(line.share - 8 / 28) < 0.06
-    assert line.text.startswith(f"{line.share:.1%} (95% interval {line.low:.1%} to {line.high:.1%}) of 28 sites")
+    assert line.remarks[0].kind == RemarkKind.SHARE and line.remarks[0].facts["sites"] == 28
 
 
 @pytest.mark.parametrize(
-    ("cells", "method", "text"),
+    ("cells", "method", "kind"),
     [
-        ([], "no scored articles", "no share yet: no site has a scored article"),
-        (
-            [(9, 9)] * 20,
-            "kinds not told apart",
-            "no share of 20 sites with scored articles: every kind of sites is flagged",
-        ),
-        ([(9, 8), (9, 0)], "too few sites", "too few for a share: 2 sites with scored articles (95% interval "),
-        ([(1, 1)] * 3 + [(1, 0)] * 3, "too wide", "too wide an interval for a share: "),
+        ([], "no scored articles", RemarkKind.NO_SCORES),
+        ([(9, 9)] * 20, "kinds not told apart", RemarkKind.KINDS_NOT_TOLD_APART),
+        ([(9, 8), (9, 0)], "too few sites", RemarkKind.TOO_FEW),
+        ([(1, 1)] * 3 + [(1, 0)] * 3, "too wide", RemarkKind.TOO_WIDE),
     ],
 )
-def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method: str, text: str) -> None:
-    """With fewer than five sites, or an interval of more than 60 points, the share is null and the text says why."""
+def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method: str, kind: RemarkKind) -> None:
+    """With fewer than five sites, or an interval of over 60 points, the share is null and the headline says why."""
     line = share_of([*rows(cells), row("empty.example", 0, 0)])
     assert (line.share, line.method) == (None, method)
-    assert line.text.startswith(text)
+    assert line.remarks[0].kind == kind
     assert (line.low is None) == (not cells)
 
 
@@ -98,9 +95,11 @@ def test_a_group_of_all_sites_has_the_share_of_all() -> None:
     """One source with all sites has the share of all; a source with some of them has its own interval."""
     found = rows([*HUMAN_SITES, *LLM_SITES])
     whole = share_of(found)
-    (same,) = rate_lines(found, "source", now_ms=10**12)
+    (same,) = rate_lines(found, RateQuery(by="source", now_ms=10**12))
     assert (same.group, same.share, same.low, same.high) == ("file", whole.share, whole.low, whole.high)
-    parts = {line.group: line for line in rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], "source")}
+    parts = {
+        line.group: line for line in rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], RateQuery(by="source"))
+    }
     assert parts["b"].low is not None and parts["file"].high is not None
     assert parts["file"].high < parts["b"].low
 

@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.mixture import CellCounts, KnownSites
+from scoring.estimate.fit import CellCounts, KnownSites
+from scoring.estimate.remarks import RemarkKind
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import DirectShare, by_review, direct_share
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
+from tests.support.remarks import facts, kinds
 
 HUMAN, LLM = (0.5, 11.0), (19.0, 5.0)  # betas of the flagged share
 Beta = tuple[float, float]
@@ -32,22 +34,18 @@ def share_of(cells: CellCounts, human: CellCounts, llm: CellCounts) -> DirectSha
 
 
 def test_what_is_missing_is_named() -> None:
-    """Known sites of one kind or none, or sites of one article each, give a sentence with the remedy."""
+    """Known sites of one kind or none, or sites of one article each, give a remark."""
     rng = np.random.default_rng(1)
     short = drawn(rng, 70, LLM, 1) + drawn(rng, 230, HUMAN, 1)
     human, llm = drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9)
-    for known, said in (
-        (({}, {}), "no known human or LLM sites: add some (`farmwatch canaries`)"),
-        ((human, {}), "no known LLM sites: add some"),
-        (({}, llm), "no known human sites: add some"),
-    ):
+    for known, missing in ((({}, {}), "human or LLM"), ((human, {}), "LLM"), (({}, llm), "human")):
         found = share_of(short, *known)
-        assert said in found.text
+        assert facts(found.remarks, RemarkKind.NONE_KNOWN) == {"kinds": missing}
         if not any(known):
             assert (found.share, found.method) == (None, "too wide")
-            assert "each site has one scored article: more articles tell the kinds apart" in found.text
+            assert RemarkKind.ONE_ARTICLE_EACH in kinds(found.remarks)
     sure = share_of(short, human, llm)
-    assert sure.share is not None and "no known" not in sure.text
+    assert sure.share is not None and RemarkKind.NONE_KNOWN not in kinds(sure.remarks)
 
 
 @pytest.mark.parametrize(("human", "llm"), [((5.0, 5.0), (5.0, 5.0)), (LLM, HUMAN)], ids=["at chance", "inverted"])
@@ -58,8 +56,8 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
     known = KnownSites(drawn(rng, 40, human, 9), drawn(rng, 40, llm, 9))
     found, fit = direct_share(cells, known)
     assert (found.share, found.low, found.high, found.method) == (None, 0.0, 1.0, "kinds not told apart")
-    assert found.text.startswith("no share of 600 sites with scored articles: the detector flags known human and LLM")
-    assert "label a sample (`farmwatch review`)" in found.text
+    alike = [RemarkKind.KINDS_NOT_TOLD_APART, RemarkKind.FLAGGED_ALIKE, RemarkKind.OTHER_DETECTOR]
+    assert kinds(found.remarks) == alike and found.remarks[0].facts["sites"] == 600
     assert direct_share(cells, whole=fit)[0].method == "kinds not told apart"
     assert fit is not None
     rows = [SiteState(id=f"s{n}", site=f"s{n}.com", scored=n_, flagged=k) for n, (n_, k) in enumerate(cells.elements())]
@@ -88,8 +86,8 @@ def test_a_detector_without_a_threshold_flags_nothing() -> None:
         for n in range(50)
     ]
     (line,) = rate_lines(rows)
-    assert line.text.startswith("no share: the detector has no threshold")
-    assert "farmwatch calibrate" in line.text and line.not_judged == {"no threshold": 50}
+    assert kinds(line.remarks) == [RemarkKind.NO_SHARE, RemarkKind.NO_THRESHOLD, RemarkKind.SET_A_THRESHOLD]
+    assert line.not_judged == {"no threshold": 50}
 
 
 def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
@@ -100,18 +98,18 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
         SiteState(id=f"s{n}", site=f"s{n}.com", ruleset="r", scored=n_, flagged=k)
         for n, (n_, k) in enumerate(cells.elements())
     ]
-    for says, starts in ((0.0, "below "), (1.0, "100.0% ")):
+    for says in (0.0, 1.0):
         review = Review({row.site: says for row in rows[::10]}, 60, 0, 86_400_000)
-        (line,) = rate_lines(rows, review=review)
-        assert line.method == "ppi" and line.text.startswith(starts)
-        remark = line.text.split("; ")[1]
-        assert remark == "labels and flags contradict each other: the detector does not fit these sites"
+        (line,) = rate_lines(rows, RateQuery(review=review))
+        assert line.method == "ppi" and line.share == says
+        assert kinds(line.remarks)[:2] == [RemarkKind.SHARE, RemarkKind.CONTRADICTION]
         assert (
             line.look_low is not None and line.low is not None and line.high is not None and line.look_high is not None
         )
         assert line.look_low < line.low or line.look_high > line.high
     old = Review({}, 0, 0, 1, too_old=60)
-    assert "50 are needed; labels of 60 are too old" in rate_lines(rows, review=old)[0].text
+    few, too_old = rate_lines(rows, RateQuery(review=old))[0].remarks[1:3]
+    assert (few.facts["needed"], too_old.facts["labels"]) == (50, 60)
 
 
 def test_labels_count_for_domains_and_results() -> None:
@@ -135,5 +133,5 @@ def test_labels_count_for_domains_and_results() -> None:
         ("results", of_results),
         ("ranked-results", of_results),
     ):
-        (line,) = rate_lines(rows, review=Review(labels, 100, 0, 86_400_000), definition=definition)
+        (line,) = rate_lines(rows, RateQuery(review=Review(labels, 100, 0, 86_400_000), definition=definition))
         assert line.method == "ppi" and line.share == pytest.approx(expected, abs=0.05)

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
 from scoring.estimate.intervals import Z95
-from scoring.estimate.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import find_change
 from scoring.rates.direct_share import TIGHTEST_AT, direct_share, every_look
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
 from tests.support.sizes import LONG
 
@@ -140,7 +141,7 @@ def test_rates_of_all_sites_carry_the_alarm() -> None:
     ]
     (line,) = rate_lines(rows)
     assert line.change is not None and abs(line.change.day - (TODAY - 9)) <= 3
-    assert all(line.change is None for line in rate_lines(rows, "source"))
+    assert all(line.change is None for line in rate_lines(rows, RateQuery(by="source")))
     undated = [SiteState(id=row.id, site=row.site, ruleset="r", scored=row.scored, flagged=row.flagged) for row in rows]
     assert rate_lines(undated)[0].change is None
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scoring.estimate.beta_binomial import log_beta_binomial
-from scoring.estimate.mixture import Components, estimate_share
+from scoring.estimate.fit import Components
+from scoring.estimate.mixture import estimate_share
 from scoring.estimate.reviewed_share import reviewed_share
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
-from scoring.rates.site_rates import by_rank_band, day_of, grouped, last_days, query_groups, rate_of
+from scoring.rates.groups import by_rank_band, day_of, grouped, last_days, query_groups
+from scoring.rates.site_rates import rate_of
 from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass

@@ -5,18 +5,22 @@ from __future__ import annotations
 from datetime import date
 from typing import Any, get_args
 
-import msgspec
 import pytest
 
 from farmwatch.commands.results.rate import RateSplit
+from farmwatch.share.cut_options import read_days, read_ranks
+from farmwatch.share.words import line_fields
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.rates.cuts import Cut, read_days, read_ranks
+from scoring.estimate.remarks import RemarkKind
+from scoring.rates.cuts import Cut
 from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.groups import SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import rate_of
-from scoring.rates.split_rates import SPLITS, rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
+from tests.support.remarks import facts
 
 _BASE: dict[str, Any] = {"ruleset": "default", "digest": "d1", "detector": "x/1"}
 
@@ -34,23 +38,25 @@ ROWS = [
 
 
 def test_every_site_is_in_one_denominator() -> None:
-    """sites = llm + human + undecided + unclassifiable; undecided sites are classifiable; the text names all."""
+    """sites = llm + human + undecided + unclassifiable; undecided sites are classifiable."""
     (line,) = rate_lines(ROWS)
     assert (line.sites, line.classifiable, line.unclassifiable) == (4, 3, 1)
     assert (line.llm, line.human, line.undecided) == (1, 1, 1)
     assert line.judged_share == 1 / 3
-    assert "1 of 3 classifiable" in line.judged_text
-    assert "1 of 4 sites unclassifiable" in line.judged_text
     assert (line.ruleset, line.digest, line.detector) == ("default", "d1", "x/1")
 
 
 def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
-    """Text and fields distinguish sites without a page from sites with too few scored articles, also in groups."""
+    """Remark and fields distinguish sites without a page from sites with too few scored articles, also in groups."""
     rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
     (line,) = rate_lines(rows)
-    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.judged_text
+    wanted = {"unclassifiable": 2, "sites": 5, "without_pages": 1}
+    assert facts(line.judged_remarks, RemarkKind.UNCLASSIFIABLE) == wanted
     assert line.without_pages == 1
-    assert {line.group: line.without_pages for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
+    assert {line.group: line.without_pages for line in rate_lines(rows, RateQuery(by="source"))} == {
+        "file": 1,
+        "searx": 0,
+    }
 
 
 def test_detectors_and_rulesets_are_never_pooled() -> None:
@@ -67,7 +73,7 @@ def test_site_methods_are_never_pooled() -> None:
     new: dict[str, Any] = {"method_digest": "0123abcd"}
     rows = [*ROWS, _row("e", "llm", **new), _row("f", "llm", method="deciles", method_digest="9f")]
     rows += [_row("new", "unclassifiable", ruleset="", digest="", **new), *_canaries(18, 19, **new)]
-    lines = {(line.site_method, line.site_method_digest): line for line in rate_lines(rows, now_ms=10**12)}
+    lines = {(line.site_method, line.site_method_digest): line for line in rate_lines(rows, RateQuery(now_ms=10**12))}
     assert {versions: (line.sites, line.judged_method) for versions, line in lines.items()} == {
         ("sprt", ""): (5, "uncorrected"),
         ("sprt", "0123abcd"): (2, "corrected by canaries"),
@@ -85,7 +91,7 @@ def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
 
 def test_a_site_counts_in_each_of_its_groups() -> None:
     """By source, a site that two sources found counts in both."""
-    lines = {line.group: line for line in rate_lines(ROWS, "source")}
+    lines = {line.group: line for line in rate_lines(ROWS, RateQuery(by="source"))}
     assert {group: line.sites for group, line in lines.items()} == {"file": 3, "searx": 2}
     assert lines["searx"].judged_share == 0.5
 
@@ -105,7 +111,7 @@ GROUPS = RateSettings(groups={"health": ["health-*"], "law": ["law-?"]})
 def test_a_site_counts_in_each_window_that_returned_it() -> None:
     """A site counts in each day, ISO week and month (UTC) of its hits, in order; a row without days is kept."""
     found = {
-        window: [(line.group, line.llm, line.human, line.sites) for line in rate_lines(DATED, window)]
+        window: [(line.group, line.llm, line.human, line.sites) for line in rate_lines(DATED, RateQuery(by=window))]
         for window in ("day", "week", "month")
     }
     assert found["day"] == [
@@ -121,14 +127,16 @@ def test_a_site_counts_in_each_window_that_returned_it() -> None:
 def test_since_and_until_cut_sites_and_windows() -> None:
     """Only hits from `since` to `until`, both included, count for sites and windows."""
     cut = Cut(since=date(2026, 1, 1), until=date(2026, 1, 1))
-    assert [(line.group, line.sites) for line in rate_lines(DATED, "day", cut=cut)] == [("2026-01-01", 2)]
-    assert rate_lines(DATED, cut=Cut(until=date(2025, 12, 31)))[0].sites == 1
-    assert rate_lines(DATED, cut=Cut(since=date(1960, 1, 1)))[0].sites == 3
+    assert [(line.group, line.sites) for line in rate_lines(DATED, RateQuery(by="day", cut=cut))] == [("2026-01-01", 2)]
+    assert rate_lines(DATED, RateQuery(cut=Cut(until=date(2025, 12, 31))))[0].sites == 1
+    assert rate_lines(DATED, RateQuery(cut=Cut(since=date(1960, 1, 1))))[0].sites == 3
 
 
 def test_queries_are_grouped_by_patterns() -> None:
     """The first pattern that matches a query id gives its group; a site counts once per group, the rest is `other`."""
-    lines = {line.group: (line.llm, line.sites) for line in rate_lines(DATED, "query-group", GROUPS)}
+    lines = {
+        line.group: (line.llm, line.sites) for line in rate_lines(DATED, RateQuery(by="query-group", settings=GROUPS))
+    }
     assert lines == {"health": (1, 2), "law": (0, 2), "other": (0, 1)}
 
 
@@ -145,12 +153,12 @@ def test_queries_are_grouped_by_patterns() -> None:
 )
 def test_cuts_leave_the_sites_that_were_asked_for(cut: Cut, sites: str) -> None:
     """A cut by source, group or rank keeps exactly those sites; cuts can be combined."""
-    assert "".join(row.site for row in cut.of(DATED, GROUPS)) == sites
+    assert "".join(row.site for row in cut.of(DATED, GROUPS.groups)) == sites
 
 
 def test_a_cut_and_a_split_go_together() -> None:
     """The weekly rate of one source counts that source's sites in the weeks that returned them."""
-    lines = rate_lines(DATED, "week", cut=Cut(source="file"))
+    lines = rate_lines(DATED, RateQuery(by="week", cut=Cut(source="file")))
     assert [(line.group, line.llm, line.sites) for line in lines] == [
         ("2026-W01", 1, 1),
         ("2026-W02", 0, 1),
@@ -187,74 +195,74 @@ def _canaries(llm_found: int, human_cleared: int, of_each: int = 20, **more: Any
 
 
 def test_canaries_never_count_and_correct_the_rate() -> None:
-    """Canary sites are in no denominator, group or window; 20 of each truth correct the rate, and the text says so."""
+    """Canary sites are in no denominator, group or window; 20 of each truth correct the rate, and a remark says so."""
     rows = [*ROWS, *_canaries(18, 19)]
     for by in ("", *SPLITS):
-        for with_them, without in zip(rate_lines(rows, by, now_ms=10**12), rate_lines(ROWS, by), strict=True):
+        for with_them, without in zip(
+            rate_lines(rows, RateQuery(by=by, now_ms=10**12)), rate_lines(ROWS, RateQuery(by=by)), strict=True
+        ):
             assert (with_them.group, with_them.sites, with_them.llm) == (without.group, without.sites, without.llm)
             if with_them.classifiable:
                 assert (with_them.judged_method, without.judged_method) == ("corrected by canaries", "uncorrected")
-                said = "20 LLM canary sites, of which 18 were found, and 20 human ones, of which 1 were"
-                assert said in with_them.correction
-                assert (said in with_them.judged_text) == (not by)
+                correction = with_them.canary_remark
+                assert correction is not None and correction.kind == RemarkKind.CORRECTED
+                counts = {"llm_sites": 20, "llm_found": 18, "human_sites": 20, "called": 1}
+                assert counts.items() <= dict(correction.facts).items()
+                assert (correction in with_them.judged_remarks) == (not by)
 
 
 def test_the_configuration_comes_before_the_canaries() -> None:
     """Configured error counts take precedence over canaries."""
     errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
-    (line,) = rate_lines([*ROWS, *_canaries(18, 19)], "", RateSettings(errors=errors), now_ms=10**12)
+    (line,) = rate_lines([*ROWS, *_canaries(18, 19)], RateQuery(settings=RateSettings(errors=errors), now_ms=10**12))
     assert (line.judged_method, line.judged_share) == (
         "corrected",
-        rate_lines(ROWS, "", RateSettings(errors=errors))[0].judged_share,
+        rate_lines(ROWS, RateQuery(settings=RateSettings(errors=errors)))[0].judged_share,
     )
 
 
 @pytest.mark.parametrize(
-    ("canaries", "now_ms", "said"),
+    ("canaries", "now_ms", "kind"),
     [
-        (_canaries(10, 10, of_each=19), 10**12, "19 LLM and 19 human ones could be classified, 20 of each are needed"),
-        (
-            _canaries(10, 12),
-            10**12,
-            "they do not show the site verdict to be better than chance (10 of 20 LLM and 8 of",
-        ),
-        (_canaries(0, 20), 10**12, "canaries: they find the site verdict no better than chance (0 of 20 LLM and 0 of"),
-        (_canaries(4, 4), 10**12, "no better than chance (4 of 20 LLM and 16 of 20 human ones called llm)"),
-        (_canaries(18, 19), 10**12 + 31 * 86_400_000, ""),
-        (_canaries(18, 19, detector="y/1"), 10**12, ""),
-        (_canaries(18, 19, digest="d2"), 10**12, ""),
+        (_canaries(10, 10, of_each=19), 10**12, RemarkKind.FEW_CANARIES),
+        (_canaries(10, 12), 10**12, RemarkKind.NOT_CORRECTED),
+        (_canaries(0, 20), 10**12, RemarkKind.NOT_CORRECTED),
+        (_canaries(4, 4), 10**12, RemarkKind.NOT_CORRECTED),
+        (_canaries(18, 19), 10**12 + 31 * 86_400_000, None),
+        (_canaries(18, 19, detector="y/1"), 10**12, None),
+        (_canaries(18, 19, digest="d2"), 10**12, None),
     ],
     ids=["few", "not shown", "never llm", "chance", "old", "other detector", "other ruleset"],
 )
-def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: int, said: str) -> None:
+def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: int, kind: RemarkKind | None) -> None:
     """Canaries that are too few, old, no better than chance, or of another detector or ruleset leave it uncorrected.
 
-    The text has the reason.
+    A remark has the reason.
     """
-    found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], now_ms=now_ms)}
+    found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], RateQuery(now_ms=now_ms))}
     line = found["x/1", "d1"]
     assert line.judged_method == "uncorrected"
-    assert said in line.judged_text
+    assert (line.canary_remark and line.canary_remark.kind) == kind
 
 
 def test_mixed_sites_are_told() -> None:
     """Sites with two clear groups of scores are counted beside their verdicts."""
     rows = [*ROWS, _row("m", "llm", mixed=True, sources=["file"])]
     assert rate_lines(rows)[0].mixed == 1
-    assert {line.group: line.mixed for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
+    assert {line.group: line.mixed for line in rate_lines(rows, RateQuery(by="source"))} == {"file": 1, "searx": 0}
 
 
 def test_every_split_of_the_command_is_known_here() -> None:
     """`rate --by` offers exactly the known splits."""
     assert set(get_args(RateSplit)) == set(SPLITS)
-    assert all(sum(line.sites for line in rate_lines(ROWS, split)) >= len(ROWS) for split in SPLITS)
+    assert all(sum(line.sites for line in rate_lines(ROWS, RateQuery(by=split))) >= len(ROWS) for split in SPLITS)
 
 
 def test_sites_without_a_query_or_rank_are_not_lost() -> None:
     """Sites without a query, or without a rank, are in the group `unknown`."""
-    queries = {line.group: line.sites for line in rate_lines(ROWS, "query")}
+    queries = {line.group: line.sites for line in rate_lines(ROWS, RateQuery(by="query"))}
     assert queries == {"q1": 2, "q2": 1, "unknown": 2}
-    assert sum(line.sites for line in rate_lines(ROWS, "rank")) == len(ROWS)
+    assert sum(line.sites for line in rate_lines(ROWS, RateQuery(by="rank"))) == len(ROWS)
 
 
 def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
@@ -262,11 +270,12 @@ def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
     (line,) = rate_lines([])
     assert line.judged_share is None
     assert line.low is None
-    assert "no rate" in line.judged_text
+    assert line.judged_remarks[0].kind == RemarkKind.NO_RATE
 
 
 def test_rate_prints_what_estimate_prints() -> None:
-    """`rate --json` has all fields of `estimate` with the same names."""
-    names = [field.name for field in msgspec.structs.fields(EstimateLine)]
+    """`rate --json` has all fields of `estimate` with the same names, and remarks as text."""
     (line,) = rate_lines(ROWS)
-    assert list(msgspec.to_builtins(line))[: len(names)] == names
+    estimate = line_fields(EstimateLine(**{name: getattr(line, name) for name in EstimateLine.__struct_fields__}))
+    assert list(estimate.items()) == list(line_fields(line).items())[: len(estimate)]
+    assert estimate["text"].startswith("no share yet") and "1 of 4 sites unclassifiable" in estimate["judged_text"]

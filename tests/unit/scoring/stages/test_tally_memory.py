@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.stages.site_tally import MAX_QUERIES, FirstArticle, JudgedPage, SiteTally
+from scoring.stages.site_pages import FirstArticle, JudgedPage
+from scoring.stages.site_tally import MAX_QUERIES, SiteTally
 from stream.schema.records import RuleOutcome, Verdict, decode, encode
 from tests.support.logs.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
@@ -38,7 +39,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 
 def test_a_tally_is_stored_as_before() -> None:
-    """State from before terms were introduced is read, and new fields come after the old ones."""
+    """State without the newest fields is read, and new fields come after the old ones."""
     stored = [
         *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
@@ -46,7 +47,7 @@ def test_a_tally_is_stored_as_before() -> None:
     data = msgspec.msgpack.encode(stored)
     tally = SiteTally.load(data, 90 * DAY_MS)
     assert msgspec.msgpack.decode(tally.dump(), strict=False)[: len(stored)] == stored
-    assert (tally.first, tally.term, tally.earlier) == (1, 0, {})
+    assert (tally.term, tally.earlier) == (0, {})
     assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (
         FirstArticle(1, "p1v1", "t1", "d1"),
         0.5,

@@ -189,6 +189,14 @@ def test_the_state_is_bounded() -> None:
     assert desk.feed(late).terms[0].pages == 8  # its row stays as it was
 
 
+def test_a_canary_stays_in_one_term() -> None:
+    """Nobody crawls a canary: its pages are of one term, however long its rounds go on."""
+    canary = "a.llm.canary.invalid"
+    desk = Desk(sprt=SPRT)
+    desk.feed(*(msgspec.structs.replace(page(1 + n, visit=FIRST + 2 * n * TERM), site=canary) for n in range(2)))
+    assert (desk.row.term, desk.row.term_end, desk.row.pages) == (0, 0, 2)
+
+
 def test_a_verdict_holds_until_the_new_term_has_one() -> None:
     """The row of a term without a verdict names that of the term before, in a replay too; with one it does not."""
     desk = live(False)

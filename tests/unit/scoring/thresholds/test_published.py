@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.sprt import SprtParams
-from scoring.thresholds.published import load_thresholds, published_for, read_thresholds, write_thresholds
-from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from scoring.thresholds.threshold_set import (
+    Curve,
+    ThresholdSet,
+    load_thresholds,
+    published_for,
+    read_thresholds,
+    write_thresholds,
+)
 from tests.support.pages.prose import PROSE
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stream.log.errors import BadRecord, SchemaTooNew
-from stream.schema.records import Decision, Features, Hit, decode, encode
+from stream.schema.records import Decision, Hit, decode, encode
 
 
 def test_an_older_record_reads_with_defaults() -> None:
@@ -15,18 +15,6 @@ def test_an_older_record_reads_with_defaults() -> None:
     hit = decode(Hit, old)
     assert (hit.id, hit.site, hit.url) == ("id", "site.example", "https://site.example/")
     assert (hit.query, hit.rank, hit.source) == ("", 0, "file")
-
-
-def test_features_of_earlier_versions_are_read() -> None:
-    """A record that ends before `structure` or `template_lines` reads with empty ones: not parsed, or not measured."""
-    whole = Features(
-        id="f", site="s", page_id="p", url="u", epoch="e", first_at=7, structure=[1.0, None], template_lines=b"\1"
-    )
-    assert decode(Features, encode(whole)) == whole
-    fields = msgspec.msgpack.decode(encode(whole))
-    older, oldest = (decode(Features, msgspec.msgpack.encode(fields[:-missing])) for missing in (1, 2))
-    assert (older.structure, older.template_lines) == ([1.0, None], b"")
-    assert (oldest.first_at, oldest.structure, oldest.template_lines) == (7, [], b"")
 
 
 def test_a_newer_record_is_refused_naming_both_versions() -> None:

@@ -1,0 +1,55 @@
+"""The cuts of a rate as options of commands: read, and in words."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+from scoring.rates.cuts import Cut
+from stream.text.times import read_day
+from stream.text.user_errors import UsageError
+
+_RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+
+
+def cut_text(cut: Cut) -> str:
+    """The cut in words, "" without one."""
+    said = {
+        "source": cut.source,
+        "query group": cut.group,
+        "rank": "-".join(map(str, dict.fromkeys(cut.ranks or ()))),
+        "since": cut.since,
+        "until": cut.until,
+    }
+    return ", ".join(f"{name} {value}" for name, value in said.items() if value)
+
+
+def read_ranks(text: str) -> tuple[int, int] | None:
+    """`1-10`, or one rank; None for "". Raises UsageError."""
+    if not text:
+        return None
+    match = _RANKS.fullmatch(text.strip())
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 1 <= first <= last:
+        raise UsageError(f"--rank {text!r}: expected a rank or a range of ranks from 1 on, such as 1-10")
+    return first, last
+
+
+def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
+    """The days of --from and --to; None for "". Raises UsageError, also for days that run backwards.
+
+    A cut may end on a future day, but not begin on one.
+    """
+    first, last = _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
+    if first and last and first > last:
+        raise UsageError(f"--from {first} is after --to {last}")
+    return first, last
+
+
+def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:
+    if not text:
+        return None
+    try:
+        return read_day(text, now_ms, may_come=may_come)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}") from None

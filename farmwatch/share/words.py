@@ -1,0 +1,175 @@
+"""The sentences of a share: remarks as text, for the terminal, the console, exports and JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
+from scoring.estimate.rate import UNCORRECTED
+from scoring.estimate.remarks import REASONS, Remark, RemarkKind
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.split_rates import RateLine
+from stream.text.wording import counted
+
+_OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
+_UNITS = {DOMAINS: "registrable domain", RESULTS: "search result", RANKED_RESULTS: "search result"}
+_LABELLED = {
+    ANY_ARTICLE: " have an article by a language model",
+    EVERY_ARTICLE: " have only articles by language models",
+}
+_INTERVAL = "{confidence:.0%} interval {low:.1%} to {high:.1%}"
+_MISFIT = (
+    "the counts do not fit the measured errors: {called:.1%} are called llm, BOUND; the rate is not known so exactly,"
+    " and the errors must be measured on sites like these: {more_known_sites} more sites of known truth are needed"
+)
+_WORDS = {
+    RemarkKind.SHARE: "{percent} (" + _INTERVAL + ") of {of}{labelled}",
+    RemarkKind.TOO_FEW: "too few for a share: {of} (" + _INTERVAL + ")",
+    RemarkKind.TOO_WIDE: "too wide an interval for a share: {low:.1%} to {high:.1%} of {of}",
+    RemarkKind.KINDS_NOT_TOLD_APART: "no share of {of}",
+    RemarkKind.NO_SCORES: "no share yet: no site has a scored article",
+    RemarkKind.NO_SHARE: "no share",
+    RemarkKind.NO_THRESHOLD: "the detector has no threshold, so that its scores flag no article",
+    RemarkKind.NO_LABELS: "only labelled sites tell any from every article (`farmwatch review`)",
+    RemarkKind.FLAGGED_ALIKE: "the detector flags known human and LLM sites alike ({human:.0%} and {llm:.0%} of their"
+    " articles)",
+    RemarkKind.SELDOM_FLAGGED: "no kind of sites is flagged in more than {flagged:.0%} of its articles, which human"
+    " sites may be too",
+    RemarkKind.OFTEN_FLAGGED: "every kind of sites is flagged often, which human sites may be too",
+    RemarkKind.KNOWN_WOULD_TELL: "known {kind} sites would tell (`farmwatch canaries`)",
+    RemarkKind.SET_A_THRESHOLD: "set one (`farmwatch calibrate`)",
+    RemarkKind.OTHER_DETECTOR: "use another detector or threshold, or label a sample (`farmwatch review`)",
+    RemarkKind.CLUSTERS_NEEDED: "the sites are of {clusters} {unit}: more of these are needed",
+    RemarkKind.NONE_KNOWN: "no known {kinds} sites: add some (`farmwatch canaries`)",
+    RemarkKind.ONE_ARTICLE_EACH: "each site has one scored article: more articles tell the kinds apart",
+    RemarkKind.SITES_NEEDED: "more sites are needed, or labels of some (`farmwatch review`)",
+    RemarkKind.FEW_CLUSTERS: "it rests on {clusters} {unit}",
+    RemarkKind.FEW_FOR_A_CHANGE: "fewer than {fewest}: too few for a change to show",
+    RemarkKind.UNLIKE_KNOWN: "{kind} sites are flagged in {here:.0%} of articles, known ones in {known:.0%}: label a"
+    " sample",
+    RemarkKind.MIXED_SITES: "{share:.0%} of longer sites may be mixed, which the interval leaves out: label a sample",
+    RemarkKind.SCATTER: "sites scatter more than two kinds would, so the interval is wider",
+    RemarkKind.FEW_LABELS: "no review: {number} of these sites {have}, {needed} are needed",
+    RemarkKind.LABELS_TOO_OLD: "labels of {labels} are too old",
+    RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
+    RemarkKind.REVIEWED_SHARE: "{percent} (" + _INTERVAL + ")",
+    RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day}, to renew by {until}",
+    RemarkKind.UNLABELLED: "{labelled} of {drawn} drawn sites labelled: the others may be of either kind",
+    RemarkKind.NO_RATE: "no rate: no site could be classified",
+    RemarkKind.FEW_FOR_A_RATE: "too few sites for a rate: {llm} of {number} classifiable site{s} called llm ("
+    + _INTERVAL
+    + ", {method})",
+    RemarkKind.RATE: "{point:.1%} (" + _INTERVAL + ", {method}): {llm} of {number} classifiable sites",
+    RemarkKind.UNDECIDED: "{undecided} undecided of them counted as not llm, up to {at_most:.1%} if the undecided were"
+    " llm",
+    RemarkKind.FEW_SITES: "fewer than {fewest} sites: too few for a change to show",
+    RemarkKind.BELOW_FALSE_ALARMS: _MISFIT.replace(
+        "BOUND", "fewer than the {bound:.1%} that false alarms alone would be"
+    ),
+    RemarkKind.ABOVE_FOUND: _MISFIT.replace("BOUND", "more than the {bound:.1%} that are found of LLM sites"),
+    RemarkKind.MORE_SITES: "{number} more classifiable site{s} needed for an interval of ±{width:g}%",
+    RemarkKind.MORE_KNOWN_SITES: "an interval of ±{width:g}% takes more sites of known truth, whatever the number of"
+    " classifiable ones: the errors of the verdict were measured on {llm_sites} LLM and {human_sites} human sites,"
+    " {number} more known site{s} needed",
+    RemarkKind.UNCLASSIFIABLE: "{unclassifiable} of {sites} sites unclassifiable",
+    RemarkKind.NOT_CORRECTED: "not corrected by canaries: {reason}",
+    RemarkKind.FEW_CANARIES: "not corrected by canaries: {llm_sites} LLM and {human_sites} human ones could be"
+    " classified, {least} of each are needed",
+    RemarkKind.CORRECTED: "corrected by {llm_sites} LLM canary sites, of which {llm_found} were found, and"
+    " {human_sites} human ones, of which {called} were called llm",
+}
+
+
+def sentence(remark: Remark) -> str:
+    """One remark as text."""
+    facts: dict[str, Any] = dict(remark.facts)
+    match remark.kind:
+        case RemarkKind.WITHOUT_LABELS:
+            return f"without these {sentence(Remark(RemarkKind(facts.pop('headline')), facts))}"
+        case RemarkKind.SHARE | RemarkKind.REVIEWED_SHARE:
+            share = facts["share"]
+            facts["percent"] = f"{share:.1%}" if share >= 0.0005 else f"below {facts['high']:.1%}"
+            facts["labelled"] = _LABELLED.get(facts.get("definition", ""), "")
+        case RemarkKind.LABELLED:
+            facts["day"], facts["until"] = (
+                datetime.fromtimestamp(facts[name] / 1000, UTC).date() for name in ("at_ms", "until_ms")
+            )
+        case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
+            facts["width"] = 100 * facts["half_width"]
+    if remark.kind in _OF_SITES:
+        facts["of"] = _base(facts)
+    facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
+    return _WORDS[remark.kind].format_map(facts) + _addition(remark.kind, facts)
+
+
+def _base(facts: Mapping[str, Any]) -> str:
+    """The sites that a share is of."""
+    of = f"{counted(facts['sites'], 'site')} with scored articles"
+    if unit := facts.get("unit"):
+        by_rank = " by rank" if unit == RANKED_RESULTS else ""
+        of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
+    return f"{of}, all of one query" if facts.get("one_query") else of
+
+
+def _addition(kind: RemarkKind, facts: Mapping[str, Any]) -> str:
+    if kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
+        return f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"
+    if kind == RemarkKind.UNCLASSIFIABLE and "without_pages" in facts:
+        few = facts["unclassifiable"] - facts["without_pages"]
+        return f" ({facts['without_pages']} without a page so far, {few} with too few scored articles)"
+    return ", had they as few articles as the sites" if facts.get("shortened") else ""
+
+
+def sentences(remarks: Iterable[Remark]) -> list[str]:
+    """Remarks as text, of which a result's first is its headline."""
+    said: list[str] = []
+    for remark in remarks:
+        if remark.kind in REASONS and said:
+            said[-1] += f": {sentence(remark)}"
+        else:
+            said.append(sentence(remark))
+    return said
+
+
+def text_of(remarks: Iterable[Remark]) -> str:
+    """All remarks in one line."""
+    return "; ".join(sentences(remarks))
+
+
+def short_share(line: RateLine, *, at_every_look: bool = False) -> str:
+    """The share with its interval, its sites and its versions, for a line among others."""
+    if not line.scored_sites:
+        return "none yet"
+    of = f"{counted(line.scored_sites, 'site')}, ruleset {line.ruleset or '-'} {line.digest[:8]}".rstrip()
+    of += f", detector {line.detector or '-'}"
+    low, high = (line.look_low, line.look_high) if at_every_look else (line.low, line.high)
+    if line.share is None or low is None or high is None:
+        return f"none ({line.method}) of {of}"
+    holds = " at every look" if at_every_look else ""
+    return f"{line.share:.1%} ({line.confidence:.0%} interval{holds} {low:.1%} to {high:.1%}) of {of}"
+
+
+def short_judged(line: EstimateLine) -> str:
+    """The judged share with its interval and its number of sites."""
+    counts = f"{line.llm:,} llm of {line.classifiable:,} classifiable"
+    if line.judged_share is None or line.judged_low is None or line.judged_high is None:
+        return f"no share, {counts}"
+    return f"{line.judged_share:.1%} ({line.judged_low:.1%} to {line.judged_high:.1%}), {counts}"
+
+
+def line_fields(line: EstimateLine) -> dict[str, Any]:
+    """A line as JSON: remarks as text."""
+    fields: dict[str, Any] = {}
+    for name in line.__struct_fields__:
+        value = getattr(line, name)
+        if name in ("remarks", "judged_remarks"):
+            fields[name.replace("remarks", "text")] = text_of(value)
+        elif name == "canary_remark":
+            fields["correction"] = "" if value is None else sentence(value)
+        else:
+            fields[name] = msgspec.to_builtins(value)
+    return fields
