@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
-from itertools import takewhile
 from string import Formatter
 
 import pytest
@@ -39,31 +37,29 @@ def _facts(call: ast.Call) -> set[str]:
     return {keyword.arg or "**" for keyword in call.keywords}
 
 
-def _case(call: ast.Call) -> str:
-    """The fact `case` of a raised error as it stands in the source; "" without one."""
-    return next((ast.unparse(keyword.value).strip("'") for keyword in call.keywords if keyword.arg == "case"), "")
-
-
-def _key(call: ast.Call) -> str:
-    """The row of the remedy that an error made by this call has; "" if it has none."""
-    keys = (key for kind in _lineage(_called(call)) for key in (f"{kind} {_case(call)}", kind))
-    return next((key for key in keys if key in REMEDIES), "")
-
-
-CALLS = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def _cases(call: ast.Call) -> set[str]:
+    """The values of the fact `case`; {""} without it."""
+    cases = [part for keyword in call.keywords if keyword.arg == "case" for part in ast.walk(keyword.value)]
+    return {part.value for part in cases if isinstance(part, ast.Constant) and isinstance(part.value, str)} or {""}
 
 
 @pytest.mark.parametrize("key", REMEDIES)
 def test_each_remedy_is_for_an_error_that_gives_its_facts(key: str) -> None:
-    """Each row is of a FarmwatchError; each place that makes it, or a class below, names the facts of the remedy."""
-    assert "FarmwatchError" in _lineage(key.partition(" ")[0])
-    fields = {re.split(r"[.\[]", field)[0] for _, field, _, _ in Formatter().parse(REMEDIES[key]) if field}
+    """Each name is a FarmwatchError; each place that makes it, or a class below, names the facts of the remedy."""
+    name, _, case = key.partition(" ")
+    assert "FarmwatchError" in _lineage(name)
+    fields = {field.partition(".")[0] for _, field, _, _ in Formatter().parse(REMEDIES[key]) if field}
     needed = {"run" if field in ("resume", "settings") else field for field in fields}
-    for path, call in CALLS:
-        if _key(call) != key:
+    calls = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if case:
+        calls = [(path, call) for path, call in calls if case in _cases(call) and name in _lineage(_called(call))]
+        assert calls
+    for path, call in calls:
+        lineage = list(_lineage(_called(call)))
+        if not case and next((kind for kind in lineage if kind in REMEDIES), "") != name:
             continue
         given = _facts(call)
-        for kind in takewhile(lambda kind: kind != "FarmwatchError", _lineage(_called(call))):
+        for kind in lineage[: lineage.index("FarmwatchError")]:
             parts = [part for part in ast.walk(CLASSES[kind]) if isinstance(part, ast.Call)]
             given |= {fact for part in parts if _called(part) == "__init__" for fact in _facts(part)}
         assert needed <= given or "**" in given, f"{path}:{call.lineno}"
