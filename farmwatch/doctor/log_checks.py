@@ -11,9 +11,8 @@ from farmwatch.config.topic_limits import configured_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.remedies import resume_command
-from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
 from farmwatch.upkeep.disk_forecast import held_for
-from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import ConfigDifference, differences
