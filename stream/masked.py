@@ -38,8 +38,8 @@ def sweep_keys(state: StateReader, is_forgotten: Callable[[str], bool]) -> list[
     """Delete all rows whose keys begin with a forgotten site; one lookup for each other site."""
     changes: list[StateChange] = []
     after: bytes | None = None
-    while found := state.scan(b"", 1, after):
-        key = found[0][0]
+    while rows := state.scan(b"", 1, after):
+        key = rows[0][0]
         site = site_of_key(key)
         changes += (StateChange(row, None) for row in keys_of(state, site)) if is_forgotten(site) else ()
         after = max(key, b"%s\0\xff" % site.encode())
@@ -171,9 +171,9 @@ class _MaskedMember(ForwardingMember):
         changes = {}
         for partition, epoch in owned.items():
             if self._swept.get(partition) != epoch:
-                found = sweep(self._member.state(partition), self._mask.covers)
-                if found:
-                    changes[partition] = found
+                removed = sweep(self._member.state(partition), self._mask.covers)
+                if removed:
+                    changes[partition] = removed
         if changes:
             self._member.commit(Commit(state=changes))
         self._swept = dict(owned)

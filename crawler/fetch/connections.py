@@ -126,7 +126,10 @@ class Connections(AbstractResolver):
             wire = connection.protocol
             assert isinstance(wire, _Wire)
             context.kept = wire.address is not None
-            context.address = wire.address = wire.address or _peer(wire)
+            if wire.address is None:
+                peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
+                wire.address = str(peer[0]) if peer else ""
+            context.address = wire.address
             left_s = self._settings.total_timeout_s
             if not context.kept:
                 left_s -= self._loop.time() - began
@@ -172,7 +175,8 @@ class Connections(AbstractResolver):
         if len(results) == 1:
             return results
         if self._dead:
-            results = sorted(results, key=lambda result: self._is_dead(result["host"]))
+            now = self._clock()
+            results = sorted(results, key=lambda result: self._dead.get(result["host"], 0.0) > now)
         chosen: dict[int, ResolveResult] = {}
         for result in results:
             chosen.setdefault(result["family"], result)
@@ -196,9 +200,6 @@ class Connections(AbstractResolver):
             self._dead.move_to_end(address)
         while len(self._dead) > _DEAD_HELD:
             self._dead.popitem(last=False)
-
-    def _is_dead(self, address: str) -> bool:
-        return self._dead.get(address, 0.0) > self._clock()
 
 
 class _Wire(ResponseHandler):
@@ -284,11 +285,6 @@ class _Connector(aiohttp.TCPConnector):
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""
         super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
-
-
-def _peer(wire: _Wire) -> str:
-    peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
-    return str(peer[0]) if peer else ""
 
 
 def room_for(connections: int) -> None:

@@ -166,7 +166,7 @@ class Fetcher:
             reason = "redirect_offsite"
         elif port_of(target) != port_of(job.url):
             reason = "redirect_port"
-        elif job.kind is RequestKind.PROBE and _path(target) != _path(job.url):
+        elif job.kind is RequestKind.PROBE and target.split("/", 3)[3].rstrip("/") != job.url.split("/", 3)[3]:
             raise FetchEnded(FetchOutcome.REFUSED)  # the site says that there is no such page
         else:
             if host != job.site:
@@ -336,10 +336,6 @@ class Fetcher:
         context.ended_ms = int(self._clock() * 1000)
         if "retry-after" in headers:
             context.retry_after_s = retry_after_s(headers["retry-after"], self._clock())
-
-
-def _path(url: str) -> str:
-    return url.removeprefix(origin_of(url)).rstrip("/")
 
 
 Args = ParamSpec("Args")

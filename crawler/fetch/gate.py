@@ -149,11 +149,8 @@ class HostGate:
         place = self._hosts.get(host)
         if place is None:
             if len(self._hosts) >= self._prune_at:
-                self._prune()
+                now = self.clock()
+                self._hosts = {name: each for name, each in self._hosts.items() if each.users or each.next_start > now}
+                self._prune_at = max(_PRUNE_AT, 2 * len(self._hosts))
             place = self._hosts[host] = _Host()
         return Turn(self, host, place, delay_s, addresses)
-
-    def _prune(self) -> None:
-        now = self.clock()
-        self._hosts = {name: host for name, host in self._hosts.items() if host.users or host.next_start > now}
-        self._prune_at = max(_PRUNE_AT, 2 * len(self._hosts))

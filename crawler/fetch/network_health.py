@@ -51,7 +51,8 @@ class NetworkWatch:
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
-            if self._failures and now_ms - self._last_ms > self._rest_ms():
+            rest_ms = max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
+            if self._failures and now_ms - self._last_ms > rest_ms:
                 self._begin_anew()  # failures before a pause belong to another streak
             self._since_ms = self._since_ms or now_ms
             self._last_ms = now_ms
@@ -70,9 +71,6 @@ class NetworkWatch:
         """
         grown_s = (now_ms - self._since_ms) / 4000
         return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
-
-    def _rest_ms(self) -> float:
-        return max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
 
     def _begin_anew(self) -> None:
         self._failures, self._since_ms, self._one_had_answered = 0, 0, False

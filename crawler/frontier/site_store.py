@@ -100,17 +100,14 @@ class SiteStore:
         return self.read(value) if value is not None else None
 
     def read(self, value: bytes) -> SiteRow:
-        row = self._unpack(value, limit=self.clock.is_doubtful)
+        row = self.look(value)
         self._stored[row.site] = self._sums(row)
         return row
 
     def look(self, value: bytes) -> SiteRow:
         """The same for a reader, which does not save it."""
-        return self._unpack(value, limit=self.clock.was_ahead)
-
-    def _unpack(self, value: bytes, *, limit: bool) -> SiteRow:
         row = unpack(SiteRow, value)
-        if limit:
+        if self.clock.was_ahead:
             believe(row, self.settings, self.now_ms)
         return row
 
@@ -160,8 +157,7 @@ class SiteStore:
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read, and the budget has room for their URLs."""
         room = row.spent + row.wanted < self.settings.page_budget
-        wanted = self.settings.use_sitemaps and self.settings.sitemap_files > 0
-        return wanted and not row.sitemaps_done and room and bool(row.origin)
+        return self.settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
 
     def has_room(self, row: SiteRow) -> bool:
         """Whether a site may get more URLs than are queued."""

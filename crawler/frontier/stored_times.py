@@ -52,7 +52,6 @@ class StoredClock:
 
     @property
     def row(self) -> ClockRow:
-        """The stored row; an older farmwatch stored none."""
         if self._row is None:
             value = self._state.get(CLOCK_KEY)
             self._row = ClockRow() if value is None else unpack(ClockRow, value)
@@ -62,16 +61,10 @@ class StoredClock:
     def was_ahead(self) -> bool:
         return self.row.newest > self._now + CLOCK_SLACK_MS
 
-    @property
-    def is_doubtful(self) -> bool:
-        """The same, or it is unknown."""
-        return self.was_ahead or self.row.newest == 0
-
     def note(self) -> None:
         """Rows are written now, if any are."""
-        row = self.row if self._state.mark() else ClockRow()
-        if 0 < row.newest < self._now - _EVERY_MS:
-            self.put(msgspec.structs.replace(row, newest=self._now))
+        if self._state.mark() and self.row.newest < self._now - _EVERY_MS:
+            self.put(msgspec.structs.replace(self.row, newest=self._now))
 
     def confirm(self) -> None:
         self.put(ClockRow(newest=self._now))

@@ -11,7 +11,6 @@ import structlog
 
 from crawler.frontier.rows import (
     CLOCK_KEY,
-    TOTALS_KEY,
     ClockRow,
     SiteRow,
     beyond_site,
@@ -29,14 +28,12 @@ _LAST_PAGE = b"\xff" * 16
 
 
 def check_times(store: SiteStore, partition: int) -> bool:
-    """Check the next sites, if the clock of the rows is in doubt; returns whether some are still to be checked."""
+    """Check the next sites, if the clock of the rows was ahead; returns whether some are still to be checked."""
     clock = store.clock
-    if not clock.is_doubtful:
+    if not clock.was_ahead:
         return False
-    if store.state.get(TOTALS_KEY) is None:  # its first rows are still to come
-        return True
     row = clock.row
-    if row.newest and not row.checked:
+    if not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
         _log.warning(
             "frontier_written_ahead",

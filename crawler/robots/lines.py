@@ -107,7 +107,9 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
                 sitemaps.append(line)
         elif line.key is Key.DELAY:
             for group in bound:
-                _slow(group, line)
+                seconds = _SECONDS.match(line.value)
+                if seconds is not None and float(seconds[0]) > group.delay_s:
+                    group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number
         else:
             begun = True
             if line.value:
@@ -137,9 +139,3 @@ def _token(value: str) -> str:
         return "*"
     token = _TOKEN.match(lower.lstrip("*"))
     return token[0] if token else ""
-
-
-def _slow(group: RobotsGroup, line: Line) -> None:
-    seconds = _SECONDS.match(line.value)
-    if seconds is not None and float(seconds[0]) > group.delay_s:
-        group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number

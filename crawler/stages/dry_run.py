@@ -105,22 +105,22 @@ class DryRun:
         self._now = now_ms
         self._limit = limit
         self._shelf = RobotsShelf(settings.name)
-        self._found = Shortlist(limit, _order)
+        self._shortlist = Shortlist(limit, _order)
 
     def add(self, state: StateReader, records: Iterable[Hit | Decision] = (), *, partition: int = 0) -> None:
         """Plan the sites of a partition, with the records that CRAWL has not read yet. Raises OldFrontier."""
         new: defaultdict[str, list[Hit | Decision]] = defaultdict(list)
         for record in records:
             new[record.site].append(record)
-        for site, its_records in new.items():
-            self._keep(self.plan(state, site, its_records), partition)
-        for site in self._known(state):
-            if site not in new:
-                self._keep(self.plan(state, site), partition)
+        sites = [*new, *(site for site in self._known(state) if site not in new)]
+        for site in sites:
+            plan = self.plan(state, site, new.get(site, ()))
+            plan.partition = partition
+            self._shortlist.add(plan)
 
     def plans(self) -> list[SitePlan]:
         """The sites in the order of their first requests, spaced by registrable domain; sites without requests last."""
-        return self.spaced(self._found.lines())
+        return self.spaced(self._shortlist.lines())
 
     def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
         """The same plans in order, with their requests spaced by registrable domain."""
@@ -156,7 +156,8 @@ class DryRun:
             except UnusableUrl as error:
                 plan.unusable = [*plan.unusable, str(error)][:_UNUSABLE_KEPT]
         self._describe(plan, staged)
-        if self._is_guarded(site):
+        address = endpoint(site, 80)
+        if address is not None and not (self._settings.allow_private or is_public(address[0])):  # the guard refuses it
             plan.stopped_why = plan.stopped_why or Stop.PRIVATE
         else:
             self._walk(plan, staged, pages, requests)
@@ -164,10 +165,6 @@ class DryRun:
         plan.refused = len(pages)
         plan.refusals = [self._refusal(page, text) for page in pages[:REFUSALS_KEPT]]
         return plan
-
-    def _is_guarded(self, site: str) -> bool:
-        address = endpoint(site, 80)
-        return address is not None and not (self._settings.allow_private or is_public(address[0]))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
         value = staged.get(site_key(plan.site))
@@ -268,10 +265,6 @@ class DryRun:
                 room -= 1
                 if room == 0:
                     return
-
-    def _keep(self, plan: SitePlan, partition: int) -> None:
-        plan.partition = partition
-        self._found.add(plan)
 
 
 def _order(plan: SitePlan) -> tuple[int, int, str]:

@@ -97,23 +97,22 @@ def _opened(path: Path, mode: int) -> Iterator[int]:
 
 
 def _theirs(descriptor: int, hosts: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Offset and end of each record of these hosts, in the file as it is now."""
     size = os.fstat(descriptor).st_size
-    return ((offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs)
-
-
-def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
-    """Offset and end of each record below `size`, and whether it belongs to one of the hosts."""
-    before: tuple[int, bool] | None = None
+    names = "|".join(map(re.escape, hosts))
+    in_a_url = rf"(?:://(?:[^/@\s]*@)?|^host:[ \t]*)(?:{names})(?=[/:?#>\s]|$)"
+    pattern = re.compile(in_a_url, re.IGNORECASE | re.MULTILINE)
+    start: int | None = None  # of a record of theirs
     with os.fdopen(os.dup(descriptor), "rb", buffering=0) as stream:
         stream.seek(0)
         for record in records_of(io.BufferedReader(stream), ("request", "metadata")):
             if record.offset >= size:
                 break
-            if before is not None:
-                yield before[0], record.offset, before[1]
-            before = record.offset, _is_theirs(record, descriptor, pattern)
-    if before is not None:
-        yield before[0], size, before[1]
+            if start is not None:
+                yield start, record.offset
+            start = record.offset if _is_theirs(record, descriptor, pattern) else None
+    if start is not None:
+        yield start, size
 
 
 def _is_theirs(record: WarcRecord | WarcFault, descriptor: int, pattern: re.Pattern[str]) -> bool:
@@ -128,8 +127,3 @@ def _is_theirs(record: WarcRecord | WarcFault, descriptor: int, pattern: re.Patt
     except zlib.error:
         return False
     return pattern.search(start.decode("utf-8", "replace")) is not None
-
-
-def _pattern(hosts: Collection[str]) -> re.Pattern[str]:
-    names = "|".join(map(re.escape, hosts))
-    return re.compile(rf"(?:://(?:[^/@\s]*@)?|^host:[ \t]*)(?:{names})(?=[/:?#>\s]|$)", re.IGNORECASE | re.MULTILINE)

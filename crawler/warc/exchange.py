@@ -99,7 +99,9 @@ def _member(kind: str, headers: Mapping[str, str], content_type: str, block: byt
 
 def _head(line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Start line and headers of an HTTP message as sent, without line breaks inside them."""
-    start = line.encode("utf-8", "surrogateescape" if _is_escaped(line) else "replace").translate(_BREAKS)
+    # whether every lone surrogate stands for a byte that is no UTF-8
+    is_escaped = all("\udc80" <= char <= "\udcff" for char in line if "\ud800" <= char <= "\udfff")
+    start = line.encode("utf-8", "surrogateescape" if is_escaped else "replace").translate(_BREAKS)
     lines = [
         (RENAMED if name.lower() == b"transfer-encoding" else name).translate(_BREAKS)
         + b": "
@@ -107,11 +109,6 @@ def _head(line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         for name, value in headers
     ]
     return b"\r\n".join([start, *lines, b"", b""])
-
-
-def _is_escaped(text: str) -> bool:
-    """Whether every lone surrogate stands for a byte that is no UTF-8."""
-    return all("\udc80" <= character <= "\udcff" for character in text if "\ud800" <= character <= "\udfff")
 
 
 def _fields(fields: Mapping[str, str]) -> bytes:

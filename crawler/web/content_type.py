@@ -88,14 +88,11 @@ def is_html(content_type: str, body: bytes) -> bool:
         return False
     start = body[:SNIFFED_BYTES]
     binary = len(start) - len(start.translate(None, _BINARY))
-    if binary > _BINARY_SHARE * len(start) and not _is_wide(content_type, start):
+    # declared as UTF-16, or marked as UTF-16 or UTF-32: zero bytes are text
+    is_wide = charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
+    if binary > _BINARY_SHARE * len(start) and not is_wide:
         return False
     return media_type(content_type) in _HTML or bool(_HTML_START.match(start.removeprefix(codecs.BOM_UTF8)))
-
-
-def _is_wide(content_type: str, start: bytes) -> bool:
-    """Whether a body is declared as UTF-16, or marked as UTF-16 or UTF-32, where zero bytes are text."""
-    return charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
 
 
 def is_text(body: bytes | bytearray) -> bool:

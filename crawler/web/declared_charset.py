@@ -7,7 +7,6 @@ The markup is read twice, as browsers do (HTML Standard, "prescan a byte stream"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from stream.text.charsets import USER_DEFINED, charset_named
@@ -56,19 +55,14 @@ def charset_of_markup(body: bytes) -> str:
 
 def _of_meta(attributes: bytes) -> str:
     values: dict[bytes, bytes] = {}
-    for name, value in _attributes(attributes):
-        values.setdefault(name, value)
+    for attribute in _ATTRIBUTE.finditer(attributes):
+        values.setdefault(attribute[1].lower(), next(filter(None, attribute.groups()[1:]), b""))
     if b"charset" in values:
         return _as_read(values[b"charset"])
     if values.get(b"http-equiv", b"").lower() != b"content-type":
         return ""
     match = _IN_CONTENT.search(values.get(b"content", b""))
     return _as_read(next(filter(None, match.groups()), b"")) if match else ""
-
-
-def _attributes(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for match in _ATTRIBUTE.finditer(text):
-        yield match[1].lower(), next(filter(None, match.groups()[1:]), b"")
 
 
 def _as_read(label: bytes) -> str:

@@ -53,10 +53,7 @@ def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
                 base = link
         elif link.startswith(inside) and link not in seen and len(link) <= URL_CAP:
             seen.add(link)
-            if not is_skipped(link) and not _is_nofollow(match[2]):
+            rel = _REL.search(match[2])
+            is_followed = rel is None or "nofollow" not in (rel[1] or rel[2] or rel[3] or "").lower().split()
+            if is_followed and not is_skipped(link):
                 yield link
-
-
-def _is_nofollow(attributes: str) -> bool:
-    rel = _REL.search(attributes)
-    return rel is not None and "nofollow" in (rel[1] or rel[2] or rel[3] or "").lower().split()

@@ -56,7 +56,8 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
         target=target, encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False
     )
     parser.feed(b"<all>")  # a root for what stands before and behind the sitemap's own
-    repaired = _REPAIRED.sub(_repaired, xml)  # the same bytes if there is nothing to repair
+    # the same bytes if there is nothing to repair
+    repaired = _REPAIRED.sub(lambda m: b"&amp;" if m["amp"] else b"&lt;" if m["lt"] else m["kept"] or b"", xml)
     for start in range(0, len(repaired), _PIECE_BYTES):
         is_over = False
         try:
@@ -67,10 +68,6 @@ def sitemap_entries(xml: bytes) -> Iterator[Entry]:
         target.entries.clear()
         if is_over:
             return
-
-
-def _repaired(match: re.Match[bytes]) -> bytes:
-    return b"&amp;" if match["amp"] else b"&lt;" if match["lt"] else match["kept"] or b""
 
 
 class _TooDeep(Exception):

@@ -55,7 +55,8 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
             return SitemapFile()
     body = _as_utf8(body)
     is_xml = _XML.match(body) is not None
-    entries = sitemap_entries(body) if is_xml else (Entry(_text(line[0]), False) for line in _LINE.finditer(body))
+    lines = (line[0].decode().strip("\ufeff \t") for line in _LINE.finditer(body))
+    entries = sitemap_entries(body) if is_xml else (Entry(line, False) for line in lines)
     host, port = host_of(url), port_of(url)
     by_kind: tuple[dict[str, None], dict[str, None]] = {}, {}
     # of all entries, because a file of a million foreign URLs would take seconds
@@ -78,10 +79,6 @@ def _as_utf8(body: bytes) -> bytes:
             body.decode()
             return body
     return text_in(charset, body).encode()
-
-
-def _text(line: bytes) -> str:
-    return line.decode().strip("\ufeff \t")
 
 
 def sample(site: str, urls: Iterable[str], size: int) -> list[str]:

@@ -159,16 +159,12 @@ def is_skipped(url: str) -> bool:
                 return True
     if (";" in path or "(" in path) and _SESSION.search("/" + path):
         return True
-    if len(parts) > _REPEATS_CAP + 1 and _is_deep(parts):
+    repeats = max(map(parts.count, set(filter(None, parts))), default=0) if len(parts) > _REPEATS_CAP + 1 else 0
+    if len(parts) > _DEPTH_CAP or repeats > _REPEATS_CAP:  # as wrongly relative links cause
         return True
     if parts[-1].isdigit() or not parts[-1]:
         return _ARCHIVE.fullmatch(path) is not None or _PAGED.search("/" + path) is not None
     return False
-
-
-def _is_deep(parts: list[str]) -> bool:
-    """Whether a path repeats itself, as wrongly relative links cause."""
-    return len(parts) > _DEPTH_CAP or max(map(parts.count, set(filter(None, parts))), default=0) > _REPEATS_CAP
 
 
 def twin_of(host: str) -> str:

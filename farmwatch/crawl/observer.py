@@ -25,10 +25,6 @@ _KAFKA_CHECK_SLOWER = 10  # factor for the interval of checks whether all is don
 _JOIN_S = 5.0
 
 
-def _open_read_only(config: Config) -> Log:
-    return open_configured(config, read_only=True)
-
-
 @dataclass(slots=True)
 class CrawlObserver:
     """Observes the crawl of this process through its watch.
@@ -45,7 +41,7 @@ class CrawlObserver:
     until_done: bool
     end_process: Callable[[int], object] = os._exit
     every_s: float = _DRAW_S
-    open_log: Callable[[Config], Log] = _open_read_only
+    open_log: Callable[[Config], Log] = lambda config: open_configured(config, read_only=True)
     _shown_at: float = field(init=False, default_factory=time.monotonic)
     _checked_at: float = field(init=False, default=0.0)
     _error: Exception | None = field(init=False, default=None)

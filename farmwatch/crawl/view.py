@@ -35,7 +35,8 @@ def render(figures: CrawlFigures, log_url: str, most_in_flight: int) -> Renderab
         "left": f"{figures.queued:,} URLs queued{_left(figures)}",
         "last minute": _outcomes(figures),
     }
-    if _is_idle(figures):
+    is_busy = figures.in_flight or figures.waits_for or figures.paused or figures.oldest_due_ms is not None
+    if not is_busy and (figures.next_due_ms is None or figures.next_due_ms >= _LONG_MS):
         facts["idle"] = "nothing is due for 10 min or more; Ctrl-C ends the crawl (--until-done: by itself)"
     if figures.waits_for:
         facts = {"waiting": f"for {figures.waits_for}", **facts}
@@ -92,11 +93,6 @@ def _due(figures: CrawlFigures) -> str:
     if figures.next_due_ms is not None:
         return f"the next in {lasting(figures.next_due_ms / 1000)}"
     return "no site is queued"
-
-
-def _is_idle(figures: CrawlFigures) -> bool:
-    busy = figures.in_flight or figures.waits_for or figures.paused or figures.oldest_due_ms is not None
-    return not busy and (figures.next_due_ms is None or figures.next_due_ms >= _LONG_MS)
 
 
 def _left(figures: CrawlFigures) -> str:

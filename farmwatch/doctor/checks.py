@@ -20,7 +20,7 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, open_configured
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.endpoints import require_free_ports
-from farmwatch.doctor import clock_checks, crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
+from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.remedies import remedy_of
@@ -71,7 +71,7 @@ ON_THE_LOG = (
     DoctorCheck("database", log_checks.database),
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
-    DoctorCheck("clock", clock_checks.clock),
+    DoctorCheck("clock", machine_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, STAGES),
     DoctorCheck("topics", log_checks.topics),
@@ -105,14 +105,12 @@ def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -
                 for result in check.run(subject):
                     yield replace(result, check=check.name)
             except Exception as error:  # noqa: BLE001 - the doctor reports whatever breaks
-                yield replace(_failure(error), check=check.name)
-
-
-def _failure(error: Exception) -> CheckResult:
-    said = one_line(" ".join(str(error).split()))
-    if not isinstance(error, FarmwatchError):
-        return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
-    return fail(said, remedy_of(error))
+                said = one_line(" ".join(str(error).split()))
+                if isinstance(error, FarmwatchError):
+                    yield fail(said, remedy_of(error), check.name)
+                else:
+                    mend = "this is a bug of farmwatch: report it with this line"
+                    yield fail(f"{type(error).__name__}: {said}", mend, check.name)
 
 
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:

@@ -11,9 +11,8 @@ from farmwatch.config.topic_limits import configured_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.remedies import resume_command
-from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
 from farmwatch.upkeep.disk_forecast import held_for
-from farmwatch.upkeep.emptied_topics import find_emptied_topics
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import ConfigDifference, differences
@@ -64,8 +63,8 @@ def broker(at: Subject) -> Results:
         return
     # before the first `up`, all topics are missing as expected
     needed = configured_topics(at.config) if at.log.topics() else []
-    for what, right, found in cast("KafkaLog", innermost(at.log)).check(needed):
-        yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
+    for what, is_right, value in cast("KafkaLog", innermost(at.log)).check(needed):
+        yield ok(f"{what}: {value}") if is_right else fail(f"{what}: {value}")
 
 
 def database(at: Subject) -> Results:

@@ -9,8 +9,8 @@ import msgspec
 
 from crawler.frontier.report import frontier_left
 from farmwatch.config.config import Config
-from farmwatch.doctor import clock_checks, crawl_checks, log_checks, machine_checks
-from farmwatch.doctor.check_result import CheckState, Results, Subject
+from farmwatch.doctor import crawl_checks, log_checks, machine_checks
+from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail, warn
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.remedies import in_full
@@ -33,7 +33,7 @@ _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("disk", machine_checks.disk),
-    ("clock", clock_checks.dates),
+    ("clock", machine_checks.dates),
     ("orders", crawl_checks.orders),
     ("segments", log_checks.segments),
     ("dead letters", log_checks.dead_letters),
@@ -65,15 +65,6 @@ class CrawlState(msgspec.Struct, frozen=True):
     fetched: int
 
 
-class Trouble(msgspec.Struct, frozen=True):
-    """A finding that needs the operator."""
-
-    state: str  # WARN | FAIL
-    check: str
-    found: str
-    mend: str
-
-
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that `farmwatch status` shows."""
 
@@ -85,7 +76,7 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     share: RateLine | None  # None without a row
     log_bytes: int
     free_bytes: int
-    wrong: list[Trouble]
+    wrong: list[CheckResult]  # those that need the operator
 
 
 class StatusReader:
@@ -102,7 +93,7 @@ class StatusReader:
         self._before = self._processed()
         self._looked_s = time.monotonic()
         self._checked_s = float("-inf")
-        self._wrong: list[Trouble] = []
+        self._wrong: list[CheckResult] = []
 
     def wait(self) -> None:
         """Wait until rates can be measured."""
@@ -117,9 +108,7 @@ class StatusReader:
             self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
         absent = [state.role for state in roles if not state.members]
         share = self._share(control, now_ms)
-        down = Trouble(
-            "WARN", "roles", f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them"
-        )
+        down = warn(f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them", "roles")
         existing, crawl = log.topics(), None
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])
@@ -189,20 +178,20 @@ class StatusReader:
             rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms))) if rows else []
         )
 
-    def _troubles(self) -> Iterator[Trouble]:
+    def _troubles(self) -> Iterator[CheckResult]:
         subject = Subject(self._config, log=self._log)
         for name, check in _CHECKS:
             try:
                 for result in check(subject):
                     if result.state is not CheckState.OK:
-                        yield Trouble(result.state.value, name, one_line(result.found), one_line(result.mend))
+                        yield CheckResult(result.state, one_line(result.found), one_line(result.mend), name)
             except FarmwatchError as error:
-                yield Trouble(CheckState.FAIL.value, name, one_line(in_full(error)), "")
+                yield fail(one_line(in_full(error)), check=name)
 
 
-def _old_verdicts(share: RateLine | None) -> list[Trouble]:
+def _old_verdicts(share: RateLine | None) -> list[CheckResult]:
     """A finding where many verdicts count no longer because their sites were not measured again."""
     if share is None or share.expired <= _MOST_EXPIRED * share.sites:
         return []
     said = f"{share.expired} of {share.sites} verdicts are too old to count"
-    return [Trouble("WARN", "verdicts", said, "`farmwatch frontier` shows why the sites are not measured again")]
+    return [warn(said, "`farmwatch frontier` shows why the sites are not measured again", "verdicts")]

@@ -49,10 +49,10 @@ class Records:
         for partition, columns, blob, size, digest in self._rows:
             offset = following.get(partition)
             if offset is None:
-                found = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
-                if found is None:
+                row = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
+                if row is None:
                     raise UnknownTopic("a topic of these records was removed")
-                offset = int(found[0])
+                offset = int(row[0])
                 added[partition] = 0
             following[partition] = offset + 1
             added[partition] += size + len(columns[0]) + len(columns[2] or b"")
@@ -95,8 +95,8 @@ def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: i
 def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:
     """Check that all of these partitions still exist. Raises UnknownTopic."""
     marks = ", ".join("?" * len(ids))
-    (found,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
-    if found < len(ids):
+    (known,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
+    if known < len(ids):
         raise UnknownTopic("a topic of these offsets was removed: join the group again")
 
 
@@ -113,12 +113,12 @@ def write_state(database: sqlite3.Connection, store: str, partition: int, change
     last = {change.key: change for change in changes}
     if not last:
         return
-    found = database.execute("SELECT id FROM slots WHERE store = ? AND partition = ?", (store, partition)).fetchone()
-    if found is None:
+    slot_row = database.execute("SELECT id FROM slots WHERE store = ? AND partition = ?", (store, partition)).fetchone()
+    if slot_row is None:
         slot = fresh_id(database, "slots")
         database.execute("INSERT INTO slots (id, store, partition) VALUES (?, ?, ?)", (slot, store, partition))
     else:
-        slot = found[0]
+        slot = slot_row[0]
     puts = [(slot, c.key, c.value, c.due_at) for c in last.values() if c.value is not None]
     deletes = [(slot, c.key) for c in last.values() if c.value is None]
     database.executemany(

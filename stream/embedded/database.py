@@ -119,8 +119,8 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
     """Inode, size and modification time of a database without a writer; None while its WAL holds commits."""
     if _size(folder / f"{DATABASE}-wal"):
         return None
-    found = (folder / DATABASE).stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = (folder / DATABASE).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def how_to_read(rest: tuple[int, int, int] | None) -> str:

@@ -57,9 +57,9 @@ def erase_keys(
     erased = 0
     start = row_id(partition, 0)
     current = _current(database, partition, keys) if keep_values else set()
-    while found := _find(database, start, row_id(partition + 1, 0), keys):
-        start = found[-1].id + 1
-        places = [place for place in found if place.id not in current]
+    while batch := _find(database, start, row_id(partition + 1, 0), keys):
+        start = batch[-1].id + 1
+        places = [place for place in batch if place.id not in current]
         _overwrite(folder, places)
         writer.run(partial(_blank, partition, places))
         erased += len(places)

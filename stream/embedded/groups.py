@@ -107,11 +107,11 @@ def remove_expired(database: sqlite3.Connection, group: str, now: Moment) -> int
 
 def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
     """Names of the live members."""
-    found = database.execute(
+    rows = database.execute(
         "SELECT name FROM members WHERE grp = ? AND expires_at BETWEEN ? AND ? ORDER BY name",
         (group, now.now_ms, now.latest),
     ).fetchall()
-    return [name for (name,) in found]
+    return [name for (name,) in rows]
 
 
 def names(database: sqlite3.Connection, prefix: str) -> list[str]:

@@ -121,8 +121,8 @@ class EmbeddedLog:
 
     def _append(self, outputs: Sequence[Output]) -> list[int]:
         with self._reader() as reader:
-            found = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
-        records = Records(found, self._clock())
+            placed = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
+        records = Records(placed, self._clock())
         return self._writer.run(records.insert, records.blobs)
 
     def join(
@@ -164,10 +164,10 @@ class EmbeddedLog:
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
-            found.partition_id(partition)
-            _, end = reader.bounds([found])[At(topic, partition)]
-        return self._read(found, partition, start, end if stop is None else min(stop, end))
+            stored = self._topics.find(reader.database, topic)
+            stored.partition_id(partition)
+            _, end = reader.bounds([stored])[At(topic, partition)]
+        return self._read(stored, partition, start, end if stop is None else min(stop, end))
 
     def _read(self, topic: StoredTopic, partition: int, start: int, stop: int) -> Iterator[Message]:
         while start < stop:
@@ -191,23 +191,23 @@ class EmbeddedLog:
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         """The first call of a process reads up to the result, later calls read new records only."""
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
+            stored = self._topics.find(reader.database, topic)
             return [
-                self._times.offset_at(reader.database, found.partition_id(at.partition), *bounds, time_ms)
-                for at, bounds in sorted(reader.bounds([found]).items())
+                self._times.offset_at(reader.database, stored.partition_id(at.partition), *bounds, time_ms)
+                for at, bounds in sorted(reader.bounds([stored]).items())
             ]
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
-            known = reader.committed(self._prefix + group, [found])
-        return [known.get(At(topic, partition)) for partition in range(found.partitions)]
+            stored = self._topics.find(reader.database, topic)
+            known = reader.committed(self._prefix + group, [stored])
+        return [known.get(At(topic, partition)) for partition in range(stored.partitions)]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
-        check_offsets(topic, offsets, found.partitions)
-        wanted = dict(enumerate(offsets, found.base))
+            stored = self._topics.find(reader.database, topic)
+        check_offsets(topic, offsets, stored.partitions)
+        wanted = dict(enumerate(offsets, stored.base))
         self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
 
     def members(self, group: str) -> list[str]:
@@ -216,8 +216,8 @@ class EmbeddedLog:
 
     def groups(self) -> list[str]:
         with self._reader() as reader:
-            found = groups.names(reader.database, self._prefix)
-        return [name.removeprefix(self._prefix) for name in found]
+            full_names = groups.names(reader.database, self._prefix)
+        return [name.removeprefix(self._prefix) for name in full_names]
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         return ((entry.key, entry.value or b"") for entry in self.dump_state(store, partition))
@@ -245,8 +245,8 @@ class EmbeddedLog:
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """See `Log.sizes`. Reads the whole state of a store."""
         with self._reader() as reader:
-            found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
-        return {topic: size for topic, size in found.items() if size is not None}
+            sizes = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
+        return {topic: size for topic, size in sizes.items() if size is not None}
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         if self._read_only:
@@ -288,9 +288,9 @@ class EmbeddedLog:
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
-        check_offsets(topic, offsets, found.partitions)
-        stops = dict(enumerate(offsets, found.base))
+            stored = self._topics.find(reader.database, topic)
+        check_offsets(topic, offsets, stored.partitions)
+        stops = dict(enumerate(offsets, stored.base))
         self._writer.run(lambda database, _: cut_off(database, stops))
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
@@ -353,8 +353,8 @@ class EmbeddedLog:
 
     def _bounds(self, topic: str) -> list[tuple[int, int]]:
         with self._reader() as reader:
-            found = self._topics.find(reader.database, topic)
-            bounds = reader.bounds([found])
+            stored = self._topics.find(reader.database, topic)
+            bounds = reader.bounds([stored])
         return [bounds[at] for at in sorted(bounds)]
 
     def _moment(self) -> Moment:

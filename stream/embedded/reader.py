@@ -80,12 +80,12 @@ class EmbeddedState(SqlState):
     def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
         try:
             if self._slot is None:
-                found = self._db.execute(
+                slot_row = self._db.execute(
                     "SELECT id FROM slots WHERE store = ? AND partition = ?", self._name
                 ).fetchone()
-                if found is None:  # nothing was committed yet
+                if slot_row is None:  # nothing was committed yet
                     return []
-                self._slot = found[0]
+                self._slot = slot_row[0]
             query = f"SELECT {columns} FROM state WHERE slot = ? AND {where}"
             return self._db.execute(query, (self._slot, *values)).fetchall()
         except (sqlite3.DatabaseError, OSError) as error:  # `translated_errors` is too slow for so many reads
@@ -115,11 +115,11 @@ class RecordReader:
         rows = self.database.execute(
             f"SELECT topic, partition, first, next FROM partitions WHERE topic IN ({_marks(names)})", tuple(names)
         )
-        found = {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
-        if len(found) < sum(topic.partitions for topic in topics):
-            gone = sorted({topic.name for topic in topics} - {at.topic for at in found})
+        bounds = {At(names[topic], partition): (first, end) for topic, partition, first, end in rows.fetchall()}
+        if len(bounds) < sum(topic.partitions for topic in topics):
+            gone = sorted({topic.name for topic in topics} - {at.topic for at in bounds})
             raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
-        return found
+        return bounds
 
     def committed(self, group: str, topics: Sequence[StoredTopic]) -> dict[At, int]:
         ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
@@ -188,12 +188,12 @@ class RecordReader:
                 for row, value in zip(rows, values, strict=True):
                     row.value = value
                 return set()
-        found = self.database.execute(
+        still_there = self.database.execute(
             f"SELECT id FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
         ).fetchall()
         for row in rows:
             row.fault, row.may_return = fault, file is not None
-        return {row.id for row in rows} - {id for (id,) in found}
+        return {row.id for row in rows} - {id for (id,) in still_there}
 
     def _place(self, row: StoredRow) -> str:
         if row.segment is None:

@@ -36,9 +36,9 @@ def take_out(
     ids = []
     size = 0
     for name in sorted({*topics, *(_CHANGELOG + store for store in stores)}):
-        found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + name,)).fetchone()
-        if found is not None:
-            ids.append(int(found[0]))
+        topic_row = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + name,)).fetchone()
+        if topic_row is not None:
+            ids.append(int(topic_row[0]))
             size += _take_out_topic(database, ids[-1])
     for store in stores:
         keep_ids(database, "slots")
@@ -63,12 +63,12 @@ def clear(database: sqlite3.Connection, writer: Writer) -> int:
 
 def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
     """The size of a topic; a changelog includes its store's state. None if the topic does not exist."""
-    found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
-    if found is None:
+    topic_row = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
+    if topic_row is None:
         return None
     sizes = [
         database.execute(
-            "SELECT coalesce(sum(next - first), 0), coalesce(sum(bytes), 0) FROM partitions WHERE topic = ?", found
+            "SELECT coalesce(sum(next - first), 0), coalesce(sum(bytes), 0) FROM partitions WHERE topic = ?", topic_row
         ).fetchone()
     ]
     if topic.startswith(_CHANGELOG):

@@ -189,10 +189,10 @@ class Retention:
         gone = []
         for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():
 
-            def unused(found: os.stat_result, segment: int = segment) -> bool:
+            def unused(status: os.stat_result, segment: int = segment) -> bool:
                 row = database.execute("SELECT size FROM segments WHERE id = ? AND live = 0", (segment,)).fetchone()
-                is_old = found.st_mtime_ns // 1_000_000 < now_ms - _UNNAMED_MS
-                return row is not None and (found.st_size <= row[0] or is_old)
+                is_old = status.st_mtime_ns // 1_000_000 < now_ms - _UNNAMED_MS
+                return row is not None and (status.st_size <= row[0] or is_old)
 
             if remove_if_unused(self._folder / SEGMENTS / file, unused):
                 gone.append((segment,))
@@ -205,13 +205,13 @@ class Retention:
 def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
     """Old records in steps: (next offset, bytes so far). A record of unknown age goes with the next one."""
     before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
-    start, found, seen = rules.first, rules.first, 0
+    start, reached, seen = rules.first, rules.first, 0
     while True:
         rows = database.execute(
             f"SELECT id, {TIME_MS}, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
             (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
         ).fetchall()
-        stop, size, is_through = found, 0, len(rows) < _ROWS
+        stop, size, is_through = reached, 0, len(rows) < _ROWS
         for row, timestamp_ms, row_bytes in rows:
             too_old = None not in (before_ms, timestamp_ms) and timestamp_ms < before_ms
             too_much = rules.retention_bytes is not None and rules.bytes - seen > rules.retention_bytes
@@ -221,11 +221,11 @@ def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int
             elif timestamp_ms is not None and timestamp_ms <= now_ms:
                 is_through = True
                 break
-        if stop > found:
+        if stop > reached:
             yield stop, size
         if is_through:
             return
-        start, found = offset_of(rows[-1][0]) + 1, stop
+        start, reached = offset_of(rows[-1][0]) + 1, stop
 
 
 def _count_old(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:

@@ -37,12 +37,12 @@ class Times:
                 if stop == start + _BLOCK:
                     known[start] = greatest
             if greatest >= time_ms:
-                found = database.execute(
+                row = database.execute(
                     f"SELECT id FROM records WHERE id >= ? AND id < ? AND {TIME_MS} >= ? ORDER BY id LIMIT 1",
                     (*bounds, time_ms),
                 ).fetchone()
-                if found is not None:
-                    answer = offset_of(found[0])
+                if row is not None:
+                    answer = offset_of(row[0])
                     break
         self._greatest[partition] = known
         return answer

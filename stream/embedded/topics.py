@@ -62,8 +62,8 @@ class Topics:
         raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}")
 
     def all(self, database: sqlite3.Connection) -> dict[str, StoredTopic]:
-        found = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)
-        return {topic.name: topic for topic in found}
+        stored = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)
+        return {topic.name: topic for topic in stored}
 
     def _select(self, database: sqlite3.Connection, where: str, *values: object) -> list[StoredTopic]:
         rows = database.execute(

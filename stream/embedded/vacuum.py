@@ -88,8 +88,8 @@ def _retry(step: Callable[[], bool], wait_s: float) -> bool:
 
 def _pages(database: sqlite3.Connection) -> tuple[int, int]:
     """Free pages, and all pages."""
-    found = database.execute("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count")
-    free, pages = found.fetchone()
+    counts = database.execute("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count")
+    free, pages = counts.fetchone()
     return int(free), int(pages)
 
 

@@ -90,7 +90,7 @@ class KafkaAdmin:
             return {}
 
         def ask(client: AdminClient) -> dict[TopicPartition, int]:
-            found: dict[TopicPartition, int] = {}
+            largest: dict[TopicPartition, int] = {}
             for answer in client.describe_log_dirs(list(topics)):
                 for folder in answer["log_dirs"]:
                     if folder["error_code"]:
@@ -98,8 +98,8 @@ class KafkaAdmin:
                     for topic in folder["topics"]:
                         for partition in topic["partitions"]:
                             at = TopicPartition(topic["name"], partition["partition_index"])
-                            found[at] = max(found.get(at, 0), partition["partition_size"])
-            return found
+                            largest[at] = max(largest.get(at, 0), partition["partition_size"])
+            return largest
 
         sizes = dict.fromkeys(topics, 0)
         for at, size in self._ask("sizes of topics", ask).items():
@@ -109,8 +109,8 @@ class KafkaAdmin:
     def topic_settings(self, topics: Sequence[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, keys) for topic in topics]
         described = self._ask("topic settings", lambda client: client.describe_configs(resources, config_filter="all"))
-        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
-        return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
+        of_topics: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
+        return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in of_topics.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
         """Set these settings and wait until the broker returns them. Raises StreamError if the broker refuses."""
@@ -174,7 +174,7 @@ class KafkaAdmin:
         def ask(client: AdminClient) -> Any:
             client.stable = True
             try:
-                found = client.list_group_offsets({group: list(at)})
+                offsets = client.list_group_offsets({group: list(at)})
             except kafka_errors.UnstableOffsetCommitError:
                 if group not in self._open and time.monotonic() < markers_until:
                     raise
@@ -182,10 +182,10 @@ class KafkaAdmin:
                 client.stable = False
                 return client.list_group_offsets({group: list(at)})
             self._open.discard(group)
-            return found
+            return offsets
 
-        found = self._ask(f"offsets of {group}", ask)
-        return {tp: known.offset for tp, known in found.get(group, {}).items() if known.offset >= 0}
+        offsets = self._ask(f"offsets of {group}", ask)
+        return {tp: known.offset for tp, known in offsets.get(group, {}).items() if known.offset >= 0}
 
     def reset(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         results = self._ask(f"reset {group}", lambda client: client.reset_group_offsets(group, dict(offsets)))
@@ -242,18 +242,18 @@ class KafkaAdmin:
         keys = sorted({key for settings in wanted.values() for key in settings})
         give_up_at = time.monotonic() + _SETTINGS_S
         while wanted and time.monotonic() < give_up_at:
-            found = self.topic_settings(list(wanted), keys)
-            if all(settings.items() <= found.get(topic, {}).items() for topic, settings in wanted.items()):
+            current = self.topic_settings(list(wanted), keys)
+            if all(settings.items() <= current.get(topic, {}).items() for topic, settings in wanted.items()):
                 return
             time.sleep(_RETRY_S)
 
     def _offsets(self, specs: Mapping[TopicPartition, Any], isolation: Any) -> dict[TopicPartition, int]:
         if not specs:
             return {}
-        found = self._ask(
+        results = self._ask(
             "offsets", lambda client: client.list_partition_offsets(dict(specs), isolation_level=isolation)
         )
-        return {at: result.offset for at, result in found.items()}
+        return {at: result.offset for at, result in results.items()}
 
     def _ask(self, doing: str, question: Callable[[AdminClient], T]) -> T:
         """Ask the broker. Retries transient refusals for `patience_s`, over a new connection if it broke."""

@@ -164,8 +164,8 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
     def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
         """Existing committed offsets, after open transactions on them have ended. Raises LogUnavailable."""
         with translated_errors(f"committed offsets of group {self.config['group_id']}"):
-            found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
-        return {tp: known.offset for tp, known in found.items()}
+            offsets = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
+        return {tp: known.offset for tp, known in offsets.items()}
 
     def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         held = self.assignment()
@@ -326,8 +326,8 @@ def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
 
 def _refusal(sent: Sequence[Any]) -> RecordRefused | None:
     kinds = kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError
-    found = (index for index, future in enumerate(sent) if isinstance(future.exception, kinds))
-    return next(map(RecordRefused, found), None)
+    refused = (index for index, future in enumerate(sent) if isinstance(future.exception, kinds))
+    return next(map(RecordRefused, refused), None)
 
 
 def _left(deadline: float) -> float:

@@ -55,24 +55,24 @@ def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
 def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     existing = site.topics()
     present = [topic for topic in topics if topic.name in existing]
-    found = site.admin.topic_settings([site.full(topic.name) for topic in present]) if present else {}
+    current = site.admin.topic_settings([site.full(topic.name) for topic in present]) if present else {}
     findings: list[Finding] = []
     for topic in topics:
         what = f"topic {site.full(topic.name)}"
         if topic.name not in existing:
             findings.append((what, False, "missing"))
             continue
-        wrong = _differences(configs_of(topic), found[site.full(topic.name)])
+        wrong = _differences(configs_of(topic), current[site.full(topic.name)])
         if existing[topic.name] != topic.partitions:
             wrong.insert(0, f"{existing[topic.name]} partitions, configured are {topic.partitions}")
         findings.append((what, not wrong, "; ".join(wrong) or f"{topic.partitions} partitions"))
     return findings
 
 
-def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+def _differences(wanted: Mapping[str, str], current: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        value = own_limit(key, found[key]) if key in found else None  # without the addition of a held topic
+        value = own_limit(key, current[key]) if key in current else None  # without the addition of a held topic
         if key not in wanted or value == wanted[key]:
             continue
         if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
@@ -86,8 +86,8 @@ def defined_topics(site: KafkaSite) -> dict[str, Topic]:
     partitions = site.topics()
     if not partitions:
         return {}
-    found = site.admin.topic_settings([site.full(name) for name in partitions], [*_BASES, POLICY])
-    return {name: _defined(name, count, found.get(site.full(name), {})) for name, count in partitions.items()}
+    current = site.admin.topic_settings([site.full(name) for name in partitions], [*_BASES, POLICY])
+    return {name: _defined(name, count, current.get(site.full(name), {})) for name, count in partitions.items()}
 
 
 def _defined(name: str, partitions: int, settings: Mapping[str, str]) -> Topic:
@@ -106,11 +106,11 @@ def set_limits(site: KafkaSite, topics: Sequence[Topic]) -> None:
     if not topics:
         return
     names = [site.full(topic.name) for topic in topics]
-    found = site.admin.topic_settings(names, list(_BASES))
+    current = site.admin.topic_settings(names, list(_BASES))
     changes = {}
     for name, topic in zip(names, topics, strict=True):
         wanted = configs_of(topic)
-        held = {key for key, value in found.get(name, {}).items() if value != own_limit(key, value)}
+        held = {key for key, value in current.get(name, {}).items() if value != own_limit(key, value)}
         changes[name] = {key: _held(key, wanted[key]) if key in held else wanted[key] for key in _BASES}
     site.admin.set_topic_settings(changes)
 
@@ -123,9 +123,9 @@ def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
     if not partitions:
         return
     names = {site.full(name): name in needed for name in partitions}
-    found = site.admin.topic_settings(list(names), [*_BASES, POLICY])
+    current = site.admin.topic_settings(list(names), [*_BASES, POLICY])
     changes: dict[str, dict[str, str]] = {}
-    for topic, settings in found.items():
+    for topic, settings in current.items():
         deletes = "delete" in settings.get(POLICY, "")
         for key in _BASES.keys() & settings.keys():
             value = _held(key, settings[key]) if names[topic] and deletes else own_limit(key, settings[key])

@@ -27,10 +27,10 @@ def erase(
     tombstones: list[Output] = []
     records, gone_at_ms = 0, 0
     for name, partitions in topics.items():
-        found = settings[site.full(name)]
-        is_compacted = "compact" in found.get(POLICY, "")
-        kept_ms = int(own_limit(RETENTION_MS, found.get(RETENTION_MS, "-1")))
-        kept_ms += int(found[SEGMENT_MS]) + _BROKER_MS if kept_ms >= 0 else 0  # a segment leaves as a whole
+        limits = settings[site.full(name)]
+        is_compacted = "compact" in limits.get(POLICY, "")
+        kept_ms = int(own_limit(RETENTION_MS, limits.get(RETENTION_MS, "-1")))
+        kept_ms += int(limits[SEGMENT_MS]) + _BROKER_MS if kept_ms >= 0 else 0  # a segment leaves as a whole
         places = {partition_of(host, partitions) for host in sites} | ({0} if partitions == 1 and rows else set())
         newest: dict[tuple[int, bytes], bool] = {}  # place and key -> whether it has a value
         for message in read({At(name, place): _ALL for place in places}):

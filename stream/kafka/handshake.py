@@ -36,19 +36,19 @@ def refusal(servers: Sequence[str], client: Mapping[str, Any]) -> str:
     for server in servers:
         host, _, port = server.strip().rpartition(":")
         address = host.strip("[]"), int(port)
-        found = _look(address)
-        if found is None:
+        listener = _look(address)
+        if listener is None:
             continue
-        wanted = ("SASL_" if found.mechanisms else "") + ("SSL" if found.tls else "PLAINTEXT")
+        wanted = ("SASL_" if listener.mechanisms else "") + ("SSL" if listener.tls else "PLAINTEXT")
         if protocol != wanted:
             return f"{server} speaks {wanted}, this client {protocol}: {_HOW} = {wanted!r}"
         mechanism = client.get("sasl_mechanism", "")
-        if found.mechanisms and mechanism not in found.mechanisms:
-            offered = ", ".join(found.mechanisms)
+        if listener.mechanisms and mechanism not in listener.mechanisms:
+            offered = ", ".join(listener.mechanisms)
             return f"{server} offers the SASL mechanisms {offered}, not {mechanism}: set kafka.client.sasl_mechanism"
-        if found.tls and (distrust := _distrust(address, client)):
+        if listener.tls and (distrust := _distrust(address, client)):
             return f"{server}: {distrust}: set kafka.client.ssl_cafile to the certificate of its authority"
-        if mechanism == "PLAIN" and _is_refused(address, found, client):
+        if mechanism == "PLAIN" and _is_refused(address, listener, client):
             return f"{server} refuses the user or the password: set kafka.client.sasl_plain_username and _password"
     return ""
 
@@ -135,10 +135,10 @@ def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> byte
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = connection.recv(size - len(found))
+    received = b""
+    while len(received) < size:
+        part = connection.recv(size - len(received))
         if not part:
             raise ValueError("the connection was closed")
-        found += part
-    return found
+        received += part
+    return received

@@ -140,34 +140,34 @@ class KafkaLog:
 
     def beginning(self, topic: str) -> list[int]:
         partitions = self._site.at(topic)
-        found = self._site.admin.beginning(partitions)
-        return [found[at] for at in partitions]
+        offsets = self._site.admin.beginning(partitions)
+        return [offsets[at] for at in partitions]
 
     def end(self, topic: str) -> list[int]:
         """The last stable offset per partition. Visible records are below it; the last offset may be a marker's."""
         partitions = self._site.at(topic)
-        found = self._site.admin.stable_end(partitions)
-        return [found[at] for at in partitions]
+        offsets = self._site.admin.stable_end(partitions)
+        return [offsets[at] for at in partitions]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         partitions = self._site.at(topic)
         ends = self.end(topic)
-        found = self._site.admin.offsets_at(partitions, time_ms)
-        return [self._record_from(at, found[at], end) for at, end in zip(partitions, ends, strict=True)]
+        offsets = self._site.admin.offsets_at(partitions, time_ms)
+        return [self._record_from(at, offsets[at], end) for at, end in zip(partitions, ends, strict=True)]
 
-    def _record_from(self, at: TopicPartition, found: int, end: int) -> int:
+    def _record_from(self, at: TopicPartition, offset: int, end: int) -> int:
         """`found`, or the end if only transaction markers follow, because markers have timestamps too."""
-        if found < 0 or found >= end:
+        if offset < 0 or offset >= end:
             return end
-        if end - found > _MARKERS_AT_END:
-            return found
-        records = read_all(self._site.reader_options, {at: (found, end)}, self._settings.request_timeout_s)
+        if end - offset > _MARKERS_AT_END:
+            return offset
+        records = read_all(self._site.reader_options, {at: (offset, end)}, self._settings.request_timeout_s)
         return next((int(record.offset) for record in records), end)
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         partitions = self._site.at(topic)
-        found = self._site.admin.committed(self._site.full(group), partitions)
-        return [found.get(at) for at in partitions]
+        offsets = self._site.admin.committed(self._site.full(group), partitions)
+        return [offsets.get(at) for at in partitions]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
         partitions = self._site.at(topic)
@@ -206,13 +206,13 @@ class KafkaLog:
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """See `Log.sizes`: bytes on disk of one replica; transaction markers count as records."""
         known = self._site.topics()
-        found = [topic for topic in topics if topic in known]
-        sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
-        at = [one for topic in found for one in self._site.at(topic)]
+        existing = [topic for topic in topics if topic in known]
+        sizes = self._site.admin.sizes([self._site.full(topic) for topic in existing])
+        at = [one for topic in existing for one in self._site.at(topic)]
         first, end = self._site.admin.beginning(at), self._site.admin.written_end(at)
         return {
             topic: TopicSize(sum(end[one] - first[one] for one in self._site.at(topic)), sizes[self._site.full(topic)])
-            for topic in found
+            for topic in existing
         }
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's

@@ -242,14 +242,14 @@ class KafkaMember:
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
         """These offsets, and offsets of idle partitions after markers: retention would report the markers as unread."""
-        found = dict(offsets)
-        if found:
+        passed = dict(offsets)
+        if passed:
             for at, committed in self._owned.positions().items():
                 place = At(self._site.short(at.topic), at.partition)
                 done = offsets.get(place, committed or 0)
                 if (rest := self._rest(at, done)) > done:
-                    found[place] = rest
-        return found
+                    passed[place] = rest
+        return passed
 
     def _rest(self, at: TopicPartition, done: int) -> int:
         """`done`, or the position after it if only markers are in between and all delivered records are before it."""

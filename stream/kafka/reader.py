@@ -130,8 +130,8 @@ def _is_removed(options: Mapping[str, Any], at: TopicPartition, position: int, s
         if consumer.end_offsets([at])[at] < stop:  # the end of committed records
             return False
         consumer.seek(at, position)
-        found = consumer.poll(int(_CONFIRM_S * 1000), 1)
-        return not found and _reached(consumer, at) == position and (consumer.highwater(at) or 0) >= stop
+        read = consumer.poll(int(_CONFIRM_S * 1000), 1)
+        return not read and _reached(consumer, at) == position and (consumer.highwater(at) or 0) >= stop
 
 
 def _reached(consumer: Consumer, at: TopicPartition) -> int:

@@ -112,15 +112,15 @@ def require_crc32c() -> None:
 
 def instance_name(name: str) -> str:
     """Encode `name` reversibly for static members and folders (ASCII letters, digits, ".", "_", "-")."""
-    return re.sub(r"^\.|[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
+    return re.sub(r"^\.|[^A-Za-z0-9.-]", lambda match: f"_{ord(match[0]):x}_", name)
 
 
 def name_of(instance: str) -> str:
     """Decode `instance_name`; other names stay unchanged."""
 
-    def character(found: re.Match[str]) -> str:
-        number = int(found[1], 16)
-        return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates
+    def character(match: re.Match[str]) -> str:
+        number = int(match[1], 16)
+        return match[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates
 
     return re.sub(r"_([0-9a-f]{1,6})_", character, instance)
 

@@ -46,8 +46,8 @@ class LocalState(SqlState):
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
-            found = self._db.execute("SELECT next_offset FROM applied").fetchone()
-            self._next = int(found[0])
+            row = self._db.execute("SELECT next_offset FROM applied").fetchone()
+            self._next = int(row[0])
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailable(f"local state {path}: {error}; check the disk, the file may be deleted") from error
 

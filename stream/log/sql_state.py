@@ -35,8 +35,8 @@ class SqlState:
         )
 
     def get(self, key: bytes) -> bytes | None:
-        found = self._rows("value", "key = ?", key)
-        return found[0][0] if found else None
+        rows = self._rows("value", "key = ?", key)
+        return rows[0][0] if rows else None
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         # Only one lower bound: of two, SQLite might seek to the smaller one and read all rows up to `after`.
@@ -57,8 +57,8 @@ class SqlState:
         return self._rows("key, value, due_at", where, now_ms, limit)
 
     def next_due(self) -> int | None:
-        found = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
-        return found[0][0] if found else None
+        rows = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
+        return rows[0][0] if rows else None
 
 
 class MemoryState(SqlState):

@@ -56,11 +56,11 @@ class KeyedState:
         if start == len(self._order) or not self._order[start].startswith(prefix):
             return self._committed.scan(prefix, limit, after)
         staged = list(self._scan_staged(prefix, after))
-        found = [(key, value) for key, value in staged if value is not None]
-        read_past = min(len(staged) - len(found), _READ_PAST)
-        found.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
-        found.sort()  # each key occurs once
-        return found[:limit]
+        rows = [(key, value) for key, value in staged if value is not None]
+        read_past = min(len(staged) - len(rows), _READ_PAST)
+        rows.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
+        rows.sort()  # each key occurs once
+        return rows[:limit]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
         timed = [
@@ -116,9 +116,9 @@ class KeyedState:
         wanted = limit + spare
         while True:
             rows = self._committed.due(now_ms, wanted)
-            found = [(due_at, key, value) for key, value, due_at in rows if key not in self._staged]
-            if len(found) >= limit or len(rows) < wanted:
-                return found
+            unstaged = [(due_at, key, value) for key, value, due_at in rows if key not in self._staged]
+            if len(unstaged) >= limit or len(rows) < wanted:
+                return unstaged
             wanted += max(limit, len(rows))
 
     def _scan_committed(self, prefix: bytes, limit: int, after: bytes | None) -> Iterator[tuple[bytes, bytes]]:

@@ -153,14 +153,14 @@ class ControlWriter:
         """Check whether the changes were written. Raises Fenced if another writer took over, LogUnavailable."""
         give_up_at = time.monotonic() + self._look_s
         while True:
-            found: dict[bytes, bytes | None] = {}  # the last row of each key
+            newest: dict[bytes, bytes | None] = {}  # the last row of each key
             writer: bytes | None = None
             for message in self._log.read(CONTROL, 0, self._first):
                 if message.key == _WRITER_KEY:
                     writer = message.value
                 if writer == self._name:
-                    found[message.key] = message.value
-            if found.items() >= {(output.key, output.value) for output in outputs}:
+                    newest[message.key] = message.value
+            if newest.items() >= {(output.key, output.value) for output in outputs}:
                 return True
             if writer not in (None, self._name):
                 raise Fenced(_FENCED)

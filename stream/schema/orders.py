@@ -75,8 +75,8 @@ class Orders:
     @property
     def exclusions(self) -> dict[str, Order]:
         """Name -> order of everything that is or was excluded."""
-        found = self._orders.items()
-        return {name.removeprefix(_EXCLUDE): order for name, order in found if name.startswith(_EXCLUDE)}
+        orders = self._orders.items()
+        return {name.removeprefix(_EXCLUDE): order for name, order in orders if name.startswith(_EXCLUDE)}
 
     def _take(self, message: Message) -> bool:
         name = message.key.decode(errors="replace").removeprefix(_KEY)

@@ -38,11 +38,11 @@ def read_sums(folder: Path) -> dict[str, str]:
         lines = (folder / SUMS).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except FileNotFoundError as error:
         raise UnfinishedFolder(f"{folder} has no {SUMS}: it is no finished backup") from error
-    found = {}
+    sums = {}
     for line in lines:
         digest, _, name = line.partition("  ")
         is_path = name and name.isprintable() and not Path(name).is_absolute() and ".." not in Path(name).parts
         if len(digest) != 64 or not is_path:
             raise UnfinishedFolder(f"{folder / SUMS} is damaged: {line[:80]!r} is no checksum and path")
-        found[name] = digest
-    return found
+        sums[name] = digest
+    return sums

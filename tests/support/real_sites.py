@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from scoring.interface import PageScore, SiteMethod
-from scoring.sites.sprt import SiteTest, SprtParams
-from stream.schema.vocabulary import SiteClass
 
-ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds published by Binoculars' authors
+ACCURACY = 0.9015310749276843  # a threshold published by Binoculars' authors
 DETECTOR = "binoculars/falcon-7b+falcon-7b-instruct"
 ARTICLE_WORDS = 150
 
@@ -66,40 +63,6 @@ def read_sites(path: Path, words: int) -> list[Site]:
 
 def pages_of(scores: Sequence[float], threshold: float = ACCURACY) -> list[PageScore]:
     return [PageScore(score < threshold, score) for score in scores]
-
-
-class Vote:
-    """The majority of all pages' flags, with which the methods are compared."""
-
-    def __init__(self, share: float = 0.5) -> None:
-        self._share = share
-
-    def verdict(self, pages: Sequence[PageScore]) -> tuple[str, int]:
-        return (
-            SiteClass.LLM if sum(bool(page.flag) for page in pages) > self._share * len(pages) else SiteClass.HUMAN
-        ), len(pages)
-
-
-def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
-    """Rows of page flags [sites, pages] that end as llm, corrections included, by `sprt` on all sites at once."""
-    test = SiteTest(params)
-    sums = np.where(flags, test.steps.flagged, test.steps.clear).cumsum(axis=1)
-    needed = max(params.min_pages, params.min_articles)
-    places = np.arange(1, flags.shape[1] + 1)
-    up, down = (np.where(crossed, places, 0) for crossed in (sums >= test.bounds.upper, sums <= test.bounds.lower))
-    last_up, last_down = (np.where(crossed >= needed, crossed, 0).max(axis=1) for crossed in (up, down))
-    return np.asarray(last_up > last_down)
-
-
-def alarm_shares(sites: Sequence[Site], p0: float, budget: int, runs: int, seed: int = 5) -> Floats:
-    """Share of runs in which a human site is called llm, for each of `sites`; pages are drawn with replacement."""
-    params = msgspec.structs.replace(SprtParams(), p0=p0)
-    rng = np.random.default_rng(seed)
-    shares = []
-    for site in sites:
-        flagged = np.array(site.scores) < ACCURACY
-        shares.append(float(false_alarms(rng.choice(flagged, (runs, budget)), params).mean()))
-    return np.array(shares)
 
 
 def resampled(sites: Sequence[Site], llm: bool, budget: int, threshold: float, replace: bool) -> Iterator[Draw]:

@@ -57,7 +57,8 @@ def frontier(
         if site:
             of_site = _read_site(log, config, host, now_ms, most)
         else:
-            report = _read(log, config, now_ms, most)
+            with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
+                report = read_frontier(log, config.crawl, now_ms, most, registrable_domain, lambda: advance(1))
         paused = pause_in_words(log)
     if site:
         if json:
@@ -84,11 +85,6 @@ def frontier(
     if paused:
         message(paused)
     return Exit.OK
-
-
-def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierReport:
-    with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
-        return read_frontier(log, config.crawl, now_ms, limit, registrable_domain, lambda: advance(1))
 
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:

@@ -122,3 +122,14 @@ def answer_with(url: str, folder: Path, part: str) -> Any:
         return found
 
     return browse(url, folder, visit)
+
+
+def visited(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
+    """The answers of these paths, with the cookie."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        await browser.open()
+        return [await browser.get(path, query) for path in paths]
+
+    answers: list[Answer] = browse(log, folder, visit)
+    return answers

@@ -157,14 +157,6 @@ def test_a_low_disk_pauses_and_ends_with_hysteresis(loopback: Web, desk: Desk) -
     assert events == [("crawl_paused", DISK), ("crawl_pause_ended", DISK)]
 
 
-def test_a_disk_that_cannot_be_asked_pauses_nothing(desk: Desk) -> None:
-    """A folder that is not there yet has no free bytes to compare; a mark of 0 never pauses."""
-    desk.free = None
-    assert not desk.orders().paused
-    desk.free = 0
-    assert not CrawlOrders(desk.log, {"log": Path("/")}, 0, free=lambda _: 0.0).paused
-
-
 def test_an_excluded_host_is_not_visited_again(loopback: Web, desk: Desk) -> None:
     """Its queued and later hits end as refused, with the reason; another site goes on."""
     for site in ("a.test", "b.test"):

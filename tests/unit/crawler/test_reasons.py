@@ -66,11 +66,6 @@ def used() -> set[str]:
     } - _NO_REASONS
 
 
-def test_the_collection_finds_reasons_of_every_kind() -> None:
-    """The collection finds reasons of the fetcher, DNS, robots.txt and hits."""
-    assert {"timeout", "content_type", "dns_no_address", "robots", "other_port", "redirect_offsite"} <= used()
-
-
 def test_every_reason_of_the_code_has_a_meaning() -> None:
     """Every reason that ends a URL, a site or a host is explained."""
     assert {stop.value for stop in Stop} == set(STOPS)

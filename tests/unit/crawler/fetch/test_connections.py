@@ -22,7 +22,6 @@ from crawler.fetch.address_guard import resolved
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult
-from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.paths import ROOT
@@ -64,15 +63,6 @@ def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> N
     answers = fetch_all(open_settings(nameservers=[dns.nameserver]), url, url)
     assert [(answer.outcome, answer.address) for answer in answers] == [(FetchOutcome.FETCHED, "127.0.0.1")] * 2
     assert dns.count("a.test") == 2
-
-
-def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
-    """Unknown name, no address and no answer have different reasons; each of them may be retried."""
-    dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
-    settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
-    answers = fetch_all(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
-    assert [answer.reason for answer in answers] == ["dns_no_name", "dns_no_address", "dns"]
-    assert all(answer.unreachable and answer.transient and len(answer.requests) == 1 for answer in answers)
 
 
 def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: LoopbackDns) -> None:
@@ -152,22 +142,6 @@ def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
     answer = fetch(loopback.target, "http://a.test/", address_delay_s=0.3)
     assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
-
-
-def test_the_thread_hands_on_its_share(loopback: Web) -> None:
-    """A thread with a quarter of the sites keeps four times the delay, and its jobs are deferred."""
-    loopback.routes["a.test/"] = page("x")
-    thread = FetchThread(Fetcher(settings_for(loopback.target, address_delay_s=10.0)))
-    try:
-        thread.share(0.25)
-        thread.submit({1: job_for("http://a.test/")})
-        done: list[ClaimResult] = []
-        while not done:
-            done = thread.collect()
-        answer = done[0].answer
-    finally:
-        thread.close()
-    assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000
 
 
 # Each private or undocumented part of aiohttp that crawler/fetch/connections.py uses

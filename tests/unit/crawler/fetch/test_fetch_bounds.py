@@ -9,12 +9,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult, RequestKind
-from crawler.fetch.thread import FetchThread
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import fetch, fetch_all, job_for
@@ -159,25 +157,3 @@ def test_no_socket_left_is_not_the_sites_fault(loopback: Web, needed_for: str, m
     (answer,) = fetch_all(settings, "http://a.test/", resolver=NoneLeft())
     assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
     assert answer.not_before_ms > time.time() * 1000
-
-
-def test_the_thread_tells_how_many_wait(loopback: Web) -> None:
-    """The stage can read from its own thread how many jobs wait between two requests."""
-    seen: set[int] = set()
-
-    async def until_seen(request: web.Request) -> web.Response:
-        while 0 not in seen:
-            await asyncio.sleep(0.01)
-        return web.Response(text="<html>", content_type="text/html")
-
-    loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": until_seen}
-    thread = FetchThread(Fetcher(settings_for(loopback.target)))
-    try:
-        thread.submit({1: job_for("http://a.test/x", delay_s=0.6)})
-        ends = time.monotonic() + 10
-        while not (done := thread.collect()) and time.monotonic() < ends:
-            seen.add(thread.waiting)
-            time.sleep(0.01)
-        assert done[0].answer.outcome is FetchOutcome.FETCHED and seen == {0, 1}
-    finally:
-        thread.close()

@@ -61,12 +61,6 @@ def test_the_gate_spaces_starts_and_never_overlaps() -> None:
     assert next(when for host, _, when in log if host == "b") == 100.0
 
 
-def test_the_gate_keeps_the_larger_delay() -> None:
-    """A request with a longer delay than the one before it waits that long from the other's start."""
-    time = Time()
-    assert time.starts(time.gate(), ("a", 1.0, 0.0), ("a", 30.0, 0.0), ("a", 1.0, 0.0)) == [100.0, 130.0, 160.0]
-
-
 def test_a_turn_that_waits_holds_no_slot() -> None:
     """Requests that wait for their host or its delay are not in flight: other hosts get the slots."""
 

@@ -7,7 +7,7 @@ import gzip
 import pytest
 import zstandard
 
-from crawler.fetch.jobs import REDIRECTED, Capture, RequestKind
+from crawler.fetch.jobs import REDIRECTED, RequestKind
 from crawler.fetch.response_headers import KEPT_HEADERS
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.fetching import HTML, fetch, job_for
@@ -69,14 +69,6 @@ def test_a_long_error_is_read_up_to_its_cap(loopback: Web) -> None:
     loopback.routes["a.test/x"] = Reply(body, 503, HTML | {"Content-Encoding": "gzip"})
     answer = fetch(loopback.target, URL, inspector=FakeInspector())
     assert (answer.reason, len(answer.body)) == ("challenge", 65_536)
-
-
-def test_the_archive_gets_an_inspected_error(loopback: Web) -> None:
-    """The body on the wire is captured as that of a page is."""
-    loopback.routes["a.test/x"] = said("challenge", 403)
-    captures: list[Capture] = []
-    fetch(loopback.target, URL, tap=captures.append, inspector=FakeInspector())
-    assert [(one.status, one.body) for one in captures] == [(403, said("challenge").body)]
 
 
 def test_an_opt_out_of_a_challenge_is_not_that_of_the_page(loopback: Web) -> None:

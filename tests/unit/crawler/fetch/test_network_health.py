@@ -84,11 +84,6 @@ def test_any_answer_ends_a_streak(last: FetchResult, is_down: bool) -> None:
     assert watch.is_down(LATER_MS + 10_000) is is_down
 
 
-def test_a_router_that_denies_all_names_is_an_outage() -> None:
-    """ "No such name" for every name counts as an outage, like names that no nameserver resolves."""
-    assert failed(5, known=True, reason="dns_no_name").is_down(LATER_MS + 10_000)
-
-
 def test_an_outage_is_logged_once_with_how_to_mend_it() -> None:
     """The log has one warning with the remedy when an outage begins, and one line when it ends."""
     watch = failed(5)

@@ -115,14 +115,6 @@ def test_codings_in_a_list(encoding: str, times: int, size: int) -> None:
     assert inflated(encoding, sent[:-20], size)[1]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "none", "binary, 8bit", "text/html", "identity", ",", "utf-8," * 9])
-@pytest.mark.parametrize("body", [b"<p>\x0bwords</p>", NOISE, b"\0", b""])
-def test_a_word_that_is_no_coding_says_nothing(encoding: str, body: bytes) -> None:
-    """Any body under such a header is the body as sent, also one with control bytes."""
-    for size in (0, 1, 7):
-        assert inflated(encoding, body, size) == (body, False)
-
-
 def test_a_bomb_in_a_bomb_does_not_inflate() -> None:
     """Of stacked codings, too, no more is decoded than the cap asks for."""
     bomb = gzip.compress(gzip.compress(bytes(50_000_000)))

@@ -7,7 +7,6 @@ import pytest
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import RequestKind
-from crawler.frontier.report import queued_pages
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 from tests.support.web.crawl_driver import hits_of
@@ -175,12 +174,6 @@ def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
     assert site.walk() == []
 
 
-def test_no_sitemap_file_is_read_where_none_may_be() -> None:
-    """With sitemap_files = 0, the default sitemap is not requested either."""
-    site = begun("hit", sitemap_files=0)
-    assert site.walk() == ["/hit"]
-
-
 def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page with thousands of links that robots.txt disallows costs a hundred look-ups."""
     asked: list[str] = []
@@ -285,10 +278,3 @@ def test_other_ports_and_wrong_sites() -> None:
     assert site.pages[0].reason == "other_port"
     with pytest.raises(UnusableUrl, match="names the site"):
         site.hits(msgspec.structs.replace(hits_of("http://a.test/1")[0], site="b.test"))
-
-
-def test_queued_pages_for_the_audit() -> None:
-    """The audit can read the queued URLs of the committed frontier."""
-    site = begun("1", "2")
-    site.step()
-    assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]

@@ -78,17 +78,6 @@ def test_the_lists_say_who_waits_for_what() -> None:
     assert [(line.domain, line.sites) for line in report.domains[:2]] == [("farm.co.uk", 2), ("a.test", 1)]
 
 
-def test_a_list_is_no_longer_than_asked_for() -> None:
-    """A limit bounds each list, and None shows all; the sums always cover all sites."""
-    site = Site()
-    for number in range(30):
-        site.hits(*hits_of(f"http://s{number:02}.test/"))
-    site.now += 1
-    assert [line.site for line in report_of(site, 2).oldest_due] == ["s00.test", "s01.test"]
-    assert len(report_of(site, None).oldest_due) == 30
-    assert report_of(site, 2).sites["active"] == 30
-
-
 def test_one_site_is_told_with_its_urls_in_order() -> None:
     """The report of one site lists queued URLs in order, then re-visits, then the rest with the reason."""
     site = small_world()

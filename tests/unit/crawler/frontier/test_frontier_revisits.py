@@ -183,11 +183,3 @@ def test_sitemaps_are_read_again_for_new_pages() -> None:
         site.answer(job, sitemap=listed if job.kind is RequestKind.SITEMAP else SitemapFile())
     assert "http://a.test/sitemap.xml" in seen
     assert site.pages[-1].url == "http://a.test/new" and site.pages[-1].found_by == "sitemap"
-
-
-def test_never_means_never() -> None:
-    """With all intervals at 0, a finished site is not due again and has no schedule."""
-    site = fetched("1", site=site_with(refetch_fetched_s=0.0, use_sitemaps=True))
-    site.walk()
-    assert site.committed.next_due() is None
-    assert not any(key.startswith(revisit_prefix("a.test")) for key in site.committed.rows)

@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
 from crawler.fetch.jobs import FetchRequest, RequestKind
 from crawler.frontier.report import why_no_page
-from crawler.frontier.rows import SiteRow, pack, site_key, unpack
 from crawler.frontier.statuses import Status
 from stream.schema.records import Page
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
@@ -300,30 +298,3 @@ def test_pages_like_the_answer_to_the_probe_are_soft_404s() -> None:
         *(("0", "no_page", "soft_404"), ("1", "fetched", ""), ("", "fetched", ""), ("2", "no_page", "soft_404"))
     ]
     assert site.pages[0].body == b"packed" and site.row.fetched == 2
-
-
-def test_a_probe_that_the_site_answers_as_missing_compares_nothing() -> None:
-    """A site with status 404 has no soft 404s."""
-    site = probed("0")
-    site.step(outline=b"gone")
-    assert outcomes(site.pages) == [("0", "fetched", "")]
-
-
-def test_a_site_of_an_older_version_is_probed_before_its_next_page() -> None:
-    """A row without the newer fields reads as that of a site without a probe; the format is the same."""
-    site = begun("0", "1", use_sitemaps=False)
-    site.step()
-    value, due_at = site.committed.rows[site_key("a.test")]
-    fields = msgspec.msgpack.decode(value)
-    older = SiteRow.__struct_fields__.index("probed")
-    site.committed.rows[site_key("a.test")] = (msgspec.msgpack.encode(fields[:older]), due_at)
-    site.inspector = FakeInspector()
-    assert site.step(**MISSING).kind is RequestKind.PROBE
-    assert site.step().url == "http://a.test/1"
-    row = unpack(SiteRow, pack(site.row))
-    assert (row.probed, row.outline, row.fetched) == (True, b"", 2)
-
-
-def test_without_an_inspector_no_site_is_probed() -> None:
-    """Then the requests are those of before."""
-    assert with_hits("0", use_sitemaps=False).walk() == ["/robots.txt", "/0"]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.fetch.jobs import RequestKind
-from crawler.frontier.rows import CLOCK_KEY, ClockRow, SiteRow, pack, revisit_prefix, site_key, unpack
-from crawler.frontier.stored_times import believed
+from crawler.frontier.rows import CLOCK_KEY, ClockRow, SiteRow, pack, revisit_prefix, site_key
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status
 
 HOUR_MS, DAY_MS, YEAR_MS = 3_600_000, 86_400_000, 365 * 86_400_000
@@ -69,15 +68,6 @@ def test_a_park_of_a_wrong_clock_lasts_as_long_as_a_park_may() -> None:
     assert site.row.parked_why == "http_429" and site.row.next_start == site.row.parked_until
 
 
-def test_robots_txt_is_read_again_by_the_right_clock() -> None:
-    """A text that was read a year ahead is valid for a day from now on."""
-    site = begun("0", use_sitemaps=False)
-    true_ms = site.now
-    at(site, true_ms + YEAR_MS).step()
-    at(site, true_ms + 10_000)
-    assert site.row.robots_until <= site.now + DAY_MS
-
-
 def test_revisits_keep_their_interval() -> None:
     """Pages fetched a year ahead are visited again after their interval from now, and no page at once."""
     site = checked(begun("0", "1", "2", **REVISITS))
@@ -123,18 +113,6 @@ def test_right_times_stay() -> None:
         assert site.committed.rows == before
 
 
-def test_a_log_of_an_older_version_is_checked_once() -> None:
-    """Its rows have no time of writing: a next start of a year ahead is limited, and the check is not repeated."""
-    site = begun("0", "1", use_sitemaps=False)
-    assert CLOCK_KEY not in site.committed.rows
-    row = site.row
-    row.next_start = site.now + YEAR_MS
-    site.committed.rows[site_key("a.test")] = (pack(row), row.next_start)
-    checked(site)
-    assert (site.committed.next_due() or 0) <= site.now + MINUTE_MS
-    assert unpack(ClockRow, site.committed.rows[CLOCK_KEY][0]) == ClockRow(newest=site.now)
-
-
 def test_many_sites_are_checked_in_steps() -> None:
     """Each call takes some sites, and goes on where the committed one ended."""
     site = Site()
@@ -142,13 +120,9 @@ def test_many_sites_are_checked_in_steps() -> None:
         row = SiteRow(f"s{number}.test", next_start=site.now + YEAR_MS, queued=1)
         site.committed.rows[site_key(row.site)] = (pack(row), row.next_start)
     site.hits(*hits_at("0"))
+    site.committed.rows[CLOCK_KEY] = (pack(ClockRow(site.now + YEAR_MS)), None)
     left = []
     for _ in range(4):
         site.check_times()
         left.append(sum((due or 0) > site.now + MINUTE_MS for _, due in site.committed.rows.values()))
     assert left[0] > left[1] > left[2] == left[3] == 0
-
-
-def test_nothing_is_believed_beyond_its_rule() -> None:
-    """A time in the past, and 0, which means none, stay."""
-    assert [believed(stored, 1000, 5.0) for stored in (0, 900, 3000, 9000)] == [0, 900, 3000, 6000]

@@ -100,15 +100,6 @@ def test_what_is_wrong_with_a_certificate_is_told_at_once(reason: str) -> None:
     assert [page.outcome for page in site.pages][2:] == ["fetched"] * 2
 
 
-@pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection"])
-def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
-    """A silent site is retried, robots.txt like pages, and the last reason is kept."""
-    site = with_hits("1")
-    site.step(**fail("connection"))
-    assert len(site.walk(**fail(reason))) == 2
-    assert (site.row.stopped, site.pages[0].reason) == (reason, reason)
-
-
 def test_other_refusals_are_final() -> None:
     """A URL that robots.txt disallows, or that had no room in the budget, is not retried."""
     site = Site(page_budget=1)

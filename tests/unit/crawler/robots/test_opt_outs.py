@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.fetch.response_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 
 
@@ -78,12 +77,6 @@ def test_metas_of_a_head(head: bytes, signals: str) -> None:
     assert opt_outs({}, head, "farmwatch") == [f"meta:{signal}" for signal in signals.split()]
 
 
-def test_wide_characters_without_a_mark() -> None:
-    """UTF-16 that only the header declares is read as well."""
-    body = "<meta name=robots content=noai>".encode("utf-16-le")
-    assert opt_outs({}, body, "farmwatch", (), "utf-16-le") == ["meta:noai"]
-
-
 def test_all_places_are_told_apart() -> None:
     """Signals of headers and meta tags name their place, each once, in the order of the page."""
     body = b"""<META content="noindex, NoAI" name="robots"><meta name=farmwatch content="noimageai, noai">
@@ -106,12 +99,6 @@ def test_all_places_are_told_apart() -> None:
 def test_the_header_of_tdmrep(value: str, reserved: bool) -> None:
     """A tdm-reservation header of 1 reserves, also beside another value; anything else does not."""
     assert bool(opt_outs({"tdm-reservation": value}, b"", "farmwatch")) is reserved
-
-
-def test_a_name_binds_within_its_own_field() -> None:
-    """A robot's name applies to its own X-Robots-Tag field only, although several fields are stored as one text."""
-    fields = [("X-Robots-Tag", "otherbot: noindex, nofollow"), ("x-robots-tag", "noai"), ("X-Robots-Tag", "noimageai")]
-    assert opt_outs(kept_headers(fields), b"", "farmwatch") == ["header:noai", "header:noimageai"]
 
 
 def test_which_signals_forbid_mining() -> None:

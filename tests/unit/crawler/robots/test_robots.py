@@ -54,11 +54,6 @@ def _parsed(shelf: RobotsShelf, asked: str, rules: Callable[[str], int] = lambda
     return "".join(parsed)
 
 
-def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
-    """A text is parsed once per version while it is in the cache."""
-    assert _parsed(RobotsShelf("farmwatch", size=2), "aabacabA") == "abcbA"
-
-
 def test_the_shelf_is_capped_by_bytes() -> None:
     """The cache is bounded by bytes: a replaced text counts once, and the newest text is always kept."""
     one = RobotsRules(_ALL + b"".join(b"Disallow: /%d\n" % number for number in range(60)), "farmwatch").size_bytes

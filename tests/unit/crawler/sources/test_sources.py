@@ -206,18 +206,6 @@ def test_a_refusal_is_told_in_words(name: str, status: int, body: bytes, kind: t
     assert raised.value.retriable == (kind in (SourceBusy, BadAnswer))
 
 
-def test_retry_after_is_what_a_busy_source_asked_for() -> None:
-    """Retry-After is read as seconds or a date; without the header it is none."""
-    for header, wait_s in (
-        ({"Retry_After": "17"}, 17.0),
-        ({"Retry_After": "Thu, 01 Jan 1970 00:17:20 GMT"}, 40.0),
-        ({}, None),
-    ):
-        with pytest.raises(SourceBusy) as raised:
-            _open("brave").results(_answer(b"", 429, **header), 1)
-        assert raised.value.wait_s == wait_s
-
-
 def test_a_bad_result_takes_its_place_and_is_passed_over_with_its_reason() -> None:
     """A bad result keeps its rank and is skipped with a reason, so that other ranks do not move."""
     spoiled = {"results": [{"title": "no url"}, 7, {"url": "https://b.example/"}, {"url": ["x"]}]}

@@ -265,11 +265,6 @@ def test_a_broken_record_is_named_by_its_offset_and_passed_over(bad: bytes, pack
     assert offsets[0] == len(pack(FIRST)) and (len(offsets) == 1 or pack is gzip.compress)
 
 
-def test_a_file_in_one_gzip_member_is_read() -> None:
-    """A whole archive in one gzip member, against the standard, is read: some tools write it."""
-    assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
-
-
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
 @pytest.mark.parametrize("bad", [bad for bad in _BROKEN if bad.endswith(b"\n")])
 def test_a_broken_record_between_others(bad: bytes, pack: Callable[[bytes], bytes]) -> None:
@@ -281,28 +276,6 @@ def test_a_broken_record_between_others(bad: bytes, pack: Callable[[bytes], byte
     for data in (FIRST + bad + LAST, bad + FIRST + LAST):
         offsets, urls = faults_and_pages(pack(data))
         assert urls == both and len(offsets) == 1
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bytes])
-@pytest.mark.parametrize("over", [0, 5, 33])
-def test_a_record_that_reaches_beyond_the_kept_bytes_joins_no_others(pack: Callable[[bytes], bytes], over: int) -> None:
-    """Each page that is read has its own bytes only, is whole, and those before and behind the gap are all there."""
-    bodies = [b"<p>" + b"%06d " % number * 30_000 for number in range(60)]
-    good = [record(http(body), url=f"http://{number}.test/") for number, body in enumerate(bodies)]
-    liar = record(http(), Content_Length=str(BLOCK_CAP_BYTES + 5 * len(good[30]) + over))
-    data = FIRST + liar + b"".join(good) + record(http(), Content_Length="40") + LAST
-    found = read(pack(data))
-    pages = {one.page.url: one.page for one in found if isinstance(one, ArchivedPage)}
-    bodies_read = {url: body_of(page) for url, page in pages.items()}
-    assert bodies_read.pop("http://first.test/") == bodies_read.pop("http://last.test/") == HTML
-    assert all(body == bodies[int(url[7:-6])] for url, body in bodies_read.items())
-    assert not any(page.truncated for page in pages.values())
-    lost = [number for number in range(60) if f"http://{number}.test/" not in bodies_read]
-    assert lost == list(range(lost[0], lost[-1] + 1)) and len(lost) <= 7
-    faults = [one.offset for one in found if isinstance(one, Skipped)]
-    cut = data.index(b"WARC-Target-URI: http://%d.test/" % lost[0])
-    expected = [len(FIRST), data.rindex(b"WARC/1.1", 0, cut), data.rindex(b"WARC/1.1", 0, -len(LAST))]
-    assert faults == (expected if pack is bytes else [0, 0, 0])
 
 
 def test_records_that_reach_over_each_other_end() -> None:
@@ -333,13 +306,6 @@ def test_status_lines_of_archives(line: str, before: str) -> None:
     head = f"{before}{line}\r\n{TYPE}\r\nno header\r\n: none\r\nX-Powered By: shop\r\nServer : s\r\n\r\n"
     page = only(record(head.encode() + HTML))
     assert (page.status, body_of(page), page.headers["server"]) == (200, HTML, "s")
-
-
-@pytest.mark.parametrize("head", ["HTTP/1.1 2000 OK", "HTTP/1.1 20 OK", "HTTP/1.1 OK", "200 OK", "FTP/1.1 200 OK"])
-def test_what_is_no_status_line(head: str) -> None:
-    """A block without a status is a broken record."""
-    offsets, urls = faults_and_pages(record(head.encode() + b"\r\n\r\n" + HTML))
-    assert (offsets, urls) == ([0], [])
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,6 @@ def test_a_pattern_beyond_one_domain_is_boundless(pattern: str) -> None:
     assert is_boundless(pattern)
 
 
-@pytest.mark.parametrize("name", ["*.example.com", "a*.example.com", "*.x.shop.co.uk", "*.me.blogspot.com", "com"])
-def test_a_pattern_within_a_domain_is_not(name: str) -> None:
-    """A pattern below a registrable domain may match anything; a plain name is not a pattern."""
-    assert not is_boundless(name)
-
-
 def test_the_reach_is_said_in_words() -> None:
     """The command describes an exclusion in words: a host, a domain, or hosts that match."""
     assert [reach_of(name) for name in ("www.example.com", "example.com", "*.example.com", "192.0.2.1")] == [

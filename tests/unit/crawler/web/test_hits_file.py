@@ -48,12 +48,6 @@ def test_jsonl_and_plain_lists() -> None:
     assert [hit.url for hit in hits] == ["http://a.example/", "https://b.example/x"] and not bad
 
 
-def test_two_urls_on_a_line_of_a_list_are_reported() -> None:
-    """They are no URL with a space; one with a space in its path is."""
-    hits, bad = read(b"http://a.example/a b\nhttp://a.example/1 https://a.example/2\n")
-    assert [hit.url for hit in hits] == ["http://a.example/a b"] and [line.number for line in bad] == [2]
-
-
 def test_broken_lines_are_named_and_skipped() -> None:
     """Each broken line is reported with its number and a reason, and the rest of the file is read."""
     hits, bad = read(
@@ -234,13 +228,6 @@ def test_a_table_below_titles_and_comments(above: str, reported: list[int], deli
     hits, bad = read((above.format(delimiter) + table).encode())
     assert [(hit.url, hit.rank) for hit in hits] == [(URLS[0], 1), (URLS[1], 2)]
     assert [line.number for line in bad] == reported
-
-
-def test_a_url_is_no_header() -> None:
-    """A URL of a list that has the word url between commas does not begin a table."""
-    urls = ["http://a.example/1", "http://a.example/2,url,x", "http://a.example/?a=|url|"]
-    hits, bad = read("\n".join(urls).encode())
-    assert [hit.url for hit in hits] == urls and not bad
 
 
 @pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])

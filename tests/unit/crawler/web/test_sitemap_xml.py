@@ -67,12 +67,6 @@ def test_every_way_to_write_a_file(text: str) -> None:
     assert read(text) == SitemapFile(files=(ONE,))
 
 
-def test_pages_and_files_in_one() -> None:
-    """A file that has pages and further files gives both."""
-    text = f"<urlset><sitemap><loc>{ONE}</loc></sitemap><url><loc>{TWO}</loc></url></urlset>"
-    assert read(text) == SitemapFile(pages=(TWO,), files=(ONE,))
-
-
 @pytest.mark.parametrize(
     "tail",
     [

@@ -35,12 +35,6 @@ def test_a_sample_of_samples_is_the_sample_of_all(numbers: list[int], cut: int, 
     assert len(whole) == len(set(whole)) == min(size, len(set(urls)))
 
 
-def test_samples_differ_by_site() -> None:
-    """The seed is the site's name, so samples of two sites differ."""
-    urls = [f"https://a.example/{n}" for n in range(100)]
-    assert sample("a.example", urls, 10) != sample("b.example", urls, 10)
-
-
 _URL = "https://a.example/maps/sitemap.xml"
 
 
@@ -88,14 +82,6 @@ def test_encodings_and_line_ends(encoding: str, eol: str) -> None:
     for text in (f"{eol.join(urls)}{eol}nothing", f"<x:urlset>{eol}{xml}"):
         body = text.encode(encoding)
         assert read_sitemap(body, _URL, 10**6) == read_sitemap(gzip.compress(body), _URL, 10**6) == SitemapFile(urls)
-
-
-def test_an_index_that_lists_itself_leads_nowhere() -> None:
-    """An index lists each other file once, and never itself."""
-    entries = "".join(f"<sitemap><loc>https://a.example/maps/{n % 3}.xml</loc></sitemap>" for n in range(9))
-    index = f"<sitemapindex><sitemap><loc>{_URL}</loc></sitemap>{entries}</sitemapindex>"
-    found = read_sitemap(index.encode(), _URL, 10**6)
-    assert found.files == tuple(f"https://a.example/maps/{n}.xml" for n in range(3)) and found.pages == ()
 
 
 def test_bombs_stay_small() -> None:

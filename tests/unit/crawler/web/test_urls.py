@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import (
-    fetch_id,
     hit_url,
     host_of,
     is_skipped,
     normalise,
     origin_of,
-    page_id,
     port_of,
     site_of,
     twin_of,
@@ -40,12 +38,6 @@ def test_site_is_the_host_without_port() -> None:
     assert origin_of("http://shop.example.com:8080/x/y") == "http://shop.example.com:8080"
     assert host_of("http://[::1]:8080/") == host_of("http://[::1]/") == "[::1]"
     assert port_of("http://[::1]/") == "" and port_of("http://[::1]:81/") == "81"
-
-
-def test_fetch_ids_tell_visits_apart() -> None:
-    """A visit has a constant id; another visit to the URL has another id."""
-    assert fetch_id("http://a.example/", 1) == fetch_id("http://a.example/", 1)
-    assert fetch_id("http://a.example/", 1) != fetch_id("http://a.example/", 2) != page_id("http://a.example/")
 
 
 SKIPPED = """

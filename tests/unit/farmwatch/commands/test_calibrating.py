@@ -243,17 +243,6 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
     assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (399, 200)
 
 
-def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None, tmp_path: Path) -> None:
-    """Control characters of a genre are blanked; a text is never printed."""
-    lines = [
-        {"label": row["label"], "genre": "\x1b[31mred\x07", "text": f"{row['score']} {number} \x1b]0;owned\x07"}
-        for number, row in enumerate(rows())
-    ]
-    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines))
-    assert ran.code == 0 and "red" in ran.out and "owned" not in ran.out + ran.err
-    assert all(character.isprintable() or character in "\n\t" for character in ran.out)
-
-
 def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path) -> None:
     """lite-ngram's threshold is on p_llm: a line with only the margin is skipped, and its own curve is kept."""
     rng = np.random.default_rng(0)
@@ -331,20 +320,6 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
     with pytest.raises(RuntimeError, match="no font"):
         farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
     assert not list(Path().glob("calibrated.*"))
-
-
-def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
-    """Three texts of each label, each repeated 134 times, count as three: refused, with the number of copies."""
-    lines = [
-        {"label": label, "text": f"{number / 10}  {label}" + " " * (copy % 3)}
-        for copy in range(134)
-        for number in range(3)
-        for label in ("human", "llm")
-    ]
-    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines))
-    assert ran.code == 1 and "3 human texts, 59 are needed" in ran.err
-    assert "798 lines left out: copies of texts" in ran.err
-    assert (ran.out, list(tmp_path.glob("calibrated*"))) == ("", [])
 
 
 def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:

@@ -68,14 +68,6 @@ def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path
         assert "`farmwatch up` refuses this" in ran.err and "tally.sprt" in ran.err
 
 
-def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
-    """If tally.detector is a whole identity, the detector with it judges sites, and no other one."""
-    own = LiteNgram.load().identity
-    for chosen, judges in ((own, True), ("lite-ngram/00000000/p0.95", False)):
-        rows = json.loads(farmwatch("detectors", "--json", "--set", f"tally.detector={chosen}", *WITHOUT_MODELS).out)
-        assert [row["name"] for row in rows if row["judges_sites"]] == ["lite-ngram"] * judges
-
-
 def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:
     """A set in score.thresholds changes the identity, the site verdicts and the pipe."""
     own = LiteNgram.load().identity
@@ -116,12 +108,6 @@ def test_whose_scores_judge_sites() -> None:
     assert tallied_name(config("other/1/x")) is None
     with pytest.raises(ConfigError, match="binoculars"):
         tallied_name(config("binoculars"))
-
-
-def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> None:
-    """A misspelt name in score.thresholds is refused; otherwise it would be ignored."""
-    ran = farmwatch("score", "--set", 'score.thresholds={"binocular" = "low-fpr"}', "nothing.jsonl")
-    assert (ran.code, "binocular" in ran.err) == (Exit.USAGE, True)
 
 
 def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

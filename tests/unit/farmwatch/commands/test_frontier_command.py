@@ -131,18 +131,6 @@ def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_pat
         assert farmwatch("frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
 
 
-def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner, tmp_path: Path) -> None:
-    """Resting sites without a next request are counted, with the reasons of those not listed."""
-    later = int(time.time() * 1000) + 3_600_000
-    pages = [SiteRow(f"page{n}.example", "http://x", sitemaps_done=True, revisit_at=later, fetched=1) for n in range(2)]
-    ran = farmwatch("frontier", "--log", frontier_log(tmp_path / "a", *pages))
-    assert "2 resting" in ran.out and "# resting, 2 sites: with pages to ask for again, the next first\n" in ran.out
-    alone = SiteRow("alone.example", "http://x", sitemaps_done=True, sitemaps_at=later)
-    out = farmwatch("frontier", "--log", frontier_log(tmp_path / "b", *pages, alone)).out
-    assert "# resting, 3 sites: with pages to ask for again, the next first; others wait for a hit, or to read" in out
-    assert "page1.example" in out and "alone.example\t" not in out
-
-
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
     """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000

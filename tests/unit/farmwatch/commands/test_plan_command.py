@@ -97,11 +97,3 @@ def test_bad_numbers_are_refused(farmwatch: Runner, queries: Path, arguments: tu
     """With exit code 2 and the range."""
     ran = farmwatch("plan", queries, *arguments)
     assert (ran.code, ran.out) == (Exit.USAGE, "") and said in ran.err
-
-
-def test_a_file_without_queries_is_refused(farmwatch: Runner, tmp_path: Path) -> None:
-    """Missing or empty, it is named."""
-    (tmp_path / "empty.txt").write_text("\n")
-    for name in ("none.txt", "empty.txt"):
-        ran = farmwatch("plan", tmp_path / name)
-        assert ran.code == Exit.UNAVAILABLE and name in ran.err

@@ -10,7 +10,8 @@ import msgspec
 
 from farmwatch.commands.results.status import screen
 from farmwatch.config.config import load
-from farmwatch.doctor.status import RoleState, StatusReader, Trouble
+from farmwatch.doctor.check_result import CheckResult, CheckState
+from farmwatch.doctor.status import RoleState, StatusReader
 from stream.log.contract import Message, Output, partition_of, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
@@ -90,7 +91,7 @@ def test_any_status_fits_the_screen(finished: str) -> None:
     config = load(None, [f"log.url={finished}", f"log.partitions={PARTITIONS}"], environment={}).config
     with closing(open_log(finished)) as log:
         found = StatusReader(log, config).read()
-    wrong = [Trouble("FAIL", f"check {number}", "x" * 300, "y") for number in range(40)]
+    wrong = [CheckResult(CheckState.FAIL, "x" * 300, "y", f"check {number}") for number in range(40)]
     roles = [RoleState(role.role, ["m"] * 24, 10**9, 12_345.0, 1e6) for role in found.roles]
     lines = screen(msgspec.structs.replace(found, wrong=wrong, roles=roles))
     assert len(lines) <= 24 and max(map(len, lines)) <= 80

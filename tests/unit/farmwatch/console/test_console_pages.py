@@ -15,7 +15,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
 from farmwatch.console.views import SPLITS
@@ -27,20 +26,9 @@ from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, SiteState, Verdict, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITES, VERDICTS, all_topics
 from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
-from tests.support.web.console_browser import Answer, Browser, browse
+from tests.support.web.console_browser import Answer, Browser, browse, visited
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}javascript:alert(3)"
-
-
-def visited(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
-    """The answers of these paths, with the cookie."""
-
-    async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
-        return [await browser.get(path, query) for path in paths]
-
-    answers: list[Answer] = browse(log, folder, visit)
-    return answers
 
 
 @pytest.mark.usefixtures("no_weights")
@@ -308,13 +296,6 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
     assert "the crawl is paused" in page.text and "was quicker" in page.text and "<script>" not in page.text
     assert resumed.headers["Location"] == "/crawl"
     assert "not paused" in farmwatch("crawl", "resume", "--log", finished).err
-
-
-def test_the_crawl_says_how_polite_it_is(finished: str, tmp_path: Path) -> None:
-    """Under which name it asks, and how often at most, as configured."""
-    twin, page = visited(finished, tmp_path, "/crawl.json", "/crawl")
-    assert twin.json["politeness"]["delay_s"] == CrawlSettings().delay_s
-    assert "a request to a host at most every 5" in page.text and "<code>farmwatch</code>" in page.text
 
 
 def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from crawler.frontier.rows import SiteRow
 from farmwatch.console.replays import Replays
 from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_sites
+from stream.opening import open_log
 from stream.schema.control import Control
 from tests.support.front_door import PARTITIONS, SITE, Runner
 from tests.support.logs.tallied_log import tallied
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
-from tests.support.web.console_browser import Answer, Browser, browse
+from tests.support.web.console_browser import Answer, Browser, browse, visited
 from tests.support.web.frontier_log import frontier_log
 
 OTHER, KEEPS = "gopher", "notes"  # the first drops pages that repeat one sentence, and so all
@@ -218,11 +219,7 @@ def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) 
     parked = SiteRow(site="a.example", parked_until=2**42, parked_why="robots.txt:http_503", queued=1)
     url = frontier_log(tmp_path, parked, SiteRow(site="b.example", stopped_at=5, stopped="excluded"))
 
-    async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
-        return [await browser.get("/frontier.json"), await browser.get("/frontier")]
-
-    found, page = browse(url, tmp_path, visit)
+    found, page = visited(url, tmp_path, "/frontier.json", "/frontier")
     said = json.loads(farmwatch("frontier", "--json", "--log", url).out)
     assert {name: found.json[name] for name in said} == said and said["sites"]["parked"] == 1
     assert "a.example" in page.text and found.json["meanings"]["robots.txt:http_503"]["text"] in page.text
@@ -244,15 +241,8 @@ def test_a_host_is_forgotten_after_its_name_was_typed_twice(finished: str, tmp_p
     slip, there, begun, page = browse(finished, tmp_path, visit)
     assert (slip.status, there.status, begun.status) == (400, 200, 303)
     assert page.json["forgetting"][0]["said"].startswith("forgotten:")
-    assert [row.site for row in _sites_of(finished)] == ["b.example"]
-
-
-def _sites_of(url: str) -> list[Any]:
-    from farmwatch.config.config import load
-    from farmwatch.config.opening import opened
-
-    with opened(load(flags=[f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config) as log:
-        return [msgspec.structs.replace(row) for row in read_sites(log)]
+    with closing(open_log(finished, read_only=True)) as log:
+        assert [row.site for row in read_sites(log)] == ["b.example"]
 
 
 def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: CutoverWorld, tmp_path: Path) -> None:

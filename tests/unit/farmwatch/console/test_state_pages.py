@@ -17,18 +17,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.runs import LIVE, Run
 from stream.schema.topics import SITES
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.web.console_browser import Answer, Browser, browse
-
-
-def looked_at(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
-    """The answers of these paths, with the cookie."""
-
-    async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
-        return [await browser.get(path, query) for path in paths]
-
-    answers: list[Answer] = browse(log, folder, visit)
-    return answers
+from tests.support.web.console_browser import visited
 
 
 def test_the_funnel_is_the_sum_of_the_sites(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
@@ -37,7 +26,7 @@ def test_the_funnel_is_the_sum_of_the_sites(farmwatch: Runner, finished: str, tm
         for n, site in enumerate(("c.example", "d.example", "x.ab.3.1.human.canary.invalid")):
             row = SiteState(id=site, site=site, hits=7 + n, pages=5, articles=3, scored=2 - n)
             log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
-    flow, page = looked_at(finished, tmp_path, "/flow.json", "/flow")
+    flow, page = visited(finished, tmp_path, "/flow.json", "/flow")
     rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
     sums = {name: sum(row[name] for row in rows) for name in ("hits", "pages", "articles", "scored")}
     assert flow.json["funnel"] == {
@@ -53,8 +42,8 @@ def test_the_funnel_is_the_sum_of_the_sites(farmwatch: Runner, finished: str, tm
 @pytest.mark.usefixtures("no_weights")
 def test_health_says_what_the_doctor_says(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """On request only: the checks and results of `farmwatch doctor --json`. A renewed page does not run them again."""
-    (plain,) = looked_at(finished, tmp_path, "/health.json")
-    twin, page, again = looked_at(finished, tmp_path, "/health.json", "/health", "/health.json", doctor="1")
+    (plain,) = visited(finished, tmp_path, "/health.json")
+    twin, page, again = visited(finished, tmp_path, "/health.json", "/health", "/health.json", doctor="1")
     said = json.loads(farmwatch("doctor", "--json", "--log", finished).out)
     assert plain.json["doctor"] is None
     found = [(one["check"], one["state"]) for one in twin.json["doctor"]["results"]]
@@ -75,7 +64,7 @@ def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str,
     )
     with closing(open_log(finished)) as log:
         update_control(log, lambda _: ControlUpdate(live))
-    (health,) = looked_at(finished, tmp_path, "/health.json")
+    (health,) = visited(finished, tmp_path, "/health.json")
     said = farmwatch("topics", "--log", finished).err
     assert health.json["disk"] and all(line in said for line in health.json["disk"])
     versions = health.json["versions"]
@@ -87,7 +76,7 @@ def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str,
 def test_flow_and_health_say_that_the_crawl_is_paused(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """In the words of the page Crawl, with who and why."""
     assert farmwatch("crawl", "pause", "--why", "a <b>look</b>", "--log", finished).code == 0
-    crawl, flow, health = looked_at(finished, tmp_path, "/crawl.json", "/flow.json", "/health.json")
+    crawl, flow, health = visited(finished, tmp_path, "/crawl.json", "/flow.json", "/health.json")
     assert flow.json["pause"] == health.json["pause"] == crawl.json["pause"] != ""
-    for page in looked_at(finished, tmp_path, "/flow", "/health"):
+    for page in visited(finished, tmp_path, "/flow", "/health"):
         assert "the crawl is paused" in page.text and "a &lt;b&gt;look" in page.text

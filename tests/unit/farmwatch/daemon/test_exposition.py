@@ -17,7 +17,7 @@ from farmwatch.commands.runs.replay import _Process
 from farmwatch.config.config import load
 from farmwatch.daemon.endpoints import ROLE, Exposition
 from farmwatch.metrics import ALL
-from stream.processing.metrics import DEAD_LETTERS, LOG_REBALANCES, STAGE_DURATION_SECONDS, Metrics
+from stream.processing.metrics import DEAD_LETTERS, STAGE_DURATION_SECONDS, Metrics
 
 
 def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:
@@ -62,17 +62,6 @@ def test_the_process_and_its_python_are_shown() -> None:
     assert 0 < _value(shown, "process_start_time_seconds") <= time.time() + 1
     assert len(shown["python_gc_collections"].samples) == 3
     assert shown["python_info"].samples[0].labels["implementation"]
-
-
-def test_the_current_values_are_shown() -> None:
-    """Each request shows the current metrics and does not change them."""
-    metrics = Metrics()
-    exposition = Exposition(metrics.registry, "judge")
-    for count in (1, 2):
-        metrics.count(LOG_REBALANCES)
-        for _ in range(2):
-            assert exposition.get_sample_value("farmwatch_log_rebalances_total", {"role": "judge"}) == count
-    assert metrics.registry.get_sample_value("farmwatch_log_rebalances_total") == 2
 
 
 def test_a_replay_is_a_role_of_its_own(tmp_path: Path) -> None:

@@ -129,16 +129,6 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("here")
-def test_articles_carry_the_text_that_their_ruleset_scores(farmwatch: Runner, tmp_path: Path) -> None:
-    """With scores = "c4" the line has C4's text, without the title, which has no end mark."""
-    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"))).out)
-    (article,) = _lines(farmwatch("judge", "--ruleset", "c4", "--articles", _write(tmp_path, line)).out)
-    title, *rest = line["text"].split("\n")
-    assert not title.endswith(".")
-    assert article["text"] == "\n".join(rest)
-
-
-@pytest.mark.usefixtures("here")
 def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: Runner, tmp_path: Path) -> None:
     """The third page of a site has template lines, by number; with scores = "own" they are not in its article text."""
     rules = tmp_path / "own.toml"

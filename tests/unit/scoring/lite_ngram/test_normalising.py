@@ -61,9 +61,3 @@ def test_any_string_gives_folded_text(text: str) -> None:
     assert plain == " ".join(plain.split())
     assert not set("“”‘’") & set(plain)
     plain.encode()
-
-
-@given(st.text(alphabet=st.characters(categories=["Cs", "Ll"])))
-def test_lone_surrogates_vanish(text: str) -> None:
-    """Lone surrogates are dropped, everything else is kept."""
-    assert normalise(text) == normalise(text.encode("utf-8", "ignore").decode())

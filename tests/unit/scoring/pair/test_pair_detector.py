@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
-from scoring.errors import BadThresholds, DeviceGone, PoisonText, UnsupportedModel
+from scoring.errors import BadThresholds, DeviceGone, UnsupportedModel
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
@@ -48,14 +47,6 @@ def detector(measure: Any, chosen: ThresholdSet | None, *results: Any) -> PairDe
     """A detector on a fake engine."""
     base = f"{measure}/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
     return PairDetector(FakeEngine(*results), base, measure, chosen)  # type: ignore[arg-type]
-
-
-def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None:
-    """An identity has the measure, both names, eight digits, dtype and tokens; a pair's two measures share the rest."""
-    settings = settings_of(pairs["falcon"])
-    identity = pair_identity(settings, "binoculars")
-    assert re.fullmatch(r"binoculars/observer\+performer@[0-9a-f]{8}/float32/512", identity)
-    assert pair_identity(settings, "fast-detectgpt") == identity.replace("binoculars", "fast-detectgpt")
 
 
 def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
@@ -116,16 +107,6 @@ def test_the_index_decides_which_weights_are_named(copy: Pair) -> None:
         index.write_bytes(msgspec.json.encode({"weight_map": {"x": elsewhere}}))
         with pytest.raises(UnsupportedModel, match="in the folder only"):
             identity_of(copy)
-
-
-@pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tiktoken.model"])
-def test_every_kind_of_tokenizer_file_is_named(copy: Pair, name: str) -> None:
-    """A changed vocabulary in any tokenizer file makes another detector."""
-    seen = set()
-    for content in ("one", "two"):
-        (copy.performer / name).write_text(content)
-        seen.add(identity_of(copy))
-    assert len(seen) == 2
 
 
 def test_an_adapter_is_refused(copy: Pair) -> None:
@@ -210,14 +191,6 @@ def test_curve_gives_the_probability() -> None:
     assert detector("binoculars", thresholds("b"), READING).score(["x"])[0].p_llm is None
     with pytest.raises(BadThresholds, match="mine"):
         detector("binoculars", thresholds("b", number="p_llm"))
-
-
-def test_texts_that_are_not_scored() -> None:
-    """An abstention gives a reason and no number; a text that fails on every device gives an error."""
-    score = detector("binoculars", thresholds("b"), TextScore(abstain="too_short", tokens=5)).score(["x"])
-    assert score == [TextScore(abstain="too_short", tokens=5)]
-    with pytest.raises(PoisonText):
-        detector("binoculars", None, READING, PoisonText("does not fit"), READING).score(["a", "b", "c"])
 
 
 @pytest.mark.data

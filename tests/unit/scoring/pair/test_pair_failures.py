@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
@@ -385,15 +384,6 @@ def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
     assert len(device.launched) == 6
 
 
-def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -> None:
-    """The statistics count the texts' tokens, the padding, and the device's memory."""
-    engine = start(FakeDevice())
-    engine.read_ids(texts(10, 7, 1, 12))
-    work = engine.work
-    assert (work.tokens, work.padding, engine.batches) == (29, 7, 1)
-    assert (work.used_bytes, work.peak_bytes, work.total_bytes) == (1, 2, 3)
-
-
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
     """Texts of fewer than two tokens are abstentions (one_token), without the device."""
     device = FakeDevice()
@@ -497,9 +487,3 @@ def test_errors_of_full_and_failed_devices_are_told_apart(kind: str, said: str, 
     with pytest.raises(expected) as caught, device_errors(on_card=kind == "on a card"):
         raise kinds.get(kind, RuntimeError)(said)
     assert type(caught.value) is expected
-
-
-def test_full_memory_of_the_machine_is_out_of_memory() -> None:
-    """Lack of memory on the host is out-of-memory too, even in a block on a GPU."""
-    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=True):
-        np.zeros(1 << 50, np.int64)

@@ -144,9 +144,3 @@ def test_large_batches_have_little_padding(lengths: list[int]) -> None:
     planned = batches(lengths, 4096)
     cells = sum(len(batch) * max(lengths[index] for index in batch) for batch in planned)
     assert cells - sum(lengths) <= sum(lengths) / 9 + len(planned) * 4096 / 4
-
-
-def test_texts_of_one_length_go_together() -> None:
-    """Alternating lengths of 10 and 100 make batches of one length each, without padding."""
-    lengths = [10, 100] * 20
-    assert all(len({lengths[index] for index in batch}) == 1 for batch in batches(lengths, 1000))

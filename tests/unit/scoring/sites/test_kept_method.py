@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, BadSiteNumbers
-from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.registry import method_of_text, same_method, text_of_method
 from scoring.sites.sprt import SiteTest, SprtParams
 
@@ -43,12 +42,6 @@ def test_what_is_accepted_comes_back(numbers: SprtParams | None, close_after_ms:
     method = SiteTest(numbers, close_after_ms)
     read = method_of_text(text_of_method(method))
     assert read == method and read.digest == method.digest
-
-
-def test_deciles_come_back() -> None:
-    """The numbers that ship with farmwatch read back in full."""
-    method = DecileTest(load_deciles("binoculars"), 60_000)
-    assert method_of_text(text_of_method(method)) == method
 
 
 def test_what_would_not_be_read_back_is_not_written() -> None:

@@ -245,14 +245,6 @@ def test_canary_pages_are_always_read_anew() -> None:
     assert len(desk.scores) == 4
 
 
-def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
-    """The histogram of scores counts real pages only; canary pages have separate gauges."""
-    desk = Desk()
-    desk.run(request(1, "d1", "x"), request(2, "d2", "y", "novels.5f0c2a91d3b7e604.12.20405.llm.canary.invalid"))
-    assert desk.value("page_score_count", run="first", detector=desk.detectors[0].identity) == 1
-    assert len(desk.scores) == 2
-
-
 def test_a_poison_text_is_buried_alone() -> None:
     """An engine's exception is the error of that record alone and is not cached; the other records are scored."""
     desk = Desk(*pair_detectors(FakeEngine()), FakeDetector())
@@ -355,11 +347,6 @@ def test_a_request_for_a_detector_that_is_not_there_is_left_unanswered() -> None
     assert desk.value("stage_records_total", **labels, result="scored") == 2
     desk.run(named[0])
     assert len(desk.keys) == 4
-
-
-def test_an_empty_batch_is_nothing() -> None:
-    """An empty batch gives no scores."""
-    assert list(Desk().stage.prepare([])) == []
 
 
 def test_it_is_ready_when_every_detector_has_scored_something() -> None:
