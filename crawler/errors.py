@@ -23,29 +23,18 @@ class BadCrawlSettings(CrawlError):
 
 
 class OldFrontier(CrawlError):
-    """Another version wrote the frontier in the log, in another format.
-
-    The process ends, and nothing is lost. The operator finishes the crawl with that version (`farmwatch frontier` shows
-    active sites), or starts with a new log.
-    """
+    """Another version wrote the frontier in the log. The operator uses that version, or starts with a new log."""
 
     exit = Exit.UNAVAILABLE
     fatal = True
 
 
 class UnusableUrl(CrawlError, ValueError):
-    """The text is no http or https URL with a host.
-
-    A line of a hits file is reported and skipped; a hit on the topic is dead-lettered. The operator may fix the source
-    of the hits.
-    """
+    """The text is no http or https URL with a host. The operator may fix the source of the hits."""
 
 
 class PrivateAddress(OSError):
-    """A host has an address that is not public, so nothing was sent. The page is recorded as refused.
-
-    The operator does nothing; in tests, `allow_private` lifts the guard.
-    """
+    """A host has an address that is not public, so nothing was sent. The page is recorded as refused."""
 
     retriable = False
 
@@ -66,11 +55,7 @@ class UnresolvedHost(CrawlError, OSError):
 
 
 class ArchiveUnwritable(CrawlError):
-    """The WARC files cannot be written: the disk is full or broken, or the folder is read-only.
-
-    The crawl pauses and loses nothing: the pages of the batch are fetched again later. The operator frees space, fixes
-    the disk, or sets another `crawl.warc_folder`.
-    """
+    """The WARC files cannot be written. The crawl pauses and loses nothing until the operator mends the disk."""
 
     exit = Exit.UNAVAILABLE
     retriable = True

@@ -89,7 +89,7 @@ class Ledger:
                 reset = datetime.fromtimestamp(next_month_s(self._unreadable_s), UTC)
                 raise SourceRefused(
                     f"the usage of {self._source} in the log cannot be read, so its quota is unknown and no request is"
-                    f" made: search with the version of farmwatch that wrote it, or wait until the counts reset on"
+                    f" made: search with the version of this program that wrote it, or wait until the counts reset on"
                     f" {reset:%Y-%m-%d} (UTC)"
                 )
             changed = change(self.usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from replay.runs.lookup import FIRST_RUN, find_run
+from replay.runs.lookup import find_run
 from replay.runs.overview import state_of
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from replay.runs.topology import lag_by_group, last_record
@@ -13,7 +13,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
 from stream.schema.records import Verdict
-from stream.schema.runs import LIVE, Run, RunNames, RunStatus
+from stream.schema.runs import Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
 _NOTED_LAG_SHARE = 0.01  # of its records; a comparison notes a larger lag of a run that follows
@@ -36,7 +36,7 @@ RunPair = tuple[ComparedRun, ComparedRun]
 
 def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
     """The run with this name or alias, for a comparison."""
-    run = FIRST_RUN if name == LIVE and not control.runs else find_run(control, name)
+    run = find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
     state, newest = state_of(log, control, run), _newest(log, names.verdicts)
     progress = _progress(log, control, run)

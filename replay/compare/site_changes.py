@@ -181,15 +181,12 @@ class PairedSites:
             return of_all
         parts = []
         for run, whole in enumerate((of_all.a, of_all.b)):
-            rows = [row for row in self._run(members, run) if row is not _ABSENT]
+            rows = [row for number in members.tolist() if (row := self._rows[number][run]) is not _ABSENT]
             everything = self._kinds[run] != _KIND["absent"]
             is_part = len(rows) < int(everything.sum())
             share = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1]) if is_part else whole
             parts.append(share)
         return DirectPair(parts[0], parts[1], {}, {}, of_all.review)
-
-    def _run(self, members: NDArray[np.int64], run: int) -> list[SiteState]:
-        return [self._rows[number][run] for number in members.tolist()]
 
     def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
         columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]

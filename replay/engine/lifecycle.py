@@ -51,7 +51,6 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.stored)])
         run = run_named(control, name)
-        log.create(topics_of(run, existing[FEATURES].partitions, existing))  # older versions made fewer
         run = with_later_end(log, run, plan.later_window)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(

@@ -24,7 +24,7 @@ from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.topology import is_at_stops
-from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, window_text
+from replay.runs.window import FOLLOW, NOW, Window, read_window
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import refuse_bad_identity
 from stream.log.contract import Clock, Log, wall_ms
@@ -135,18 +135,17 @@ def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
 
 def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
     request, ruleset, detector, window = resolved
-    different = []
+    different, had = [], Window(run.from_at, run.to_at)
     if ruleset is not None and ruleset.digest != run.digest:
         different.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
     if detector not in (None, run.detector):
         different.append(f"the detector is {detector}, the run has {run.detector}")
     if request.begin is not None and window.from_at != run.from_at:
-        different.append(
-            f"the window begins at {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}"
-        )
+        begin = window.text.partition(" .. ")[0]
+        different.append(f"the window begins at {begin}, the run has {had.text}")
     ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
     if request.end not in (None, FOLLOW) and ends_sooner:
-        different.append(f"it ends at {request.end}, the run has {run_window(run)}")
+        different.append(f"it ends at {request.end}, the run has {had.text}")
     return different
 
 

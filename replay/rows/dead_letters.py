@@ -84,12 +84,10 @@ class Settlements:
     def __init__(self, log: Log) -> None:
         """Take the offsets of the live groups before any letter: a retry that counts as read has left its result."""
         self._log = log
-        self._exists = RETRIES in log.topics()
         self._committed: dict[str, list[int | None]] = {}
         self._of_partition: dict[int, dict[int, Settlement]] = {}
-        if self._exists:
-            for group in reads_of_live(names_of_live(Control(log))):
-                self._committed[group] = log.committed(group, RETRIES)
+        for group in reads_of_live(names_of_live(Control(log))):
+            self._committed[group] = log.committed(group, RETRIES)
 
     def state_of(self, message: Message, letter: DeadLetter) -> LetterState:
         settlement = self._in(message.partition).get(message.offset)
@@ -97,21 +95,17 @@ class Settlements:
             return LetterState.OPEN
         if not settlement.is_retry:
             return LetterState.DROPPED
-        read = self._read_by(group_of(letter.stage, letter.run), message.partition)
+        group = group_of(letter.stage, letter.run)
+        if group not in self._committed:
+            self._committed[group] = self._log.committed(group, RETRIES)
+        read = self._committed[group][message.partition] or 0
         return LetterState.RETRIED if read > settlement.offset else LetterState.WAITING
 
     def _in(self, partition: int) -> Mapping[int, Settlement]:
-        if not self._exists:
-            return {}
         if partition not in self._of_partition:
             settlements = map(settlement_of, self._log.read(RETRIES, partition))
             self._of_partition[partition] = {each.letter: each for each in settlements if each is not None}
         return self._of_partition[partition]
-
-    def _read_by(self, group: str, partition: int) -> int:
-        if group not in self._committed:
-            self._committed[group] = self._log.committed(group, RETRIES)
-        return self._committed[group][partition] or 0
 
 
 def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = None) -> Iterator[StoredLetter]:

@@ -12,7 +12,7 @@ from stream.processing.retries import drop_of, retry_of
 from stream.processing.topic_reader import OnBad
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import shown_run
-from stream.schema.topics import DEAD_LETTERS, RETRIES, all_topics
+from stream.schema.topics import DEAD_LETTERS
 
 MAX_RETRIES = 3  # of a record; further ones only with `again`
 _AT_ONCE, _AT_ONCE_BYTES = 500, 16 * 1024 * 1024  # letters and bytes of one commit
@@ -46,8 +46,6 @@ def settle(
     if dry_run:
         _settle(log, wanted, outcome, lambda _: None, retry=retry, again=again, on_bad=on_bad)
         return outcome
-    if RETRIES not in log.topics():  # in a log from before retries existed
-        log.create([topic for topic in all_topics(log.topics()[DEAD_LETTERS], "") if topic.name == RETRIES])
     with exclusive(log) as writer:
         _settle(log, wanted, outcome, writer.append, retry=retry, again=again, on_bad=on_bad)
     return outcome

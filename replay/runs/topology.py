@@ -199,12 +199,7 @@ def is_record(message: Message) -> bool:
 
 
 def first_record(
-    log: Log,
-    topic: str,
-    partition: int,
-    start: int,
-    stop: int,
-    is_match: Callable[[Message], bool] = is_record,
+    log: Log, topic: str, partition: int, start: int, stop: int, is_match: Callable[[Message], bool] = is_record
 ) -> Message | None:
     """The first record in [start, stop) that matches `is_match`; the default skips heartbeats and tombstones."""
     for step in (*_STEPS, stop - start):

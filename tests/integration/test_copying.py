@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from farmwatch.archive.copy import copy_log
 from farmwatch.audit.audit import audit
-from farmwatch.config.opening import open_configured, refuse_unfinished
+from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics, limits_of
 from replay.rows.site_table import read_sites
 from replay.runs.topology import READS, records_behind
@@ -27,7 +27,6 @@ from stream.schema.retention import ON_KAFKA
 from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.logs.embedded_worker import segments
-from tests.support.logs.loops import Around
 from tests.support.logs.tallied_log import put_site, rows_of, tallied, tally
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
 from tests.support.worlds import KINDS, World, drain, record, values
@@ -253,29 +252,6 @@ def test_an_interrupted_copy_is_no_log_and_begins_anew(tmp_path: Path) -> None:
         assert target.committed("crawl", HITS) == target.end(HITS)
         with pytest.raises(RunRefused, match="holds topics of farmwatch"):
             copy_log(source.log, target)
-
-
-def test_a_copy_stays_unfinished_while_it_begins_anew(worlds: tuple[World, World]) -> None:
-    """If the repeated copy ends at any of its first steps, the target still says what it is; then it completes."""
-    source, target = worlds
-    source.topics(HITS, partitions=1)
-    source.log.append([record(HITS, 0, "k", "v")])
-
-    def stop(*_: object) -> Any:
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        copy_log(source.log, target.log, stop)
-    for step in ("remove", "create"):
-        done = Around(
-            cast(Any, target.log), **{step: lambda *named, of=step: (getattr(target.log, of)(*named), stop())}
-        )
-        with pytest.raises(Stopped):
-            copy_log(source.log, cast(Log, done))
-        with pytest.raises(StreamError, match="unfinished copy"):
-            refuse_unfinished(target.log)
-    assert copy_log(source.log, target.log).records == 1
-    assert values(target.log.read(HITS, 0)) == ["v"]
 
 
 @on_embedded

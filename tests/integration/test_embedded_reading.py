@@ -120,22 +120,6 @@ def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
     assert (folder / "log.sqlite").read_bytes() == before
 
 
-def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
-    """If the WAL index is missing and cannot be created, one line names the needed permissions."""
-    writer = EmbeddedLog(folder)
-    writer.append([record("in", 0, "k", "third")])
-    copied = folder.parent / "copied"
-    shutil.copytree(folder, copied, ignore=shutil.ignore_patterns("*-shm"))
-    writer.close()
-
-    def refused() -> int:
-        with pytest.raises(StreamError, match=r"log\.sqlite cannot be opened.*read rights on.* a user with write"):
-            look(copied)
-        return 7
-
-    assert as_another_user(copied, refused) == 7
-
-
 def test_an_open_reader_follows_writers_that_come_and_go(folder: Path) -> None:
     """A reader opened without a writer sees later records, for any order of writers' starts and ends."""
     log = EmbeddedLog(folder, read_only=True)

@@ -9,13 +9,7 @@ from farmwatch.runs.comparison_words import OTHER_WINDOWS, notes_of, percent, po
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
-from replay.compare.comparison import (
-    SITE_KINDS,
-    Comparison,
-    FailedRule,
-    Flip,
-    ShareChange,
-)
+from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, ShareChange
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
@@ -151,7 +145,7 @@ def _rules(compared: Comparison) -> None:
     put("")
     put_wrapped(
         f"{_fetches(pages.b_only_article)} became articles, {pages.a_only_article} thrown out; by the rule that failed"
-        " first (in brackets: the only one that failed)",
+        " first (in brackets: the only one that failed)"
     )
     rows = [
         (
@@ -167,7 +161,9 @@ def _rules(compared: Comparison) -> None:
     if rows:
         put_table(("rule", "in A", "in B", "let in", "thrown out"), rows, title="Rules")
     idle = sum(
-        not (rule.let_in_any or rule.thrown_any) and _in_force(rule.threshold_a) != _in_force(rule.threshold_b)
+        not (rule.let_in_any or rule.thrown_any)
+        and rule.threshold_a != rule.threshold_b
+        and {rule.threshold_a, rule.threshold_b} != {"", NO_THRESHOLD}
         for rule in compared.rules
     )
     if idle:
@@ -176,10 +172,6 @@ def _rules(compared: Comparison) -> None:
     for name, other, rules in (("A", "B", compared.only_in_a), ("B", "A", compared.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
-
-
-def _in_force(threshold: str) -> str:
-    return "" if threshold == NO_THRESHOLD else threshold
 
 
 def _fetches(number: int) -> str:

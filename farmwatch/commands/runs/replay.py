@@ -66,8 +66,7 @@ def replay(
         str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: also new records.")
     ] = None,
     name: Annotated[
-        str | None,
-        Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset."),
+        str | None, Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset.")
     ] = None,
     why: Annotated[str, Parameter(help="The reason; stored with the run.")] = "",
     full_speed: Annotated[

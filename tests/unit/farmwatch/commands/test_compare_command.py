@@ -210,15 +210,6 @@ def test_the_order_of_a_saved_sample_reveals_no_verdict(farmwatch: Runner, tmp_p
     assert [line["fetch_id"] for line in large if line["fetch_id"] in names] == names
 
 
-def test_one_run_twice_is_identical(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """A run compared with itself is reported as identical: every difference is 0, and there is no flip."""
-    ran = farmwatch("compare", A, A, "--log", two_runs, "--out", tmp_path / "none.jsonl")
-    assert "none.jsonl: 0 flips\n" in ran.err
-    assert ran.code == 0
-    assert "identical: one ruleset, one detector" in ran.out
-    assert "LLM sites of classifiable ones\t25.0%\t25.0%\t0.0\t0.0 to 0.0" in ran.out
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,7 @@ import msgspec
 import pytest
 
 from farmwatch.commands.runs.progress_line import ProgressLine, line_of
-from replay.engine.runner import Ending, Pace, ReplayStatus
+from replay.engine.runner import Pace, ReplayStatus
 from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
@@ -21,7 +20,6 @@ from replay.runs.removal import RunNeeded, remove
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
-from stream.processing.heartbeat import beat
 from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Cutover, RunStatus
@@ -74,21 +72,6 @@ def test_the_lag_is_that_of_a_cutover(world: LiveWorld) -> None:
     assert lag - run_state(world.log, control, world.row("r1"), 0).lag == 3 - 60  # pages, and not 60 features
 
 
-def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> None:
-    """A bounded run that was live is shown as "was live", not just as done: a cutover may go back to it."""
-    run, _ = world.begin(ruleset=world.rules, name="r1")
-    put_rows(
-        world.log,
-        msgspec.structs.replace(run, state=RunStatus.DONE),
-        Alias(run="live", before="r1"),
-        Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
-    )
-    assert state_of(world, "r1") == "was live"
-    row = msgspec.structs.replace(world.row("r1"), articles=7, unscored=1)
-    state = run_state(world.log, Control(world.log), row, 0)
-    assert (state.done, state.tallied) == ("", None)  # the live stages have continued since it was done
-
-
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
     """Whatever end its replay had, it has no phases and no end of its window; after a cutover it ended at that time.
 
@@ -127,17 +110,6 @@ def test_only_a_run_at_work_follows(world: LiveWorld) -> None:
     for state in (RunStatus.RUNNING, RunStatus.CANCELLED):
         shown = run_state(world.log, Control(world.log), msgspec.structs.replace(run, state=state), 0)
         assert (shown.state, shown.done) == ("stopped" if state == RunStatus.RUNNING else state, "")
-
-
-def test_expired_records_are_reported(world: LiveWorld, farmwatch: Runner) -> None:
-    """A run resumed after retention removed unread records reports it at its begin and at its end."""
-    world.begin(ruleset=world.rules, name="r1")
-    world.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
-    ran = replay(farmwatch, world, "--name", "r1")
-    assert ran.code == 0
-    said = "6 records expired before it read them (features 6)"
-    assert f"warning: {said}" in ran.err
-    assert said in ran.out
 
 
 def test_a_replay_prints_its_result(world: LiveWorld, farmwatch: Runner) -> None:
@@ -264,32 +236,6 @@ def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, mo
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", world.url).code == 0
     assert sorted(read) == ["sites", "sites.mine"]
-
-
-def test_a_run_is_called_the_same_everywhere(world: LiveWorld, farmwatch: Runner) -> None:
-    """A stopped follower is stopped in the list, in `runs show`, in a comparison and in its report; live is live."""
-    run, ruleset = world.begin(ruleset=world.rules, name="mine", end="follow")
-    stop = threading.Event()
-    told: list[ReplayStatus] = []
-
-    def tell(standing: ReplayStatus) -> None:
-        told.append(standing)
-        if not standing.progress.phase:
-            stop.set()
-
-    assert world.resume(run, ruleset, stop=stop, on_progress=tell) is Ending.STOPPED
-    beat(world.log, PARTITIONS, 1)
-    member = world.log.join("judge.mine", ["features"], member="m")
-    running = run_state(world.log, Control(world.log), world.row("mine"), 2**45)
-    member.close()
-    shown = running.state, running.done, running.phase, running.rate, running.lag
-    assert shown == ("running", "follows", "", None, 0)
-    report = Path(world.rules).parent / "report.html"
-    compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", world.url).out
-    assert state_of(world, "mine") == "stopped"
-    assert "state: stopped" in farmwatch("runs", "show", "mine", "--log", world.url).out
-    assert "B: run mine (stopped), " in compared and "A: run first (live), " in compared
-    assert "stopped" in report.read_text() and "running" not in report.read_text()
 
 
 def test_several_runs_are_removed_at_once(world: LiveWorld, farmwatch: Runner) -> None:

@@ -353,11 +353,6 @@ def test_every_text_has_enough_contrast(theme: int, text: str, background: str) 
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_the_same_comparison_is_the_same_file() -> None:
-    """The file depends only on the comparison, not on time or chance."""
-    assert render(made()) == render(made())
-
-
 def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
     """With too few sites for a share, dependent figures are a dash, with the reason."""
     found = made()

@@ -37,15 +37,26 @@ def _facts(call: ast.Call) -> set[str]:
     return {keyword.arg or "**" for keyword in call.keywords}
 
 
-@pytest.mark.parametrize("name", REMEDIES)
-def test_each_remedy_is_for_an_error_that_gives_its_facts(name: str) -> None:
+def _cases(call: ast.Call) -> set[str]:
+    """The values of the fact `case`; {""} without it."""
+    cases = [part for keyword in call.keywords if keyword.arg == "case" for part in ast.walk(keyword.value)]
+    return {part.value for part in cases if isinstance(part, ast.Constant) and isinstance(part.value, str)} or {""}
+
+
+@pytest.mark.parametrize("key", REMEDIES)
+def test_each_remedy_is_for_an_error_that_gives_its_facts(key: str) -> None:
     """Each name is a FarmwatchError; each place that makes it, or a class below, names the facts of the remedy."""
+    name, _, case = key.partition(" ")
     assert "FarmwatchError" in _lineage(name)
-    needed = {field for _, field, _, _ in Formatter().parse(REMEDIES[name]) if field}
+    fields = {field.partition(".")[0] for _, field, _, _ in Formatter().parse(REMEDIES[key]) if field}
+    needed = {"run" if field in ("resume", "settings") else field for field in fields}
     calls = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if case:
+        calls = [(path, call) for path, call in calls if case in _cases(call) and name in _lineage(_called(call))]
+        assert calls
     for path, call in calls:
         lineage = list(_lineage(_called(call)))
-        if next((kind for kind in lineage if kind in REMEDIES), "") != name:
+        if not case and next((kind for kind in lineage if kind in REMEDIES), "") != name:
             continue
         given = _facts(call)
         for kind in lineage[: lineage.index("FarmwatchError")]:

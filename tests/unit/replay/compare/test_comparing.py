@@ -34,18 +34,7 @@ from stream.processing.heartbeat import HEADER, travelling
 from stream.schema.records import Features, SiteState, encode
 from stream.schema.runs import RunStatus
 from stream.text.user_errors import NotFound
-from tests.support.runs.two_runs import (
-    EXTRACTED,
-    PARTITIONS,
-    RULESETS,
-    A,
-    B,
-    begin,
-    page,
-    put_features,
-    put_run,
-    site,
-)
+from tests.support.runs.two_runs import EXTRACTED, PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
 
 KEPT, LANGUAGE, SHORT, REPEATS, SHORT_REPEATS, NEITHER = range(6)
 PAGES = [  # mild wants English and 50 words; strict wants 100 words and few repeats
@@ -373,40 +362,6 @@ def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
     log.append(beats)
     found = compared(log)
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
-
-
-def test_an_unknown_run_lists_the_known_ones(log: Log) -> None:
-    """The message has the nearest name, and all names."""
-    two_runs(log)
-    put_run(log, "gone", RULESETS[B], PAGES, state=RunStatus.REMOVED)
-    with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, older"):
-        compared(log, A, "aftre")
-    with pytest.raises(NotFound, match="no run 'gone'"):
-        compared(log, A, "gone")
-
-
-def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
-    """`live` follows the alias, `first` is the first run of the log, `before` the previous live run."""
-    put_run(log, "live", RULESETS[A], PAGES, SITES)
-    put_run(log, "next", RULESETS[B], PAGES, SITES, live=True)
-    found = compared(log, "first", "live")
-    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("first", "was live", "next", "live")
-    assert compared(log, "before", "live").a.run == "first"
-
-
-def test_a_log_without_runs_compares(log: Log) -> None:
-    """If `control` has no run yet, `live` means the plain topics, with the ruleset of the last verdict."""
-    put_run(log, "live", RULESETS[A], PAGES, SITES)
-    with_row = compared(log, "live", "live")
-    bare = MemoryLog()
-    begin(bare)
-    for topic in ("verdicts", "sites"):
-        for partition in range(PARTITIONS):
-            for message in log.read(topic, partition):
-                bare.append([Output(topic, partition, message.key, message.value)])
-    found = compared(bare, "live", "live")
-    assert found.identical
-    assert (found.a.digest, found.a.detector, found.a.sites) == (with_row.a.digest, with_row.a.detector, 1)
 
 
 def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:

@@ -98,13 +98,6 @@ def test_a_flip_has_its_reasons_and_its_text(log: Log) -> None:
         assert failed[0].value == value
 
 
-def test_a_sample_of_0_is_empty(log: Log) -> None:
-    """It has no page; the strata still count the flips."""
-    found = compared(log, 0)
-    assert found.sample == []
-    assert sum(stratum.flips for stratum in found.strata) == SHORT + GERMAN + REPEATS
-
-
 def test_expired_texts_are_none() -> None:
     """A page with expired features is in the sample without a text, the others with theirs."""
     log = filled(texts=[features for features in PAGES if not features.id.endswith("1")])

@@ -13,7 +13,6 @@ from farmwatch.config.config import Config
 from farmwatch.runs.notices import early_begin_note
 from farmwatch.runs.summary_lines import next_commands
 from farmwatch.terminal.remedies import in_full, resume_command
-from filters.errors import BadRuleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
 from replay.engine.source import NothingToReplay, OutsideRetention
@@ -258,15 +257,6 @@ def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:
     control.alias = msgspec.structs.replace(control.alias, run="mine")
     with pytest.raises(RunRefused, match="is live"):
         desk.plan(control, ruleset=None, name="mine")
-
-
-def test_a_ruleset_that_does_not_load_is_refused_by_name(desk: Desk, tmp_path: Path) -> None:
-    """The error names the file and the setting, before anything is written."""
-    file = tmp_path / "bad.toml"
-    file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokenz]\nthreshold = 3\n')
-    with pytest.raises(BadRuleset, match=r"bad\.toml.*min_tokenz.*min_tokens"):
-        desk.plan(ruleset=str(file))
-    assert list(Control(desk.log).runs) == ["live"]
 
 
 def test_default_names_tell_rulesets_apart(desk: Desk) -> None:

@@ -152,12 +152,7 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
     ],
 )
 def test_missing_requirements_are_found_before_the_begin(
-    world: LiveWorld,
-    farmwatch: Runner,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    code: Exit,
-    said: str,
+    world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: Exit, said: str
 ) -> None:
     """A missing extractor, model, detector, site method or port: one line, and no row of a run."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)

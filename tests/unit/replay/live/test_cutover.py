@@ -97,11 +97,7 @@ def _partial(world: CutoverWorld) -> None:
             NotFound,
             r"there is no run 'r1'; the runs of this log: first",
         ),
-        (
-            lambda world: world.begin("r1", state=RunStatus.CANCELLED),
-            CutoverRefused,
-            "cancelled: replay it again",
-        ),
+        (lambda world: world.begin("r1", state=RunStatus.CANCELLED), CutoverRefused, "cancelled: replay it again"),
         (_without_topics, CutoverRefused, r"no topic verdicts\.r1: `farmwatch replay --name r1` first"),
         (
             lambda world: world.begin("r1"),

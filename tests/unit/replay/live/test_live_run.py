@@ -125,16 +125,6 @@ def test_a_finished_run_that_matches_is_named(world: CutoverWorld) -> None:
     assert remedy() == "the run ready, which was live before, matches: `farmwatch cutover --back`"
 
 
-def test_a_site_method_of_an_older_version_is_equal(world: CutoverWorld) -> None:
-    """A number with a later default is missing in its text: the methods are still equal."""
-    live = ensure_live_run(world.log, world.config)
-    older = live.run.site_method.replace('"min_pages":1,', "")
-    put_rows(world.log, msgspec.structs.replace(live.run, site_method=older))
-    begun = find_rules(world.log, world.config)
-    assert begun.run.site_method == older != live.run.site_method
-    assert differences(begun, world.config, world.control()) == []
-
-
 def test_a_detector_that_score_still_runs_stays_live(world: CutoverWorld) -> None:
     """SCORE runs two detectors; the other one is now configured for site verdicts: the live run keeps its own."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
