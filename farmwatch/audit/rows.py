@@ -127,7 +127,10 @@ def check_row(
     recomputed = tally.row(
         site, detector, verdict, "" if method is None else method.digest, scope.run.name, term, former
     )
-    recomputed = msgspec.structs.replace(recomputed, updated_at=_latest_update(row, tally))
+    updated_at = row.updated_at
+    if is_canary(row.site):  # its pages limit the time of the row, for corrections by canaries depend on it
+        updated_at = min(updated_at, max((page.fetched_at for page in tally.pages.values()), default=0))
+    recomputed = msgspec.structs.replace(recomputed, updated_at=updated_at)
     if method is None:  # without pages all methods agree
         recomputed = _copy_fields(recomputed, row, _METHOD_FIELDS if pages or row.former else _METHOD_NAME_FIELDS)
     differing = [name for name in _COMPARED if not _same(getattr(row, name), getattr(recomputed, name))]
@@ -212,13 +215,6 @@ def _is_younger(row: SiteState, recomputed: SiteState, evidence: Evidence, since
         and min(row.days, default=0) >= since_ms // DAY_MS
         and all(min(kept.timestamp_ms, kept.record.fetched_at) >= since_ms for kept in evidence.hits)
     )
-
-
-def _latest_update(row: SiteState, tally: SiteTally) -> int:
-    """The time of the row. Only a canary's pages limit it: corrections by canaries depend on it."""
-    if not is_canary(row.site):
-        return row.updated_at
-    return min(row.updated_at, max((page.fetched_at for page in tally.pages.values()), default=0))
 
 
 def _copy_fields(recomputed: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:

@@ -15,7 +15,7 @@ import structlog
 
 from crawler.frontier.report import frontier_left
 from farmwatch.share.live_share import BUSY, GAUGES_S, LiveShare
-from farmwatch.upkeep.retention import Retention, set_size_gauges
+from farmwatch.upkeep.retention import RetentionRounds, set_size_gauges
 from replay.runs.run_rules import RunRules
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.settings import RateSettings
@@ -89,7 +89,7 @@ def jobs_of_tally(
     """The jobs of a TALLY process. `method`: name and digest of the live run's site method; clocks in seconds."""
     clocks = ClockWatch(clock, monotonic)
     share = LiveShare(log, rate, metrics, live, method, clock, monotonic)
-    retention = Retention(log, clocks, monotonic)
+    retention = RetentionRounds(log, clocks, monotonic)
 
     def send_heartbeat() -> None:
         heartbeat.beat(log, log.topics()[HITS], int(clock() * 1000))

@@ -105,14 +105,12 @@ def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -
                 for result in check.run(subject):
                     yield replace(result, check=check.name)
             except Exception as error:  # noqa: BLE001 - the doctor reports whatever breaks
-                yield replace(_failure(error), check=check.name)
-
-
-def _failure(error: Exception) -> CheckResult:
-    said = one_line(" ".join(str(error).split()))
-    if not isinstance(error, FarmwatchError):
-        return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
-    return fail(said, remedy_of(error))
+                said = one_line(" ".join(str(error).split()))
+                if isinstance(error, FarmwatchError):
+                    yield fail(said, remedy_of(error), check.name)
+                else:
+                    mend = "this is a bug of farmwatch: report it with this line"
+                    yield fail(f"{type(error).__name__}: {said}", mend, check.name)
 
 
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:

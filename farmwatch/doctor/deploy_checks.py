@@ -8,10 +8,10 @@ import resource
 import socket
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from farmwatch.config.config import Config, LoadedConfig, setting_rows
+from farmwatch.config.config import LoadedConfig, setting_rows
 from farmwatch.config.layers import MASK
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url
@@ -39,7 +39,11 @@ def user(_: Subject) -> Results:
 
 def folders(at: Subject) -> Results:
     """Each folder that farmwatch writes is writable, and holds nothing that others may read."""
-    for what, folder in _written(at.config):
+    config = at.config
+    written = {"log" if config.log.url.startswith("sqlite:") else "local state": names_folder(config).absolute()}
+    if config.crawl.warc_folder:
+        written["archive"] = Path(config.crawl.warc_folder).absolute()
+    for what, folder in written.items():
         place = next(path for path in (folder, *folder.parents) if path.exists())
         if not os.access(place, os.W_OK | os.X_OK):
             yield fail(f"{what}: {place} cannot be written", f"make {folder} for user {os.geteuid()}, mode 0700")
@@ -47,12 +51,6 @@ def folders(at: Subject) -> Results:
             yield warn(f"{what}: {folder} is open to others", f"chmod 700 {folder}")
         else:
             yield ok(f"{what}: {folder}")
-
-
-def _written(config: Config) -> Iterator[tuple[str, Path]]:
-    yield "log" if config.log.url.startswith("sqlite:") else "local state", names_folder(config).absolute()
-    if config.crawl.warc_folder:
-        yield "archive", Path(config.crawl.warc_folder).absolute()
 
 
 def secrets(at: Subject) -> Results:

@@ -63,8 +63,8 @@ def broker(at: Subject) -> Results:
         return
     # before the first `up`, all topics are missing as expected
     needed = configured_topics(at.config) if at.log.topics() else []
-    for what, right, found in cast("KafkaLog", innermost(at.log)).check(needed):
-        yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
+    for what, is_right, value in cast("KafkaLog", innermost(at.log)).check(needed):
+        yield ok(f"{what}: {value}") if is_right else fail(f"{what}: {value}")
 
 
 def database(at: Subject) -> Results:

@@ -22,7 +22,7 @@ _UNCONFIRMED_SHARE = 0.5  # share of a topic that retention may remove before th
 
 
 @dataclass(slots=True)
-class Retention:
+class RetentionRounds:
     """Removes and compacts old records, except those that runs still need; once a day renews offsets of idle groups."""
 
     log: Log

@@ -81,26 +81,12 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # the named s
         SITE,
         lambda w: (w.judged("1", rules="r1"), w.judged("2", rules="r2"), w.row(2, 2, rules="r2")),
     ),
-    "row of the ruleset before": (
-        TALLIED,
-        SITE,
-        lambda w: (w.judged("1", rules="r1"), w.judged("2", rules="r2"), w.row(1, 1, rules="r1")),
-    ),
     "doubled page": (CRAWLED, FETCH, lambda w: (w.judged("1"), w.page("1"), w.row(1, 1))),
     "doubled features": (MEASURED, FETCH, lambda w: (w.judged("1"), w.features("1").row(1, 1))),
     "doubled verdict": (
         JUDGED,
         FETCH,
         lambda w: (w.judged("1", article=False), w.judged("1", article=False, again=True), w.row(1, 0)),
-    ),
-    "doubled verdict of two rulesets": (
-        JUDGED,
-        FETCH,
-        lambda w: (
-            w.judged("1", article=False, rules="r1"),
-            *(w.judged("1", article=False, rules="r2", again=True) for _ in range(2)),
-            w.row(1, 0, rules="r2"),
-        ),
     ),
     "doubled score": (
         SCORED,

@@ -55,19 +55,15 @@ def test_a_retried_page_counts_once(world: World) -> None:
     assert "written twice" in [found.how for found in world.report().broken]
 
 
-def test_a_retry_that_failed_again_is_dead(world: World) -> None:
-    """Its new letter is the reason."""
-    retry(world, read=True)
-    world.bury("measure", PAGES, 0, SITE)
-    report = world.report()
-    assert report.ok
-    assert report.steps[MEASURED].dead == 1
-
-
-def test_a_dropped_letter_is_still_the_reason(world: World) -> None:
-    """Dropping does not hide that the page has no result."""
-    (letter,) = world.log.read(DEAD_LETTERS, 0)
-    world.log.append([drop_of(letter)])
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_dropped_letter_and_a_new_one_are_the_reason(world: World, is_dropped: bool) -> None:
+    """Dropping does not hide that the page has no result; after a retry that failed again its new letter says why."""
+    if is_dropped:
+        (letter,) = world.log.read(DEAD_LETTERS, 0)
+        world.log.append([drop_of(letter)])
+    else:
+        retry(world, read=True)
+        world.bury("measure", PAGES, 0, SITE)
     report = world.report()
     assert report.ok
     assert report.steps[MEASURED].dead == 1

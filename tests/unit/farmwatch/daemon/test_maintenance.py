@@ -100,8 +100,8 @@ def log() -> MemoryLog:
     return log
 
 
-def _tally(log: MemoryLog, clock: _Clock, monotonic: _Clock, metrics: Metrics | None = None) -> Maintenance:
-    jobs = jobs_of_tally(log, CONFIG.rate, metrics or Metrics(), LIVE, METHOD, clock, monotonic)
+def _tally(log: MemoryLog, clock: _Clock, monotonic: _Clock) -> Maintenance:
+    jobs = jobs_of_tally(log, CONFIG.rate, Metrics(), LIVE, METHOD, clock, monotonic)
     return Maintenance(jobs, monotonic, lambda: 0.0)
 
 

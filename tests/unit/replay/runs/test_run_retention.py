@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from farmwatch.config.topic_limits import limits_of
-from farmwatch.upkeep.retention import Retention
+from farmwatch.upkeep.retention import RetentionRounds
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from replay.live.cutover import CutoverRequest, cut_over
@@ -117,7 +117,7 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
     since_s = [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
     clocks = ClockWatch(lambda: later_s + since_s[0], lambda: since_s[0])
-    retention = Retention(world.log, clocks, lambda: since_s[0])
+    retention = RetentionRounds(world.log, clocks, lambda: since_s[0])
     since_s[0] = 3600.0  # the clock is confirmed
     retention.apply()
     assert _features(world) == 3
