@@ -124,7 +124,6 @@ class Console:
         lines = [
             {
                 **line_fields(line),
-                "remarks": sentences(line.remarks),
                 "run": shown_run(line.run),
                 "warning": warnings[line.detector],
             }
@@ -133,6 +132,7 @@ class Console:
         return {
             "by": by,
             "lines": lines,
+            "remarks": [sentences(line.remarks) for line in rate.lines],
             "at": rate.kept_at or at,
             "kept_at": rate.kept_at,
             "seams": rate.seams,
