@@ -126,7 +126,6 @@ class Console:
         lines = [
             {
                 **line_fields(line),
-                "remarks": sentences(line.remarks),
                 "run": shown_run(line.run),
                 "warning": warnings[line.detector],
             }
@@ -135,6 +134,7 @@ class Console:
         return {
             "by": by,
             "lines": lines,
+            "remarks": [sentences(line.remarks) for line in rate.lines],
             "at": rate.kept_at or at,
             "kept_at": rate.kept_at,
             "seams": rate.seams,

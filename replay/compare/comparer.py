@@ -66,12 +66,12 @@ def compare(
     rated = _rated(rows_a, settings, now_ms, review), _rated(rows_b, settings, now_ms, review)
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
-    same_inputs, rules, other_windows = _same_inputs(runs, rated), _rules(runs, joined), _other_windows(runs, joined)
+    same_inputs, rules = _same_inputs(runs, rated), _rules(runs, joined)
+    only_in_a, only_in_b = (_rules_only_in(one.newest.rules, other.newest.rules) for one, other in (runs, runs[::-1]))
+    other_windows = _other_windows(runs, joined)
     sites = PairedSites(rows_a.rows, rows_b.rows)
-    sides = [
-        _side(run, each, totals, verdicts)
-        for run, each, totals, verdicts in zip(runs, rated, sites.totals(), joined.counts, strict=True)
-    ]
+    totals = sites.totals()
+    side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, totals, joined.counts, strict=True))
     differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
     identical = same_inputs and not differ and sites.equal
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
@@ -81,14 +81,14 @@ def compare(
     strata, sample = sample_of(log, joined, runs, request.sample)
     return Comparison(
         at=now_ms,
-        a=sides[0],
-        b=sides[1],
+        a=side_a,
+        b=side_b,
         identical=identical,
         pages=joined.pages,
         sites=sites.cells,
         rules=rules,
-        only_in_a=_rules_only_in(runs[0].newest.rules, runs[1].newest.rules),
-        only_in_b=_rules_only_in(runs[1].newest.rules, runs[0].newest.rules),
+        only_in_a=only_in_a,
+        only_in_b=only_in_b,
         changes=sites.changes(names, bootstrap, direct, errors),
         groups=sites.groups(bootstrap, direct),
         strata=strata,

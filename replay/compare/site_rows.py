@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from replay.compare.run_pair import ComparedRun, RunPair
-from replay.rows.site_table import read_rows, slim
+from replay.rows.site_table import compared_row, read_rows
 from scoring.rates.canary import is_canary
 from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
@@ -66,7 +66,7 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
             if has_verdict(row) and row.digest != digest:
                 others.add(site)
                 continue
-            rows[intern(site)] = compared(row)
+            rows[intern(site)] = compared_row(row)
     methods = Counter(_Method.of(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
     chosen = methods.most_common(1)[0][0] if methods else _Method(detector, "", "")
     kept = {
@@ -81,12 +81,6 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
         detector=chosen.detector,
         site_method=f"{chosen.name} {chosen.digest}".strip(),
     )
-
-
-def compared(row: SiteState) -> SiteState:
-    """The row with the compared fields only, and counts that fit each other."""
-    counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
-    return msgspec.structs.replace(slim(row), **counts)
 
 
 def in_same_terms(log: Log, runs: RunPair, a: SiteRows, b: SiteRows) -> tuple[SiteRows, SiteRows]:
@@ -104,5 +98,5 @@ def _set_back(log: Log, run: ComparedRun, newest_rows: SiteRows, terms: dict[str
         if terms.get(row.site) == row.term and row.digest == run.newest.digest:
             newest = rows[row.site]
             named = {name: getattr(newest, name) for name in ("sources", "queries", "best_rank")}
-            rows[row.site] = msgspec.structs.replace(compared(row), **named)
+            rows[row.site] = msgspec.structs.replace(compared_row(row), **named)
     return replace(newest_rows, rows=rows)

@@ -126,6 +126,12 @@ def slim(row: SiteState) -> SiteState:
     return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, llr=0.0)
 
 
+def compared_row(row: SiteState) -> SiteState:
+    """The row with the compared fields only, and counts that fit each other."""
+    counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
+    return msgspec.structs.replace(slim(row), **counts)
+
+
 def read_rows(log: Log, topic: str) -> list[SiteState]:
     """The newest row of each key on a topic of rows, sorted by key."""
     if topic not in log.topics():

@@ -100,7 +100,7 @@ def request_phase(run: Run) -> Phase:
 
 def groups_of(run: Run) -> list[str]:
     """The groups that belong to a run."""
-    return [phase.group for phase in (*phases_of(run), request_phase(run))]
+    return [phase.group for phase in (request_phase(run), *phases_of(run))]
 
 
 def topics_of(run: Run, partitions: int, existing: Mapping[str, Topic] = MappingProxyType({})) -> list[Topic]:

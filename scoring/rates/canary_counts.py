@@ -124,8 +124,8 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """
     canaries = [row for row in rows if truth_of(row.site) is not None]
-    refuse_pooled(canaries)
     chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
+    refuse_pooled(canaries)
     of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in Truth}
     return CanarySummary(
         sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
@@ -191,7 +191,10 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
     for row in sorted(rows, key=lambda row: (row.updated_at, row.site), reverse=True):
         if not taken.isdisjoint(_same(row)):
             continue
-        if followed.isdisjoint(_same(row)) and _is_under_way(row):
+        name = canary_name(row.site)
+        sent = row.pages if name is None else name.pages
+        is_under_way = row.pages < sent or row.scored + row.abstained < row.articles
+        if followed.isdisjoint(_same(row)) and is_under_way:
             under_way.append(row)
             followed |= _same(row)
         else:
@@ -205,12 +208,6 @@ def _same(row: SiteState) -> set[str]:
     """Keys of a round: two rounds that share one are of one site (label and truth) or of one content."""
     name = canary_name(row.site)
     return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
-
-
-def _is_under_way(row: SiteState) -> bool:
-    name = canary_name(row.site)
-    pages = row.pages if name is None else name.pages
-    return row.pages < pages or row.scored + row.abstained < row.articles
 
 
 def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:

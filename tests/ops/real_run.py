@@ -113,7 +113,11 @@ def command(
     flags = [flag for setting in farm.flags for flag in ("--set", setting)]
     with farm.output.open("ab") as output:
         process = subprocess.Popen(
-            [*by, sys.executable, "-m", module, *arguments, *flags], stdout=output, stderr=output, cwd=ROOT
+            [*by, sys.executable, "-m", module, *arguments, *flags],
+            stdout=output,
+            stderr=output,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     try:
         yield process

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 from replay.compare.run_pair import ComparedRun
-from replay.compare.site_rows import SiteRows, compared, in_same_terms
+from replay.compare.site_rows import SiteRows, in_same_terms
+from replay.rows.site_table import compared_row
 from scoring.stages.site_tally import term_key
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
@@ -22,7 +23,7 @@ def run_of(name: str) -> ComparedRun:
 
 
 def rows_of(*rows: SiteState) -> SiteRows:
-    return SiteRows({row.site: compared(row) for row in rows}, [], 0, "fake/1", "sprt m")
+    return SiteRows({row.site: compared_row(row) for row in rows}, [], 0, "fake/1", "sprt m")
 
 
 def test_the_newer_run_is_set_back_to_the_term_of_the_other() -> None:
