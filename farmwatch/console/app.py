@@ -70,8 +70,8 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         PageView("/compare", "compare.html", console.runs.compare),
         PageView("/label", "label.html", console.runs.label),
         PageView("/rulesets", "rulesets.html", console.runs.rulesets),
-        PageView("/letters", "letters.html", console.letters.letters),
-        PageView("/letter", "letter.html", console.letters.letter),
+        PageView("/letters", "letters.html", console.state.letters),
+        PageView("/letter", "letter.html", console.state.letter),
         PageView("/health", "health.html", console.state.health),
     )
     get, post, other = (

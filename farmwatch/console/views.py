@@ -22,7 +22,6 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
-from farmwatch.console.letter_pages import LetterPages
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
@@ -84,10 +83,9 @@ class Console:
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
-        self.letters = LetterPages(log, model, self._forgotten)
         self.templates = TemplatePages(log, self._jobs)
         self.runs = RunPages(log, config, self._jobs, replays, clock)
-        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
+        self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
