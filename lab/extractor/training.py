@@ -71,8 +71,8 @@ def main_text_pages(
     folder: LabelledPages, settings: MeasureSettings, advance: Callable[[int], None]
 ) -> list[MainTextPage]:
     """The pages of a folder, all with a labelled main text."""
-    found = [_page(label, html, settings) for label, html in folder.htmls(advance)]
-    parents = {page.domain: page.domain for page in found}
+    pages = [_page(label, html, settings) for label, html in folder.htmls(advance)]
+    parents = {page.domain: page.domain for page in pages}
 
     def joined(domain: str) -> str:
         while parents[domain] != domain:
@@ -80,11 +80,11 @@ def main_text_pages(
         return domain
 
     firsts: dict[bytes, str] = {}
-    for page in found:
+    for page in pages:
         text = " ".join(words_of(page.truth.text or " ".join(page.truth.belongs)))
         first = firsts.setdefault(xxhash.xxh3_128_digest(text.encode()), page.domain)
         parents[joined(page.domain)] = joined(first)
-    return [replace(page, domain=joined(page.domain)) for page in found]
+    return [replace(page, domain=joined(page.domain)) for page in pages]
 
 
 def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
@@ -168,8 +168,8 @@ def _words(known_pages: Sequence[tuple[str, LabelledBlocks]]) -> Iterator[PageWo
 def _weights(blocks: LabelledBlocks) -> Floats:
     """The square root of a block's words; a page of more known blocks weighs more, but less than in proportion."""
     known = ~np.isnan(blocks.shares)
-    found = np.sqrt(np.minimum(blocks.page.words, _MOST_WORDS))
-    return np.asarray(found / found[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
+    roots = np.sqrt(np.minimum(blocks.page.words, _MOST_WORDS))
+    return np.asarray(roots / roots[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
 
 
 def card_of(pages: Sequence[MainTextPage], folder: LabelledPages) -> str:
