@@ -96,13 +96,13 @@ class Searcher:
                 *(self._query(query, round_.started_ms, summary) for query in window), return_exceptions=True
             )
             outcomes: list[str] = []
-            for one in asked:
-                if isinstance(one, RoundEnded):
-                    summary.ended, summary.refused = str(one), one.refused
+            for outcome in asked:
+                if isinstance(outcome, RoundEnded):
+                    summary.ended, summary.refused = str(outcome), outcome.refused
                     break
-                if isinstance(one, BaseException):
-                    raise one
-                outcomes.append(one)
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                outcomes.append(outcome)
             done += len(outcomes)
             await self._flush(summary, msgspec.structs.replace(round_, done=done) if kept else None)
             summary.queries += len(outcomes)

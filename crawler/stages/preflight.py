@@ -19,11 +19,9 @@ def check_crawl(settings: CrawlSettings) -> None:
     settings.check()
     DnsCache(settings)
     FixedResolver(settings.resolve_to)
-    if settings.warc_folder:
-        _require_writable(Path(settings.warc_folder))
-
-
-def _require_writable(folder: Path) -> None:
+    if not settings.warc_folder:
+        return
+    folder = Path(settings.warc_folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=".writable-", dir=folder):

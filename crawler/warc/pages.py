@@ -143,11 +143,16 @@ class _Reader:
         if not record.headers.get("content-type", "").lower().startswith("application/http"):
             raise _NoPage("not_http")
         final_url = normalise(record.url)
-        url = _asked_for(via, final_url)
+        url = normalise(via) if via else final_url
+        if host_of(final_url) not in (host_of(url), twin_of(host_of(url))):
+            url = final_url  # the crawl would not have followed the redirect
         hit = make_hit({"url": url}, self._source, self._now_ms)
         if self._sites and hit.site not in self._sites:
             raise _NoPage("other_site")
-        fetched_at = self._time_of(record)
+        try:
+            fetched_at = read_time(record.headers.get("warc-date", ""), self._now_ms)
+        except ValueError as error:
+            raise ValueError(f"WARC-Date {error}") from None
         # The record's id, instead of the query, separates the visits of an archive to one URL
         mark = ident or record.headers["warc-date"]
         hit_id = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
@@ -214,14 +219,6 @@ class _Reader:
             opt_out=list(checked.opt_out),
         )
 
-    def _time_of(self, record: WarcRecord) -> int:
-        """WARC-Date in milliseconds. Raises ValueError."""
-        text = record.headers.get("warc-date", "")
-        try:
-            return read_time(text, self._now_ms)
-        except ValueError as error:
-            raise ValueError(f"WARC-Date {error}") from None
-
     def _address_of(self, record: WarcRecord, url: str) -> str:
         """The address of the server, "" if unknown. Raises _NoPage if it is not public."""
         said = record.headers.get("warc-ip-address", "")
@@ -236,15 +233,6 @@ class _Reader:
             return str(ipaddress.ip_address(said))
         except ValueError:
             return ""
-
-
-def _asked_for(via: str, final_url: str) -> str:
-    """The URL of the page; `via` counts only if the crawl would have followed the redirect."""
-    if not via:
-        return final_url
-    url = normalise(via)
-    site, end = host_of(url), host_of(final_url)
-    return url if end in (site, twin_of(site)) else final_url
 
 
 def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:

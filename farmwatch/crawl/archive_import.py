@@ -58,21 +58,21 @@ def import_pages(
         if known:  # another process has imported them meanwhile
             summary.skipped["known"] += known
 
-    for one in records:
-        if isinstance(one, ArchivedPage):
-            if one.hit.id in imports.ids or not batch.add_page(one):  # the archive has the record twice
+    for record in records:
+        if isinstance(record, ArchivedPage):
+            if record.hit.id in imports.ids or not batch.add_page(record):  # the archive has the record twice
                 summary.skipped["known"] += 1
                 continue
-            if one.page.reason:
-                summary.no_pages[one.page.reason] += 1
+            if record.page.reason:
+                summary.no_pages[record.page.reason] += 1
             if batch.is_full:
                 flush()
                 batch = HitBatch(partitions, batch_bytes)
-        elif one.is_fault:
+        elif record.is_fault:
             summary.broken += 1
-            on_broken(one)
+            on_broken(record)
         else:
-            summary.skipped[one.reason] += 1
+            summary.skipped[record.reason] += 1
     flush()
     return summary
 

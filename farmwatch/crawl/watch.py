@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from crawler.stages.crawl import CrawlStage
-from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
+from stream.log.contract import Clock, Commit, Member, Message, Output, wall_ms
 from stream.log.forwarding import ForwardingMember
 from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
@@ -118,8 +118,9 @@ class CrawlWatch:
             at = state.next_due()
             if at is not None:
                 due.append(at)
-                if sums.parked and sums.parked == sums.active:
-                    parked += _first_parked(state, at)
+                for key, value, due_ms in state.due(at, 1) if sums.parked and sums.parked == sums.active else ():
+                    if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
+                        parked.append((due_ms, f"{row.site}, {row.parked_why}"))
         with self._lock:
             self._totals, self._due, self._parked = totals, due, min(parked, default=None)
 
@@ -151,12 +152,6 @@ class CrawlWatch:
             paused="; ".join(self._stage.paused.values()) if self._stage else "",
             outcomes=dict(outcomes.most_common()),
         )
-
-
-def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
-    for key, value, due_ms in state.due(at_ms, 1):
-        if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
-            yield due_ms, f"{row.site}, {row.parked_why}"
 
 
 class _ObservedMember(ForwardingMember):

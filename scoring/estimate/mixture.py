@@ -80,14 +80,15 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     misfit = model.misfit(best)
     low, high = (misfit * (model.end(best, root, sign) - best.share) + best.share for sign in (-1, 1))
     influence, of_human, of_llm = model.influence(best)
+    components, posterior, chance = model.components(best), model.posterior(best), model.chance(best)
     return Fit(
         share=best.share,
         low=min(max(low, 0.0), best.share),
         high=max(min(high, 1.0), best.share),
         sites=round(cells.sites.sum()),
-        components=model.components(best),
-        posterior=cells.named(model.posterior(best)),
-        chance=model.chance(best),
+        components=components,
+        posterior=cells.named(posterior),
+        chance=chance,
         misfit=misfit,
         influence=cells.named(influence),
         known_influence=KnownSites(model.human.named(of_human), model.llm.named(of_llm)),
@@ -204,13 +205,13 @@ class Mixture:
         for _ in range(_TILTS):
             point = self._climb(theta, tilt)
             depth = math.sqrt(max(2 * (best.value - (point.value - tilt * point.share)), 0.0))
-            found = (tilt, depth, point.share)
+            reached = (tilt, depth, point.share)
             if abs(depth - root) < 0.01:
                 return point.share
             if depth < root:
-                inside, theta = found, point.theta
+                inside, theta = reached, point.theta
             else:
-                outside = found
+                outside = reached
             if outside is None:
                 if min(point.share, 1 - point.share) < 1e-5:
                     break

@@ -1,4 +1,4 @@
-"""The sites that a rate counts: those of one source, one query group, a range of ranks, a range of days."""
+"""The sites that a rate counts: those of a source, query group, range of ranks or of days, and in which groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from scoring.rates.canary import is_canary
-from scoring.rates.groups import days_within, query_groups
+from scoring.rates.groups import WINDOWS, days_within, group_key, grouped, last_days, query_groups
+from scoring.rates.terms import counted_at, earlier_rows, in_windows
 from stream.schema.records import SiteState
 
 Patterns = Mapping[str, Sequence[str]]  # name of a query group -> patterns of query ids
@@ -44,3 +45,21 @@ class Cut:
         if self.ranks is not None and not self.ranks[0] <= row.best_rank <= self.ranks[1]:
             return False
         return (self.since is None and self.until is None) or bool(days_within(row, self.since, self.until))
+
+
+def cut_rows(
+    rows: Iterable[SiteState],
+    by: str,
+    cut: Cut,
+    patterns: Patterns,
+    now_ms: int,
+    earlier: Iterable[SiteState] = (),
+) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
+    """The rows that count, as they count now, and those of each group of `by`; windows know rows of `earlier` terms."""
+    named = [row for row in cut.of(rows, patterns) if not is_canary(row.site)]
+    if by in WINDOWS:
+        windows = in_windows(named, last_days(by, cut.since, cut.until), earlier_rows(earlier))
+        return [counted_at(row, now_ms) for row in named], windows
+    key = group_key(by, patterns) if by else None
+    counted = [counted_at(row, now_ms) for row in named]
+    return counted, grouped(counted, key) if key else {"": counted}

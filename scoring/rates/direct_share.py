@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
+from scoring.estimate.looks import PLACES, ends_of, every_look
 from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary_counts import CanarySummary
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 FEWEST_SITES = 5  # with a scored article; with fewer no share is published
 FEW_SITES = 30  # with fewer, a change cannot be detected
 WIDEST = 0.6  # width of an interval above which no share is published
-TIGHTEST_AT = 500  # sites at which the interval of every look is relatively narrowest
-_PLACES = 9  # the last digits depend on the processor
 
 
 class ShareState(StrEnum):
@@ -126,8 +124,11 @@ def direct_share(
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
     fewest = number if sites is None else min(number, sites.units)
-    agree = Agreement(1.0) if sites is None else agreement(sites, fit.moves(sites.rows))
-    ends = _ends(fit.share, fit.low, fit.high, math.sqrt(agree.effect), every_look(fit.sites, confidence))
+    agree = Agreement(1.0)
+    if sites is not None:
+        moves = fit.moves(sites.rows)
+        agree = agreement(sites, moves)
+    ends = ends_of(fit.share, fit.low, fit.high, math.sqrt(agree.effect), every_look(fit.sites, confidence))
     facts: dict[str, Fact] = {"share": fit.share, "low": ends["low"], "high": ends["high"], "confidence": confidence}
     facts["sites"] = number
     if sites is not None and definition in (DOMAINS, RESULTS, RANKED_RESULTS):
@@ -153,11 +154,11 @@ def direct_share(
         remarks += none_known(whole.known)
         remarks += [Remark.of(RemarkKind.FEW_FOR_A_CHANGE, fewest=FEW_SITES)] if fewest < FEW_SITES else []
     share = DirectShare(
-        share=round(fit.share, _PLACES) if method == ShareState.DIRECT else None,
+        share=round(fit.share, PLACES) if method == ShareState.DIRECT else None,
         **ends,
         method=method,
         scored_sites=number,
-        design_effect=round(agree.effect, _PLACES),
+        design_effect=round(agree.effect, PLACES),
         remarks=(Remark(headline, facts), *remarks),
     )
     return share, fit
@@ -189,9 +190,9 @@ def by_review(
         remarks = (*headline, *added, *others)
         return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
     agree = agreement(sites, reviewed.moves)
-    ends = _ends(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
+    ends = ends_of(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
     missing = review.unlabelled  # they may be of either kind
-    ends = {name: round((1 - missing) * end + missing * name.endswith("high"), _PLACES) for name, end in ends.items()}
+    ends = {name: round((1 - missing) * end + missing * name.endswith("high"), PLACES) for name, end in ends.items()}
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [Remark.of(RemarkKind.LABELLED, number=number, at_ms=review.at_ms, until_ms=review.until_ms)]
@@ -209,46 +210,12 @@ def by_review(
         added += [Remark(RemarkKind.WITHOUT_LABELS, {**by_flags.facts, "headline": by_flags.kind}), *more]
     facts |= {"sites": direct.scored_sites, "definition": definition}
     return DirectShare(
-        share=round(share, _PLACES),
+        share=round(share, PLACES),
         **ends,
         labelled=number,
         drawn=review.drawn,
         method=ShareState.REVIEWED,
         scored_sites=direct.scored_sites,
-        design_effect=round(agree.effect, _PLACES),
+        design_effect=round(agree.effect, PLACES),
         remarks=(Remark(RemarkKind.SHARE, facts), *added),
     )
-
-
-def without_labels(direct: DirectShare) -> DirectShare:
-    """The line of a share that needs labels, if there are too few."""
-    remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
-    return DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=direct.scored_sites, remarks=remarks)
-
-
-def every_look(sites: int, confidence: float) -> float:
-    """The factor for an interval that is valid at every look while sites come in.
-
-    The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
-    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at TIGHTEST_AT sites.
-    """
-    alpha = 1 - confidence
-    longest = -2 * math.log(alpha)
-    sure = sites * (longest + math.log(longest + 1)) / TIGHTEST_AT
-    half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
-    return half / NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, Any]:
-    """Both intervals of a share, `times` as wide, and the one of every look `every` times as wide as that."""
-    stretched = {"low": (low, times), "high": (high, times), "look_low": (low, times * every)}
-    stretched["look_high"] = (high, times * every)
-    return {name: round(_stretched(share, end, by), _PLACES) for name, (end, by) in stretched.items()}
-
-
-def _stretched(share: float, end: float, times: float) -> float:
-    """The end of an interval widened by a factor on the scale on which the variance of a share is constant."""
-    if times == 1.0:
-        return end
-    at, at_end = (math.asin(math.sqrt(value)) for value in (share, end))
-    return math.sin(min(max(at + times * (at_end - at), 0.0), math.pi / 2)) ** 2

@@ -11,11 +11,11 @@ import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, SITES
 from scoring.estimate.rate import HALF_WIDTH
-from scoring.estimate.remarks import Remark
+from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import Correction, errors_in_force, recent_canaries
-from scoring.rates.cuts import Cut
+from scoring.rates.cuts import Cut, cut_rows
 from scoring.rates.direct_share import (
     DirectShare,
     ShareChanged,
@@ -24,13 +24,11 @@ from scoring.rates.direct_share import (
     cells_of,
     known_sites,
     share_of_rows,
-    without_labels,
 )
 from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.groups import WINDOWS, group_key, grouped, last_days
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import rate_of
-from scoring.rates.terms import TOO_OLD, counted_at, earlier_rows, in_windows, is_too_old
+from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
 
@@ -84,7 +82,6 @@ class _Whole(NamedTuple):
 
     versions: Versions
     rows: Sequence[SiteState]
-    undated: int
     correction: Correction
     share: DirectShare
     fit: Fit | None  # shows how often a kind of site is flagged
@@ -101,26 +98,15 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     query = query or RateQuery()
     lines = []
     for versions, of_versions in comparable(rows, query.run):
-        counted, groups = _cut(of_versions, query)
+        counted, groups = cut_rows(of_versions, query.by, query.cut, query.settings.groups, query.now_ms, query.earlier)
         whole = _whole(versions, of_versions, counted, query)
-        lines += [_line(group, members, whole, query) for group, members in groups.items()]
+        undated = query.cut.undated(of_versions, query.settings.groups)
+        lines += [_line(group, members, whole, undated, query) for group, members in groups.items()]
     return lines
-
-
-def _cut(rows: Sequence[SiteState], query: RateQuery) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
-    """The rows that count, as they count, and those of each group."""
-    patterns = query.settings.groups
-    named = [row for row in query.cut.of(rows, patterns) if not is_canary(row.site)]
-    counted = [counted_at(row, query.now_ms) for row in named]
-    if query.by in WINDOWS:
-        days_of = last_days(query.by, query.cut.since, query.cut.until)
-        return counted, in_windows(named, days_of, earlier_rows(query.earlier))
-    return counted, grouped(counted, group_key(query.by, patterns)) if query.by else {"": counted}
 
 
 def _whole(versions: Versions, rows: Sequence[SiteState], counted: Sequence[SiteState], query: RateQuery) -> _Whole:
     settings = query.settings
-    undated = query.cut.undated(rows, settings.groups)
     correction = errors_in_force(settings, rows, query.now_ms, counted)
     known = known_sites(recent_canaries(settings, rows, query.now_ms))
     share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
@@ -129,7 +115,7 @@ def _whole(versions: Versions, rows: Sequence[SiteState], counted: Sequence[Site
         from scoring.rates.change_alarm import change_of_rows  # it loads numpy
 
         change = change_of_rows(counted, fit, share.design_effect)
-    return _Whole(versions, counted, undated, correction, share, fit, change)
+    return _Whole(versions, counted, correction, share, fit, change)
 
 
 def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> DirectShare:
@@ -140,16 +126,18 @@ def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> Dir
         share, fit = share_of_rows(members, None, confidence, whole.fit, query.definition)
     if query.review is not None and fit is not None:
         share = by_review(share, fit, members, query.review, confidence, query.definition)
-    needs_labels = query.definition in BY_LABELS and share.method != ShareState.REVIEWED
-    return without_labels(share) if needs_labels else share
+    if query.definition in BY_LABELS and share.method != ShareState.REVIEWED:
+        remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
+        return DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
+    return share
 
 
-def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
+def _line(group: str, members: Sequence[SiteState], whole: _Whole, undated: int, query: RateQuery) -> RateLine:
+    share = _share(members, whole, query)
     correction = whole.correction
     judged = rate_of(members, correction.errors, query.settings.confidence, query.half_width)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
-    share = _share(members, whole, query)
     bound_low = bound_high = None
     if query.definition == SITES and share.low is not None and share.high is not None:
         # worst cases (Manski, Partial Identification of Probability Distributions, 2003), with the share's interval
@@ -162,7 +150,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         by=query.by,
         group=group,
         without_pages=judged.without_pages or 0,
-        undated=whole.undated,
+        undated=undated,
         mixed=sum(row.mixed for row in members),
         change=whole.change,
         definition=query.definition,

@@ -14,7 +14,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import order_exclusions
 from farmwatch.terminal.messages import message, put_columns, put_json
-from stream.schema.orders import Order, OrderChange, Orders
+from stream.schema.orders import Orders
 from stream.text.user_errors import Exit, FarmwatchError, NotFound, UsageError
 from stream.text.wording import counted, moment, one_line
 
@@ -83,9 +83,9 @@ def _list(config: Config, *, as_json: bool) -> int:
             {
                 "excluded": lambda each: each[0],
                 "covers": lambda each: reach_of(each[0]),
-                "since": lambda each: moment(_last(each[1]).at),
-                "by": lambda each: _last(each[1]).by,
-                "why": lambda each: _last(each[1]).why,
+                "since": lambda each: moment(each[1].changes[-1].at),
+                "by": lambda each: each[1].changes[-1].by,
+                "why": lambda each: each[1].changes[-1].why,
             },
         )
     if ended := len(orders) - len(standing):
@@ -93,10 +93,6 @@ def _list(config: Config, *, as_json: bool) -> int:
     if not orders:
         message("nothing is excluded")
     return Exit.OK
-
-
-def _last(order: Order) -> OrderChange:
-    return order.changes[-1]
 
 
 def _exclusion(named: str, where: str = "") -> str:

@@ -103,13 +103,15 @@ def rate(
     if history:
         return _show_history(config, by or "", cut, json, now_ms, run)
     with opened(config) as log:
-        found = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
-    lines = found.lines
-    if found.kept_at:
-        message(f"as TALLY's process found it at {datetime.fromtimestamp(found.kept_at / 1000, UTC):%H:%M:%S} UTC")
+        current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
+    lines = current.lines
+    if current.kept_at:
+        message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
     warnings = caveats(config, (line.detector for line in lines))
-    if found.waiting:
-        message(f"{counted(found.waiting, 'hit')} {'waits' if found.waiting == 1 else 'wait'}; start `farmwatch up`")
+    if current.waiting:
+        message(
+            f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
+        )
     if json:
         for line in lines:
             put_json({**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
@@ -121,11 +123,11 @@ def rate(
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
-    for seam in found.seams:
+    for seam in current.seams:
         message(seam)
-    if found.undated:
-        message(f"left out: {counted(found.undated, 'site')} without a known search day")
-    _warn_unscored(found.counts, run)
+    if current.undated:
+        message(f"left out: {counted(current.undated, 'site')} without a known search day")
+    _warn_unscored(current.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
 
@@ -168,13 +170,13 @@ def _not_judged(line: RateLine, *, verbose: bool) -> str:
     return f"{said} ({shown}){still}" if why else said + still
 
 
-def _warn_unscored(found: Counts, run: str) -> None:
+def _warn_unscored(counts: Counts, run: str) -> None:
     """Articles without a score, which change the rate when their scores arrive."""
-    if found.unscored:
-        verb = "has" if found.unscored == 1 else "have"
+    if counts.unscored:
+        verb = "has" if counts.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""
-        articles = counted(found.articles, "article")
-        message(one_line(f"{found.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
+        articles = counted(counts.articles, "article")
+        message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
 
 
 def _require_group(group: str, config: Config) -> None:

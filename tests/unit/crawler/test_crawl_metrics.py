@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, RequestKind
-from crawler.stages.crawl_metrics import STATUSES, WORDS, expected, reason_label, status_label
+from crawler.stages.crawl_metrics import STATUSES, WORDS, expected, reason_label
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import driving, hits_of, settings_for
 from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
@@ -63,14 +63,6 @@ def test_a_request_is_counted_by_status_and_reason(
     loopback.routes["a.test/x" if kind == "page" else "a.test/robots.txt"] = reply
     found = counted(loopback, "http://a.test/x")
     assert {labels for labels in found if labels[0] == kind} == {(kind, outcome, status, reason)}
-
-
-def test_statuses_are_of_a_fixed_set() -> None:
-    """Each status has one of eleven labels; four actionable ones have their own."""
-    assert {status_label(status) for status in range(100_000)} == set(STATUSES) and len(STATUSES) == 11
-    assert [status_label(status) for status in (0, 200, 403, 404, 410, 429, 500, 503, 600)] == [
-        *("none", "2xx", "403", "404", "4xx", "429", "5xx", "503", "other")
-    ]
 
 
 def test_reasons_are_of_a_fixed_set() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import inspect
 import resource
@@ -24,7 +23,6 @@ from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
-from tests.support.paths import ROOT
 from tests.support.web.crawl_driver import settings_for
 from tests.support.web.fetching import fetch, fetch_all, job_for
 from tests.support.web.loopback import Web, page, redirect
@@ -174,29 +172,6 @@ def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
     for function, names in INTERNALS:
         assert names <= set(inspect.signature(function).parameters), function
     assert inspect.isclass(ConnectionKey)
-
-
-def test_one_module_uses_the_internals_of_aiohttp() -> None:
-    """Only crawler/fetch/connections.py imports aiohttp's private modules or extends its classes with privates.
-
-    The private names that it uses, beyond those of its own classes, are the ones that the test above checks.
-    """
-    importers, extenders = set(), set()
-    for path in [*(ROOT / "crawler").rglob("*.py"), *(ROOT / "farmwatch").rglob("*.py")]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        if any(name.startswith("aiohttp.") and name not in PUBLIC for name in imported):
-            importers.add(path.name)
-        bases = [ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
-        if any(base.startswith("aiohttp.") or base == "ResponseHandler" for base in bases):
-            extenders.add(path.name)
-    assert importers == extenders == {"connections.py"}
-    tree = ast.parse((ROOT / "crawler" / "fetch" / "connections.py").read_text(encoding="utf-8"))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in ("_Wire", "_Connector")]
-    used = {node.attr for each in classes for node in ast.walk(each) if isinstance(node, ast.Attribute)}
-    defined = {node.name for each in classes for node in ast.walk(each) if isinstance(node, ast.FunctionDef)}
-    assert len(classes) == 2
-    assert {name for name in used | defined if name.startswith("_") and not name.startswith("__")} == PRIVATE
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from crawler.fetch.jobs import FetchRequest, RequestKind
-from crawler.frontier.report import why_no_page
 from crawler.frontier.statuses import Status
 from stream.schema.records import Page
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
@@ -179,17 +178,6 @@ def test_empty_pages_do_not_stop_a_site_with_a_page(answer: dict[str, object]) -
     few.step(**answer)
     few.step(**answer)
     assert few.row.stopped == "" and few.hits(*hits_at("2")) == ["queued"]
-
-
-def test_a_report_says_why_such_a_site_has_no_page() -> None:
-    """In the words of `farmwatch rate`, by which it counts sites that were not judged, and in the frontier's lists."""
-    site = with_hits("0", inspector=FakeInspector())
-    turned_away(site, no_page("challenge"))
-    assert why_no_page(site.committed, site.settings, "a.test", site.now) == "turned away by a bot challenge or block"
-    parked = probed("0")
-    parked.step(**no_page("parked"))
-    parked.walk()
-    assert why_no_page(parked.committed, parked.settings, "a.test", parked.now) == "parked, or the page of a server"
 
 
 def test_redirects_count_among_the_six_requests() -> None:

@@ -19,7 +19,6 @@ from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.schema.records import Page, decode
 from stream.schema.topics import PAGES, all_topics
-from tests.support.web.inspecting import FakeInspector
 from tests.support.web.search_desk import PARTITIONS, Desk, answer
 
 SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"))
@@ -175,16 +174,3 @@ def test_a_server_that_ignores_ranges_is_not_read() -> None:
     with pytest.raises(BadAnswer, match="whole file"):
         SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10), RULES)
     assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10), RULES) == "http_404"
-
-
-def test_what_is_no_page_is_imported_as_such() -> None:
-    """A captured answer that the inspector finds to be no page has a record that says so."""
-    made = io.BytesIO()
-    writer = WARCWriter(made, gzip=True)
-    head = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
-    payload = io.BytesIO(b"<p>no page: parked")
-    writer.write_record(writer.create_warc_record("https://a.example/", "response", payload=payload, http_headers=head))
-    size = made.tell()
-    said = SourceAnswer(206, {}, made.getvalue(), time.time())
-    archived = SOURCE.record(said, ArchivePlace(FILE, 0, size), RULES, FakeInspector())
-    assert isinstance(archived, ArchivedPage) and (archived.page.outcome, archived.page.reason) == ("no_page", "parked")

@@ -22,7 +22,6 @@ from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.warc.reader import BLOCK_CAP_BYTES, WarcFault, WarcRecord, records_of
 from stream.schema.records import Page
-from tests.support.web.inspecting import FakeInspector
 
 SETTINGS = CrawlSettings()
 NOW_MS = 1_800_000_000_000
@@ -306,30 +305,6 @@ def test_status_lines_of_archives(line: str, before: str) -> None:
     head = f"{before}{line}\r\n{TYPE}\r\nno header\r\n: none\r\nX-Powered By: shop\r\nServer : s\r\n\r\n"
     page = only(record(head.encode() + HTML))
     assert (page.status, body_of(page), page.headers["server"]) == (200, HTML, "s")
-
-
-@pytest.mark.parametrize(
-    ("block", "outcome", "reason"),
-    [
-        (http(), "fetched", ""),
-        (http(b"<p>no page: parked"), "no_page", "parked"),
-        (http(b"<p>no page: challenge", status="503 Wait"), "no_page", "challenge"),
-        (http(b"<p>no page: blocked", status="403 No"), "no_page", "blocked"),
-        (http(b"<p>no page: soft_404", status="500 Oops"), "", "http_500"),
-        (http(b"<p>no page: blocked", status="404 None"), "", "http_404"),
-        (http(b"<p>oops", status="403 No"), "", "http_403"),
-        (http(b"{}", "Content-Type: application/json", status="403 No"), "", "http_403"),
-        (http(b"\0", TYPE, "Content-Encoding: gzip", status="403 No"), "", "http_403"),
-    ],
-)
-def test_an_inspector_says_what_is_no_page(block: bytes, outcome: str, reason: str) -> None:
-    """As in the crawl, also of errors that show why; an error that does not is skipped with its status."""
-    (found,) = read(record(block), inspector=FakeInspector())
-    if outcome:
-        assert isinstance(found, ArchivedPage) and (found.page.outcome, found.page.reason) == (outcome, reason)
-        assert body_of(found.page) == block.partition(b"\r\n\r\n")[2]
-    else:
-        assert isinstance(found, Skipped) and (found.reason, found.is_fault) == (reason, False)
 
 
 def test_a_range_of_a_file_counts_from_the_file() -> None:

@@ -207,16 +207,6 @@ def test_a_forgotten_host_is_not_asked(farmwatch: Runner, web: Web, finished: st
     assert web.seen == []
 
 
-def test_a_redirect_to_an_excluded_host_is_not_followed(farmwatch: Runner, web: Web, tmp_path: Path) -> None:
-    """robots.txt that redirects to an excluded host cannot be read, as in the crawl."""
-    log = ("--log", f"sqlite:{tmp_path / 'log'}")
-    farmwatch("exclude", "b.test", *log)
-    web.routes["a.test/robots.txt"] = redirect("http://b.test/r")
-    ran = _asked(farmwatch, web, "http://a.test/x", *log)
-    assert ran.code == Exit.PROBLEM and "excluded" in ran.out
-    assert [seen.path for seen in web.seen] == ["/robots.txt"]
-
-
 def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row: SiteRow) -> None:
     """A log whose frontier holds one site."""
     log = open_log(url)

@@ -375,15 +375,3 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
             over.set()
         assert (search.returncode, "begins anew" in said) == (Exit.INTERRUPTED, True)
         assert ("farmwatch: stopped" in rest) == (signals == 1)
-
-
-def test_a_csv_without_a_query_column_is_not_asked(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """A CSV file without a query column is not read as a list: its bad line is reported, exit 1."""
-    (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
-    ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
-    assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])
-    assert "a header with a column query; found: id,text" in ran.err
-    (tmp_path / "q.csv").write_text("query,language\ngarden,de\n,de\n")
-    ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
-    assert (ran.code, len(engine.seen)) == (Exit.PROBLEM, 1)
-    assert "line 3: no query" in ran.err

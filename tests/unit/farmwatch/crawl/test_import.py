@@ -109,25 +109,6 @@ NO_PAGES = {
 }
 
 
-def test_answers_that_are_no_page_have_a_record_that_says_so(farmwatch: Runner, tmp_path: Path) -> None:
-    """Parked domains, challenges, login walls and parts of pages are imported as the crawl stores them."""
-    url = f"sqlite:{tmp_path / 'log'}"
-    captures = [capture(number, status=code, body=body) for number, (code, body) in enumerate(NO_PAGES.values())]
-    (file,) = write(tmp_path / "archive", [*captures, capture(9)])
-    ran = farmwatch("import", file, "--json", "--log", url)
-    assert ran.code == Exit.OK
-    counts = json.loads(ran.out)
-    assert (counts["pages"], counts["skipped"], counts["no_page_reasons"]) == (5, 0, dict.fromkeys(NO_PAGES, 1))
-    with closing(open_log(url)) as log:
-        _, pages = on(log)
-    assert {(page.outcome, page.reason) for page in pages} == {
-        ("fetched", ""),
-        *(("no_page", reason) for reason in NO_PAGES),
-    }
-    ran = farmwatch("import", file, "--log", f"sqlite:{tmp_path / 'other'}")
-    assert ran.out == ("5 pages imported, 0 broken records\nno page: challenge 1, login_wall 1, parked 1, partial 1\n")
-
-
 def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
     """Hosts may have any spelling; the rate can be cut by the source."""
     url = f"sqlite:{tmp_path / 'log'}"

@@ -12,9 +12,10 @@ import pytest
 
 from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
 from scoring.estimate.intervals import Z95
+from scoring.estimate.looks import TIGHTEST_AT, every_look
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import find_change
-from scoring.rates.direct_share import TIGHTEST_AT, direct_share, every_look
+from scoring.rates.direct_share import direct_share
 from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
 from tests.support.sizes import LONG
