@@ -32,9 +32,7 @@ from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
-_NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
-_LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --from
 _JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
@@ -94,8 +92,8 @@ def rate(
     config = common.load().config
     now_ms = int(time.time() * 1000)
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
-    if group:
-        _require_group(group, config)
+    if group and group not in (names := [*config.rate.groups, OTHER]):
+        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
@@ -177,12 +175,6 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         why = f"; `farmwatch runs show {run}` says why" if run else ""
         articles = counted(counts.articles, "article")
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
-
-
-def _require_group(group: str, config: Config) -> None:
-    names = [*config.rate.groups, OTHER]
-    if group not in names:
-        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
 
 
 def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:
