@@ -55,7 +55,12 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pages(self) -> dict[str, CanaryPages]:
         """The pages of all sites of a truth."""
-        return {truth: _together([_pages(row) for row in rows]) for truth, rows in self.rounds.items()}
+        names = CanaryPages.__struct_fields__
+        of_sites = {truth: [_pages(row) for row in rows] for truth, rows in self.rounds.items()}
+        return {
+            truth: CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in names})
+            for truth, sites in of_sites.items()
+        }
 
     @property
     def counts(self) -> CanaryCounts:
@@ -234,10 +239,6 @@ def _pages(row: SiteState) -> CanaryPages:
         scored=row.scored,
         flagged=row.flagged,
     )
-
-
-def _together(sites: Sequence[CanaryPages]) -> CanaryPages:
-    return CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in CanaryPages.__struct_fields__})
 
 
 def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:

@@ -94,7 +94,8 @@ def show(
         rows = _crawled(log, run)
         earlier = read_rows(log, names_to_read(log, run).terms)
     change = panel_change(chosen.sites, chosen.made_at, rows, earlier, now_ms, config.rate.confidence)
-    entrants = [row for row in rows if _first_at(row) > chosen.made_at]
+    first_at = {row.site: row.term_start - row.term * (row.term_end - row.term_start) for row in rows}  # of its pages
+    entrants = [row for row in rows if first_at[row.site] > chosen.made_at]
     lines = rate_lines(entrants, RateQuery(settings=config.rate, now_ms=now_ms, run=run))
     if json:
         panel_fields = {name: getattr(chosen, name) for name in ("version", "made_at", "made_by", "seed", "drawn_from")}
@@ -116,11 +117,6 @@ def _crawled(log: Log, run: str) -> list[SiteState]:
     """The rows of sites that are measured every term."""
     rows = read_rows(log, names_to_read(log, run).sites)
     return [row for row in rows if row.term_end and not is_canary(row.site)]
-
-
-def _first_at(row: SiteState) -> int:
-    """When the first page of the site was fetched, ms."""
-    return row.term_start - row.term * (row.term_end - row.term_start)
 
 
 def _texts(panel: PanelChange, confidence: float) -> list[str]:

@@ -32,11 +32,8 @@ from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
-_NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
-_LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --from
-_JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -94,8 +91,8 @@ def rate(
     config = common.load().config
     now_ms = int(time.time() * 1000)
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
-    if group:
-        _require_group(group, config)
+    if group and group not in (names := [*config.rate.groups, OTHER]):
+        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
@@ -179,12 +176,6 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
 
 
-def _require_group(group: str, config: Config) -> None:
-    names = [*config.rate.groups, OTHER]
-    if group not in names:
-        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
-
-
 def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:
     """Print the points of the series of `by` ("": all sites), oldest first; of one run if `run` names it.
 
@@ -218,7 +209,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "look high": lambda point: _percent(point.share_high),
             "scored sites": "scored_sites",
             "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-            "method": lambda point: point.share_method or _JUDGED_ONLY,
+            "method": "share_method",
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
             "detector": "detector",
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
@@ -245,7 +236,7 @@ def _point_fields(point: RatePoint) -> dict[str, Any]:
     judged["judged_share"] = fields.pop("rate")
     kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
     looks = {name: fields.pop(field) for name, field in kept.items()}
-    method = fields.pop("share_method") or _JUDGED_ONLY
+    method = fields.pop("share_method")
     return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 
 
