@@ -63,7 +63,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         PageView("/sites", "sites.html", console.sites),
         PageView("/site", "site.html", console.site),
         PageView("/page", "page.html", console.page),
-        PageView("/templates", "templates.html", console.templates.groups),
+        PageView("/templates", "templates.html", console.templates),
         PageView("/crawl", "crawl.html", console.crawl),
         PageView("/frontier", "frontier.html", console.frontier),
         PageView("/runs", "runs.html", console.runs.runs),

@@ -23,7 +23,7 @@ MAX_TEXT_BYTES = 2 * 1024**2
 """
 
 
-class Member(NamedTuple):
+class ExtractorRow(NamedTuple):
     """An extractor. `load` gets the file of its model, "" = the shipped one, and may raise BadModel."""
 
     load: Callable[[str], Extractor]  # imports its libraries, which take half a second
@@ -54,9 +54,9 @@ def _resiliparse(_: str) -> Extractor:
 
 _OF_TRAFILATURA = ("trafilatura", "justext", "lxml")
 EXTRACTORS = {
-    "trafilatura": Member(_trafilatura, _OF_TRAFILATURA),
-    "blocks": Member(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
-    "resiliparse": Member(_resiliparse, ("resiliparse",), extra="resiliparse"),
+    "trafilatura": ExtractorRow(_trafilatura, _OF_TRAFILATURA),
+    "blocks": ExtractorRow(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
+    "resiliparse": ExtractorRow(_resiliparse, ("resiliparse",), extra="resiliparse"),
 }
 """The values of the setting `measure.extractor`."""
 

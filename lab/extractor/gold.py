@@ -36,7 +36,7 @@ def keep_main_texts(pages: LabelledPages) -> None:
     pages.narrow(lambda label: bool(label.gold or (label.belongs and label.source not in with_texts)))
 
 
-class Truth(NamedTuple):
+class GoldTexts(NamedTuple):
     """The main text, or if it is None segments inside and outside of it."""
 
     text: str | None

@@ -35,7 +35,7 @@ from filters.extraction.page_guards import html_of, refused
 from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text
-from lab.extractor.gold import Floats, Truth, words_of
+from lab.extractor.gold import Floats, GoldTexts, words_of
 from lab.extractor.networks import Units, fit_network
 from lab.extractor.words import page_words, word_scores
 from scoring.errors import TooFewLabels
@@ -63,7 +63,7 @@ class MainTextPage:
 
     label: Label
     domain: str  # registrable, or a name of several domains with a page in common
-    truth: Truth
+    truth: GoldTexts
     blocks: LabelledBlocks | None
 
 
@@ -88,7 +88,7 @@ def main_text_pages(
 
 
 def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
-    truth = Truth(label.gold, label.belongs, label.foreign)
+    truth = GoldTexts(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
     blocks = None
     html, _ = html_of(html, "", settings)
