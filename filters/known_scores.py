@@ -68,14 +68,14 @@ class KnownScores:
 
     def _read(self, after: Mapping[int, int]) -> None:
         reached = dict(after)
-        found = {partition: array("Q") for partition in after}
+        new = {partition: array("Q") for partition in after}
         end = self._end.encode()
         for partition, offset, key in self._keys(dict(after)):
             reached[partition] = max(reached[partition], offset + 1)
             if key.endswith(end):
-                found[partition].append(xxhash.xxh3_64_intdigest(key))
+                new[partition].append(xxhash.xxh3_64_intdigest(key))
         self._next.update(reached)
-        for partition, digests in found.items():
+        for partition, digests in new.items():
             later = self._later.get(partition, set())
             if partition in self._digests and len(later) + len(digests) <= self._most_unsorted:
                 later.update(digests)
@@ -123,11 +123,11 @@ class UnrequestedTexts:
 
     def take(self, partition: int, site: str, text_digest: str) -> bool:
         """Whether to request this text now: true once per text. Raises as `articles` and `known`."""
-        found = self._of(partition)
-        place = found.texts.place(_digest(f"{site} {text_digest}"))
-        if place is None or found.taken[place]:
+        unrequested = self._of(partition)
+        place = unrequested.texts.place(_digest(f"{site} {text_digest}"))
+        if place is None or unrequested.taken[place]:
             return False
-        found.taken[place] = True
+        unrequested.taken[place] = True
         return True
 
     def forget(self, partitions: Iterable[int]) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import zstandard
 
 from farmwatch.config.config import Config
-from farmwatch.share.rate_cache import ANSWER
 from farmwatch.share.rate_series import read_points
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
@@ -101,7 +100,7 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
         records: Iterator[Record] = (row for row in read_sites(log, run) if not is_canary(row.site))
     elif what == "rate":
         name = find_run(Control(log), run).name if run else ""
-        points = (point for point in read_points(log, window.since, window.until) if point.by != ANSWER)
+        points = read_points(log, window.since, window.until)
         records = (point for point in points if not name or point.run == name)
     else:
         records = _in_window(log, what, window, run)

@@ -177,8 +177,10 @@ def _body(page: CanaryLine) -> bytes:
     if bool(page.text.strip()) == bool(page.html.strip()):
         raise ValueError("a page needs either text or html")
     if page.truth == Truth.HUMAN and (page.made_at is None or page.made_at >= HUMAN_BEFORE):
-        found = page.made_at or "none"
-        raise ValueError(f"made_at of a human page: {found}; only pages written before {HUMAN_BEFORE} are surely human")
+        made_at = page.made_at or "none"
+        raise ValueError(
+            f"made_at of a human page: {made_at}; only pages written before {HUMAN_BEFORE} are surely human"
+        )
     body = (page.html or page_of_text(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
     if len(body) > PAGE_CAP_BYTES:
         raise ValueError(f"a page of {len(body)} bytes; at most {PAGE_CAP_BYTES} are allowed")

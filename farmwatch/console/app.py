@@ -63,15 +63,15 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         PageView("/sites", "sites.html", console.sites),
         PageView("/site", "site.html", console.site),
         PageView("/page", "page.html", console.page),
-        PageView("/templates", "templates.html", console.templates.groups),
+        PageView("/templates", "templates.html", console.templates),
         PageView("/crawl", "crawl.html", console.crawl),
         PageView("/frontier", "frontier.html", console.frontier),
         PageView("/runs", "runs.html", console.runs.runs),
         PageView("/compare", "compare.html", console.runs.compare),
         PageView("/label", "label.html", console.runs.label),
         PageView("/rulesets", "rulesets.html", console.runs.rulesets),
-        PageView("/letters", "letters.html", console.letters.letters),
-        PageView("/letter", "letter.html", console.letters.letter),
+        PageView("/letters", "letters.html", console.state.letters),
+        PageView("/letter", "letter.html", console.state.letter),
         PageView("/health", "health.html", console.state.health),
     )
     get, post, other = (

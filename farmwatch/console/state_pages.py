@@ -1,9 +1,12 @@
-"""The console's pages on the state of farmwatch: the flow of pages through the roles, and its health."""
+"""The console's pages on the state of farmwatch: the flow of pages through the roles, its health, its dead letters."""
 
 from __future__ import annotations
 
 import platform
+import sqlite3
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from math import inf
 from typing import Any
@@ -18,9 +21,17 @@ from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
 from farmwatch.upkeep.disk_forecast import forecast_in_words, topic_growths
+from farmwatch.upkeep.letter_fields import existing_letter, letter_content
+from replay.rows.dead_letters import LetterState, settled_in_words
 from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
+from stream.processing.topic_reader import dead_letters_of
 from stream.schema.control import Control
+from stream.schema.forgotten import Forgotten
+from stream.schema.runs import shown_run
+from stream.schema.topics import DEAD_LETTERS
+
+_READ_S = 0.2  # longest time for which a request reads new letters
 
 
 class StatePages:
@@ -31,12 +42,13 @@ class StatePages:
         log: Log,
         config: Config,
         model: ReadModel,
+        forgotten: Forgotten,
         jobs: Jobs,
         read_status: Callable[[], DaemonStatus],
         clock: Clock,
     ) -> None:
         self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._read_status = read_status
+        self._forgotten, self._read_status = forgotten, read_status
 
     def flow(self, _: Mapping[str, str]) -> dict[str, Any]:
         """What `farmwatch status` says, the pages left after each stage, and what became of the others."""
@@ -94,3 +106,34 @@ class StatePages:
         now_ms = self._clock()
         growths, age_days = topic_growths(self._log, now_ms)
         return forecast_in_words(self._config, growths, age_days, now_ms)
+
+    def letters(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Dead letters by stage and reason, as `farmwatch dead list` says them."""
+        until_s = time.monotonic() + _READ_S
+        with suppress(sqlite3.Error):  # the thread that follows has the index
+            self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
+        groups = [
+            {
+                "stage": group.stage,
+                "run": shown_run(group.run),
+                "reason": group.reason,
+                "open": group.states[LetterState.OPEN],
+                "settled": settled_in_words(group.states),
+                "newest": f"{partition}/{offset}",
+                "at": time_ms,
+                "error": self._error_of(partition, offset),
+            }
+            for group in self._model.letters(self._log)
+            for time_ms, partition, offset in [group.newest]
+        ]
+        done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
+        is_done = all(number.isdecimal() for number in done.values())
+        return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
+
+    def letter(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """A dead letter, as `farmwatch dead show` shows it. Raises NotFound, UsageError."""
+        return letter_content(existing_letter(self._log, query.get("id", "")))
+
+    def _error_of(self, partition: int, offset: int) -> str:
+        letters = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
+        return next((letter.error for _, letter in letters), "")

@@ -22,14 +22,12 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
-from farmwatch.console.letter_pages import LetterPages
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.console.site_walk import site_walk
 from farmwatch.console.state_pages import StatePages
-from farmwatch.console.template_pages import TemplatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
@@ -39,6 +37,7 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.site_fields import site_fields
+from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
@@ -65,9 +64,10 @@ POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s",
 SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
-_FRONTIER_S = 30.0
+_SLOW_S = 30.0  # for which the frontier and the templates are shown again
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
+_TEMPLATES, _GROUPS_SHOWN, _NAMES_SHOWN = ("templates",), 100, 500
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS, _HISTORY_POINTS = 30, 200
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
@@ -84,10 +84,8 @@ class Console:
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
-        self.letters = LetterPages(log, model, self._forgotten)
-        self.templates = TemplatePages(log, self._jobs)
         self.runs = RunPages(log, config, self._jobs, replays, clock)
-        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
+        self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
@@ -208,7 +206,7 @@ class Console:
             "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
             "warning": caveat,
-            "template": self.templates.of_site(row.site),
+            "template": self._template_of(row.site),
         }
 
     def page(self, query: Query) -> Data:
@@ -248,11 +246,42 @@ class Console:
         def read(_: Say) -> FrontierReport:
             return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
 
-        report = self._jobs.result(("frontier",), "Reading the frontier", read, _FRONTIER_S)
+        report = self._jobs.result(("frontier",), "Reading the frontier", read, _SLOW_S)
         meanings = {reason: meaning_of_reason(reason)._asdict() for reason in report.parked_reasons}
         for reason in report.stopped_reasons:
             meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
         return {**msgspec.to_builtins(report), "meanings": meanings}
+
+    def templates(self, query: Query) -> Data:
+        """The groups, as `farmwatch templates groups` lists them; with `id` the one of a template. Raises Working."""
+
+        def work(_: Say) -> tuple[TemplateGroups, Mapping[str, str]]:
+            groups = self._template_groups()
+            return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
+
+        template, key = query.get("id", "")[:16], (*_TEMPLATES, "verdicts")
+        templates, verdict_of = self._jobs.result(key, "Grouping templates", work, _SLOW_S)
+        groups = templates.groups[:_GROUPS_SHOWN]
+        if template:
+            groups = [group for group in templates.groups if group.template_id == template]
+        names = sorted(groups[0].sites) if template and groups else []
+        return {
+            "template": template,
+            "sites": templates.sites,
+            "is_whole": templates.is_whole,
+            "groups": [group.fields(verdict_of) for group in groups],
+            "names": {name: verdict_of.get(name, "") for name in names[:_NAMES_SHOWN]},
+            "more": max(0, len(names) - _NAMES_SHOWN),
+        }
+
+    def _template_of(self, site: str) -> Data | None:
+        """The template that a site shares with most others; None while it is not known, or if there is none."""
+        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
+        group = None if groups is None else groups.of(site)
+        return None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
+
+    def _template_groups(self) -> TemplateGroups:
+        return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""

@@ -33,29 +33,29 @@ class RulesetReport:
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation under the stable names of `--json`."""
-        found, confusion = self.found, self.found.confusion
+        evaluation, confusion = self.found, self.found.confusion
         return {
             "ruleset": self.name,
             "digest": self.digest,
-            **_kept_json(found.whole),
+            **_kept_json(evaluation.whole),
             "articles": _kept_json(confusion.articles),
             "others": _kept_json(confusion.others),
             **{name: getattr(confusion, name) for name in ("precision", "recall", "f1")},
-            "page_types": {name: _kept_json(kept) for name, kept in found.labels.items()},
-            "sources": {name: _kept_json(kept) for name, kept in found.sources.items()},
-            "url_forms": {name: _kept_json(kept) for name, kept in found.url_forms.items()},
-            "rules": [_rule_json(rule) for rule in found.rules],
+            "page_types": {name: _kept_json(kept) for name, kept in evaluation.labels.items()},
+            "sources": {name: _kept_json(kept) for name, kept in evaluation.sources.items()},
+            "url_forms": {name: _kept_json(kept) for name, kept in evaluation.url_forms.items()},
+            "rules": [_rule_json(rule) for rule in evaluation.rules],
         }
 
 
 def report(
-    names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]
+    names: Sequence[str], rulesets: Sequence[Ruleset], evaluations: Sequence[RulesetEvaluation]
 ) -> list[RulesetReport]:
     """Evaluations under the names of their rulesets; two with one name have their arguments instead."""
     own = [ruleset.name for ruleset in rulesets]
     return [
         RulesetReport(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
-        for name, ruleset, evaluation in zip(names, rulesets, found, strict=True)
+        for name, ruleset, evaluation in zip(names, rulesets, evaluations, strict=True)
     ]
 
 
@@ -75,20 +75,20 @@ def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
 
 def remarks(report: Sequence[RulesetReport]) -> list[str]:
     """Remarks on the limits of the labels."""
-    found = report[0].found  # the labels are the same for every ruleset
-    kinds = ", ".join(map(repr, found.labels))
+    evaluation = report[0].found  # the labels are the same for every ruleset
+    kinds = ", ".join(map(repr, evaluation.labels))
     said = [
         f"page_type {kind!r} counts as another kind of page: articles are '{PageClass.ARTICLE}', so written"
-        for kind in found.labels
+        for kind in evaluation.labels
         if kind != PageClass.ARTICLE and kind.strip().casefold() == PageClass.ARTICLE
     ]
-    if not found.labels:
+    if not evaluation.labels:
         said.append("no page has a page_type: nothing can be said of precision and recall")
-    elif not found.confusion.articles.pages:
+    elif not evaluation.confusion.articles.pages:
         said.append(
             f"no page_type is '{PageClass.ARTICLE}', there are {kinds}: nothing can be said of precision and recall"
         )
-    elif not found.confusion.others.pages:
+    elif not evaluation.confusion.others.pages:
         said.append(f"every page_type is '{PageClass.ARTICLE}': nothing can be said of precision")
     return said
 

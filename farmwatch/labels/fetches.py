@@ -78,10 +78,10 @@ class LabelledFetches:
 
     def _features(self, log: Log, topic: str, partition: int, labels: dict[str, Label]) -> Iterator[Features]:
         sites = {self._sites[fetch_id].encode() for fetch_id in labels}
-        of_sites = (found for found in log.read(topic, partition) if found.key in sites)
-        for found, head in records_of(_Head, of_sites):
+        of_sites = (record for record in log.read(topic, partition) if record.key in sites)
+        for record, head in records_of(_Head, of_sites):
             if head.id in labels:
-                yield from (features for _, features in records_of(Features, [found]))
+                yield from (features for _, features in records_of(Features, [record]))
                 if not labels:
                     return
 

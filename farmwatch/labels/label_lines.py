@@ -86,13 +86,13 @@ class LabelFile:
         lines = self._said(self._csv() if is_csv else iter(self._lines))
         for place, line in self._standing(lines):
             try:
-                found = _labelled(place, line)
-                new = self._is_new(line, found)
+                labelled = _labelled(place, line)
+                new = self._is_new(line, labelled)
             except ValueError as error:
                 self.bad(place, error)
             else:
                 if new:
-                    yield found
+                    yield labelled
 
     def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
         """The lines with a label, or with an empty one."""
@@ -122,7 +122,7 @@ class LabelFile:
             else:
                 self._unsaid += bool(line.page_type)
 
-    def _is_new(self, line: LabelLine, found: LabelledText) -> bool:
+    def _is_new(self, line: LabelLine, labelled: LabelledText) -> bool:
         """False for a copy, which would count as another independent text.
 
         Raises ValueError if the copy has the other label.
@@ -136,10 +136,10 @@ class LabelFile:
         else:
             return True
         key = hashlib.blake2b(f"{line.text is None} {what}".encode(errors="surrogatepass"), digest_size=16).digest()
-        first = self._seen.setdefault(key, (found.llm, found.place))
-        if first[0] is not found.llm:
+        first = self._seen.setdefault(key, (labelled.llm, labelled.place))
+        if first[0] is not labelled.llm:
             raise ValueError(f"the same text as {first[1]}, with the other label")
-        if first[1] is found.place:
+        if first[1] is labelled.place:
             return True
         self._copies += 1
         return False

@@ -93,13 +93,13 @@ class LabelledPages:
         self.skipped = 0
         self._folder = folder
         self._on_bad = on_bad
-        found = sorted(file.parent.name for file in folder.glob("*/gold.jsonl"))
-        if not found:
+        there = sorted(file.parent.name for file in folder.glob("*/gold.jsonl"))
+        if not there:
             raise FarmwatchError(f"{folder}: no labelled pages: there is no <source>/gold.jsonl in it")
         for source in sources:
-            if source not in found:
-                raise UsageError(f"{folder}: no source {source!r}; there are {', '.join(found)}")
-        self.sources = [source for source in found if not sources or source in sources]
+            if source not in there:
+                raise UsageError(f"{folder}: no source {source!r}; there are {', '.join(there)}")
+        self.sources = [source for source in there if not sources or source in sources]
         self.labels = [label for source in self.sources for label in self._labels(source)]
 
     @property
@@ -124,9 +124,9 @@ class LabelledPages:
                 for batch in batches(((label.place, label) for label in self.labels if label.source == source), _BATCH):
                     pages = list(self._pages(label for _, label in batch))
                     prepared = stage.prepare([page for _, page in pages])
-                    for (label, page), found in zip(pages, prepared, strict=True):
+                    for (label, page), measures in zip(pages, prepared, strict=True):
                         context = Context(partition, state, Meter(), now_ms=0)
-                        stage.process(page, found, context)
+                        stage.process(page, measures, context)
                         yield LabelledPage(label, _features(context))
                     advance(len(batch))
 

@@ -95,21 +95,21 @@ class LabelsFile:
             ) from error
 
     def _read(self) -> None:
-        found: list[Judgement] = []
+        judgements: list[Judgement] = []
         end = 0
         with os.fdopen(os.dup(self._fd), "rb") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.endswith(b"\n"):
                     self._mend(line, number, end)
                 elif line.strip():
-                    self._take(line, number, found)
+                    self._take(line, number, judgements)
                 end += len(line)
-        self.latest = {said.fetch_id: said for said in latest_judgements(found)}
+        self.latest = {said.fetch_id: said for said in latest_judgements(judgements)}
 
-    def _take(self, line: bytes, number: int, found: list[Judgement]) -> None:
+    def _take(self, line: bytes, number: int, judgements: list[Judgement]) -> None:
         try:
             if _decoded(line, _Line).fetch_id is not None:
-                found.append(msgspec.structs.replace(_decoded(line, Judgement), text=""))
+                judgements.append(msgspec.structs.replace(_decoded(line, Judgement), text=""))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._no_label(number, str(error)) from error
 

@@ -73,16 +73,16 @@ class Session:
 
     def changes(self) -> list[RulesetChange]:
         """Numbers of articles among the labelled pages on which the runs differ: which run is right more often."""
-        found: dict[str, list[bool]] = {}
+        articles_of: dict[str, list[bool]] = {}
         said = self._said()
         for page in self.pages:
             if page.verdict_a != page.verdict_b and page.fetch_id in said:
                 kept, other = (
                     (page.run_a, page.run_b) if page.verdict_a == PageClass.ARTICLE else (page.run_b, page.run_a)
                 )
-                articles = found.setdefault(f"kept by {kept}, dropped by {other}", [])
+                articles = articles_of.setdefault(f"kept by {kept}, dropped by {other}", [])
                 articles.append(said[page.fetch_id].page_type == PageClass.ARTICLE)
-        return [RulesetChange(what, len(articles), sum(articles)) for what, articles in found.items()]
+        return [RulesetChange(what, len(articles), sum(articles)) for what, articles in articles_of.items()]
 
     def _said(self) -> dict[str, Judgement]:
         latest = self._labels.latest

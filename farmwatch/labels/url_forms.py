@@ -41,11 +41,11 @@ class RulesetVerdicts:
 
     def add(self, page: LabelledPage) -> None:
         """Judge a page."""
-        found = self._judged(page, page.features)
-        self._pages.append(found)
+        verdict = self._judged(page, page.features)
+        self._pages.append(verdict)
         if page.label.url:
             return
-        self._by_form.setdefault(NO_URL, []).append(found)
+        self._by_form.setdefault(NO_URL, []).append(verdict)
         for form, url in URL_FORMS.items():
             self._by_form.setdefault(form, []).append(self._judged(page, with_url(page.features, url)))
 

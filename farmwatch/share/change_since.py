@@ -46,15 +46,15 @@ class ChangeSince(NamedTuple):
 
     def causes(self) -> Iterator[tuple[str, str]]:
         """(points, what they are due to)."""
-        found = self.parts
-        seams = ", ".join(map(day_time, found.seams))
+        parts = self.parts
+        seams = ", ".join(map(day_time, parts.seams))
         instrument = f"another ruleset, detector or method ({seams})" if seams else "the instrument is the same"
         for part, what in (
-            (found.new_sites, f"{counted(found.new, 'new site')}, against the sites known before of the same sources"),
-            (found.sources, "other sources than before, or more sites of some"),
-            (found.left_sites, f"{counted(found.left, 'left site')}, whose verdicts are too old now"),
-            (found.known_sites, f"{counted(found.known, 'site')} known before, by what their articles say now"),
-            (found.instrument, instrument),
+            (parts.new_sites, f"{counted(parts.new, 'new site')}, against the sites known before of the same sources"),
+            (parts.sources, "other sources than before, or more sites of some"),
+            (parts.left_sites, f"{counted(parts.left, 'left site')}, whose verdicts are too old now"),
+            (parts.known_sites, f"{counted(parts.known, 'site')} known before, by what their articles say now"),
+            (parts.instrument, instrument),
         ):
             yield in_points(part), what
 
@@ -69,7 +69,7 @@ def change_since(log: Log, config: Config, since: str, run: str, now_ms: int) ->
     if now.share is None:
         raise NotFound(f"--why {since}: there is no share now: {text_of(now.remarks)}")
     try:
-        found = change_parts(
+        parts = change_parts(
             (point for point in points if not run or point.run == now.run),
             now,
             [row for row in rows if (row.digest, row.detector) == (now.digest, now.detector)],
@@ -78,7 +78,7 @@ def change_since(log: Log, config: Config, since: str, run: str, now_ms: int) ->
         )
     except BadParameters as error:
         raise NotFound(f"--why {since}: {error}; `farmwatch rate --history` lists those that were") from None
-    return ChangeSince(found, now, caveats(config, [now.detector])[now.detector])
+    return ChangeSince(parts, now, caveats(config, [now.detector])[now.detector])
 
 
 def in_points(share: float) -> str:

@@ -109,10 +109,10 @@ def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], no
     sites = every[:_LOOKED_UP]
     topic = f"state.{FRONTIER_STORE}"
     partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
-    found = dict.fromkeys(every[_LOOKED_UP:] if partitions else (), "no page, reason not looked up")
+    reasons = dict.fromkeys(every[_LOOKED_UP:] if partitions else (), "no page, reason not looked up")
     for partition in range(partitions if sites else 0):
         with log.read_state(FRONTIER_STORE, partition) as state:
             for site in sites:
                 if partition_of(site, partitions) == partition:
-                    found[site] = why_no_page(state, config.crawl, site, now_ms)
-    return found
+                    reasons[site] = why_no_page(state, config.crawl, site, now_ms)
+    return reasons

@@ -15,7 +15,7 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
-from stream.schema.records import RatePoint, SiteState, decode, encode
+from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
 
 _THIN_BACK_DAYS = 7  # days that are thinned again, because no process may have run on the right day
@@ -84,7 +84,8 @@ def read_points(log: Log, since: date | None = None, until: date | None = None) 
         end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
         last = _ms(until + timedelta(days=1))
     newest: dict[bytes, bytes] = {}
-    for kept, point in rows_of(RatePoint, log.read(RATES, 0, start)):
+    points = (message for message in log.read(RATES, 0, start) if not message.key.startswith(ANSWER_KEY.encode()))
+    for kept, point in rows_of(RatePoint, points):
         if point is None or kept.value is None:
             newest.pop(kept.key, None)
         elif (end is None or kept.offset < end) and first <= point.at and (last is None or point.at < last):

@@ -65,7 +65,7 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
             continue
         votes.setdefault(label.site, []).append(label.label == Truth.LLM)
         oldest = min(oldest, at)
-    shares = {site: sum(found) / len(found) for site, found in votes.items()}
+    shares = {site: sum(of_site) / len(of_site) for site, of_site in votes.items()}
     named = shares.keys() | {site for _, sites in samples.values() for site in sites}  # a site of two samples: once
     drawn = len(named) + sum(max(drawn - len(sites), 0) for drawn, sites in samples.values())
     at = oldest if votes else 0

@@ -69,12 +69,12 @@ def inputs_of(pages: Sequence[Features]) -> Floats:
     """The inputs of pages that have them [pages, INPUTS]; UNKNOWN where a page lacks a measure."""
     import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
-    found = np.full((len(pages), len(INPUTS)), np.nan)
+    inputs = np.full((len(pages), len(INPUTS)), np.nan)
     if pages:
-        found[:, _PLACE_OF_BLOCKS] = _of_blocks([page.blocks for page in pages])
-        found[:, _OTHER_PLACES] = [_of_page(page) for page in pages]
-    found[np.isnan(found)] = UNKNOWN
-    return found
+        inputs[:, _PLACE_OF_BLOCKS] = _of_blocks([page.blocks for page in pages])
+        inputs[:, _OTHER_PLACES] = [_of_page(page) for page in pages]
+    inputs[np.isnan(inputs)] = UNKNOWN
+    return inputs
 
 
 def _of_page(features: Features) -> list[Any]:

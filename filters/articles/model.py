@@ -75,26 +75,26 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
 
     def logits(self, features: Features) -> Logits | None:
         """The logit of each kind; None for a page without text or parsed structure. Raises ValueError for damage."""
-        (found,) = self.logits_of([features])
-        if isinstance(found, ValueError):
-            raise found
-        return found
+        (logits,) = self.logits_of([features])
+        if isinstance(logits, ValueError):
+            raise logits
+        return logits
 
     def logits_of(self, pages: Sequence[Features]) -> list[Logits | ValueError | None]:
         """`logits` of each page, or its error; many pages together take a fifth of the time."""
-        found: list[Logits | ValueError | None] = [None] * len(pages)
+        results: list[Logits | ValueError | None] = [None] * len(pages)
         places = []
         for place, page in enumerate(pages):
             try:
                 if has_inputs(page):
                     places.append(place)
             except ValueError as error:
-                found[place] = error
+                results[place] = error
         if places:
             sums = self._sums(inputs_of([pages[place] for place in places]))
             for place, logits in zip(places, sums.tolist(), strict=True):
-                found[place] = tuple(logits)
-        return found
+                results[place] = tuple(logits)
+        return results
 
     def _sums(self, inputs: Floats) -> Floats:
         """The logits [pages, kinds] of inputs [pages, INPUTS].
@@ -146,10 +146,10 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
             return []
         place = self.kinds.index(kind)
         (values,) = inputs_of([features]).tolist()
-        found = dict(zip(INPUTS, values, strict=True))
+        value_of = dict(zip(INPUTS, values, strict=True))
         parts = []
         for name, steps in self.inputs.items():
-            value = found[name]
+            value = value_of[name]
             logit = steps.values[bisect_left(steps.at, value)][place]
             parts.append(Contribution(name, None if value == UNKNOWN else value, logit))
         return sorted(parts, key=lambda part: -abs(part.logit))

@@ -94,7 +94,7 @@ def chunk(text: bytes) -> Chunks:
 
 def _zero_ends(data: bytes) -> list[int]:
     """Offsets just after each window whose fingerprint ends in six zero bits."""
-    found: list[int] = []
+    ends: list[int] = []
     for base in range(0, len(data) - WINDOW + 1, _STEP):
         window_bytes = min(_STEP + WINDOW - 1, len(data) - base)
         piece = np.frombuffer(data, np.uint8, window_bytes, base).astype(np.intp)
@@ -105,5 +105,5 @@ def _zero_ends(data: bytes) -> list[int]:
         for shift in (4, 2, 1):
             later = sums[shift:] >> np.uint64(8 * shift)
             sums = np.bitwise_xor(later, sums[:-shift], out=later)
-        found.extend((np.flatnonzero(sums.astype(np.uint8) == 0) + (base + WINDOW)).tolist())
-    return found
+        ends.extend((np.flatnonzero(sums.astype(np.uint8) == 0) + (base + WINDOW)).tolist())
+    return ends

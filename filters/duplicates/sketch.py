@@ -21,6 +21,6 @@ def sketch(hashes: npt.NDArray[np.uint64], permutations: int) -> Sketch:
     smallest = np.full(permutations, np.iinfo(np.uint32).max, np.uint32)
     for start in range(0, len(hashes), _PIECE):
         piece = hashes[start : start + _PIECE]
-        found = rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], permutations, _SEED)
-        np.minimum(smallest, np.array(found.to_rows()[0], np.uint32), out=smallest)
+        digests = rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], permutations, _SEED)
+        np.minimum(smallest, np.array(digests.to_rows()[0], np.uint32), out=smallest)
     return smallest

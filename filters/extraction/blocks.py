@@ -82,20 +82,20 @@ def listed_chars(table: bytes) -> list[int]:
     A row without a number is an item of its own, but for rows of one line. Raises struct.error for a truncated row.
     """
     numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
-    found: list[int] = []
+    of_lines: list[int] = []
     place_of: dict[int, int] = {}
     last_kind = -1
     for flagged, chars in zip(numbers[0::4], numbers[1::4], strict=True):
         kind, number = flagged & KIND_MASK, flagged >> ITEM_SHIFT
         if kind in LISTED:
             joins = flagged & JOINED and kind == last_kind
-            place = place_of.setdefault(number, len(found)) if number else len(found) - bool(joins)
-            if place == len(found):
-                found.append(chars)
+            place = place_of.setdefault(number, len(of_lines)) if number else len(of_lines) - bool(joins)
+            if place == len(of_lines):
+                of_lines.append(chars)
             else:
-                found[place] += chars
+                of_lines[place] += chars
         last_kind = kind
-    return found
+    return of_lines
 
 
 def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:

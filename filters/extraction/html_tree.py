@@ -68,7 +68,7 @@ def readable(html: str) -> str:
     """The HTML without NUL and the characters that no reader sees, as such or as references."""
     html = without_invisible(html.replace("\0", ""))
     unseen = {reference for reference in set(_REFERENCE.findall(html)) if not without_invisible(unescape(reference))}
-    return _REFERENCE.sub(lambda found: "" if found[0] in unseen else found[0], html) if unseen else html
+    return _REFERENCE.sub(lambda match: "" if match[0] in unseen else match[0], html) if unseen else html
 
 
 def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:

@@ -7,9 +7,11 @@ if there is prose beside them, and comments that are most of the rest stay.
 
 from __future__ import annotations
 
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from importlib import resources
 from typing import Any
 
 import re2
@@ -40,61 +42,13 @@ class Part(Enum):
     COMMENTS = "comments of visitors"
 
 
-def _names(table: str) -> str:
-    return "|".join(table.split())
-
-
-_MANAGERS = _names(  # with "#": only as an id
-    r"""
-    #?onetrust-(?:consent|banner|pc)-sdk #?optanon #?optanon-(?:popup|alert-box|show-settings)[\w-]*
-    #?cybotcookiebot\w* #?qc-cmp2?-[\w-]+ #?didomi-(?:host|popup|notice|consent)[\w-]*
-    #?usercentrics-(?:root|cmp-ui|banner|button) #?uc-(?:banner|main-dialog)[\w-]*
-    #?truste[-_](?:consent|overlay|popframe|box|cm)[\w-]* #?trustarc-banner[\w-]* #consent_blackbar
-    #?sp_message_(?:container|panel)[\w-]* #?cmplz-(?:cookiebanner|soft-cookiewall|manage-consent)[\w-]*
-    #?cky-(?:consent|modal|overlay|notice|preference)[\w-]* #?cookie-law-info-(?:bar|again)
-    #?cli-(?:modal|popupbar|bar-(?:container|popup|message))[\w-]* #?wt-cli-cookie-bar[\w-]* #?osano-cm-[\w-]+
-    #klaro #?borlabs-?cookie-?(?:box|dialog|widget)[\w-]* #?iubenda-cs-[\w-]+ #?axeptio_(?:overlay|mount\w*|main\w*)
-    #?fc-consent-root #?fc-(?:dialog-overlay|dialog-container) #tarteaucitron(?:root|alert\w*|services?)? #cmpbox\d?
-    #cmpwrapper #?ppms_cm_[\w-]+ #?hs-eu-cookie-[\w-]+ #?cookiefirst-[\w-]+ #?cookiescript_[\w-]+
-    #?ch2-(?:container|dialog|settings) #?termly-code-snippet-support #?moove_gdpr_(?:cookie|modal)[\w-]*
-    #?moove-gdpr-[\w-]+ #?_?evidon[-_](?:banner|barrier|prefdiag|consent)[\w-]* #lanyard_root
-    #?ketch-(?:consent|banner|modal|preferences)[\w-]* #?transcend-consent[\w-]* #ccc
-    #ccc-(?:overlay|notify|module|content) #?shopify-pc__[\w-]+ #?pandectes-(?:banner|preferences)[\w-]*
-    #?seers-cx-[\w-]+ #sd-cmp #appconsent #?tc-privacy-wrapper #?ez-cookie-(?:dialog|notification)[\w-]*
-    #?adroll_consent_(?:container|banner) #?cc-(?:window|banner|revoke|grower) #?cc_banner(?:-wrapper)?
-    #?coi-(?:banner|consent)[\w-]* #?coioverlay #?cookie-information-template-wrapper #?eu-cookie-compliance-[\w-]+
-    #?catapult-cookie-bar #?cookieconsent:desc #uniccmp #?as-oil
-    #?cassie-(?:cookie-modal|cookie-module|overlay|pre-banner)[\w-]* #?gravitocmp-[\w-]+ #?bcc-consent[\w-]*
-    """
-)
+_TABLES = tomllib.loads(resources.files("filters.extraction").joinpath("containers.toml").read_text("utf-8"))
+_MANAGERS, _SHOWN, _COMMENTS = ("|".join(_TABLES[kind]) for kind in ("managers", "shown", "comments"))
 _LAWS = "consent|gdpr|rgpd|dsgvo|ccpa|lgpd|eprivacy"
 _ASKS = f"cookies?|{_LAWS}"
-_SHOWN = _names(
-    """
-    banners? bar notice notification popup pop-up popover modal dialog dialogue overlay message msg alert box
-    consent bottom wrap wrapper container warning disclaimer law info prompt widget window layer panel manager
-    settings preferences toast compliance confirmation hint hinweis bandeau aviso melding footer top accept
-    acceptance agree agreement opt-?in wall notify snackbar drawer sheet root
-    """
-)
 _BANNERS = (  # the word "cookies" alone is a food
     rf"#?(?:(?:\w+[-_])*(?:{_LAWS})|(?:[\w-]*[-_])?(?:{_ASKS})[-_]*(?:{_SHOWN})(?:[-_][\w-]*)?|"
     rf"(?:[\w-]*[-_])?(?:{_SHOWN})[-_]*(?:{_ASKS}))"
-)
-_COMMENTS = _names(
-    r"""
-    comments? commentlist commentarea
-    comment[-_]?(?:list|section|area|container|wrapper|thread|box|block|body|feed|holder|module)
-    comments[-_]*(?:list|section|area|container|wrapper|wrap|thread|box|block|template|content|main|inner|feed|holder|module)
-    (?:post|article|entry|blog|user|reader|story|page|news|view|all|facebook|fb|wp|discussion)[-_]?comments?[-_]?(?:list|area|section)?
-    comment[-_]respond wp-block-comments[\w-]* disqus_thread disqus[-_](?:comments?|container|section|wrapper)[\w-]*
-    dsq-comments? dsq-content livefyre[\w-]* lf-comments? idc-container idcomments\w* kommentare?
-    kommentar(?:e|er|liste|bereich)[\w-]* commentaires? liste-commentaires comentarios? comentários? commenti
-    reacties komentarze komentarer kommentarer yorumlar remark42 isso-thread giscus utterances cusdis_thread
-    commento hyvor-talk[\w-]* graphcomment vuukle-comments spot-?im(?:[-_][\w-]+)? vf-comments coral_thread
-    coral-talk[\w-]* hypercomments_widget vk_comments waline twikoo gitalk valine
-    https?://schema\.org/(?:user)?comments?
-    """
 )
 _THREADS = (  # as such, or in the names of BEM and CSS modules
     rf"#?(?:{_COMMENTS}|[\w-]+__comments(?:[-_]?(?:list|section|area|wrapper|container))?)"
@@ -189,13 +143,13 @@ def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any
 
 def _around(elements: Iterable[Any]) -> set[Any]:
     """All elements that hold one of these."""
-    found = set[Any]()
+    around = set[Any]()
     for element in elements:
         outer = element.getparent()
-        while outer is not None and outer not in found:
-            found.add(outer)
+        while outer is not None and outer not in around:
+            around.add(outer)
             outer = outer.getparent()
-    return found
+    return around
 
 
 def _prose_size(element: Any) -> int:
@@ -220,12 +174,12 @@ def _named(elements: Sequence[Any]) -> dict[int, Part]:
     for value, those in places.items():
         named[f"\0{value[:_NAME_CHARS].lower()}\0"] += those
     names = "".join(named)  # one search for all is much faster than one for each
-    found: dict[int, Part] = {}
+    part_of: dict[int, Part] = {}
     for part, pattern in _PARTS:
         for match in pattern.finditer(names):
             if match[1].startswith(_TOPICS):
                 continue
             start, end = names.rfind("\0", 0, match.start(1)), names.find("\0", match.end(1))
             for place in named[names[start : end + 1]]:
-                found.setdefault(place, part)
-    return dict.fromkeys(dialogs, Part.DIALOG) | found
+                part_of.setdefault(place, part)
+    return dict.fromkeys(dialogs, Part.DIALOG) | part_of

@@ -23,7 +23,7 @@ MAX_TEXT_BYTES = 2 * 1024**2
 """
 
 
-class Member(NamedTuple):
+class ExtractorRow(NamedTuple):
     """An extractor. `load` gets the file of its model, "" = the shipped one, and may raise BadModel."""
 
     load: Callable[[str], Extractor]  # imports its libraries, which take half a second
@@ -54,9 +54,9 @@ def _resiliparse(_: str) -> Extractor:
 
 _OF_TRAFILATURA = ("trafilatura", "justext", "lxml")
 EXTRACTORS = {
-    "trafilatura": Member(_trafilatura, _OF_TRAFILATURA),
-    "blocks": Member(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
-    "resiliparse": Member(_resiliparse, ("resiliparse",), extra="resiliparse"),
+    "trafilatura": ExtractorRow(_trafilatura, _OF_TRAFILATURA),
+    "blocks": ExtractorRow(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
+    "resiliparse": ExtractorRow(_resiliparse, ("resiliparse",), extra="resiliparse"),
 }
 """The values of the setting `measure.extractor`."""
 
@@ -103,15 +103,15 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         template = template_sketch(elements)
         if prune(elements, size_of(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
-        found = run(html, tree)
+        extracted = run(html, tree)
     except ParseFailed as unparsed:
-        found = Extraction(error=unparsed.error)
+        extracted = Extraction(error=unparsed.error)
     except MemoryError:
-        found = Extraction(error=ExtractError.OUT_OF_MEMORY)
+        extracted = Extraction(error=ExtractError.OUT_OF_MEMORY)
     except Exception:  # noqa: BLE001  # third-party code on hostile input
-        found = Extraction(error=ExtractError.FAILED)
-    if len(found.text) * 4 > MAX_TEXT_BYTES and len(found.text.encode()) > MAX_TEXT_BYTES:
-        found = Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
-    if found.text and not any(map(str.isalpha, found.text)):
-        found = Extraction(error=ExtractError.NO_TEXT, tried=found.tried)
-    return replace(found, structure=structure, lines=lines, template=template, is_cut=is_cut)
+        extracted = Extraction(error=ExtractError.FAILED)
+    if len(extracted.text) * 4 > MAX_TEXT_BYTES and len(extracted.text.encode()) > MAX_TEXT_BYTES:
+        extracted = Extraction(error=ExtractError.TOO_LARGE, tried=extracted.tried)
+    if extracted.text and not any(map(str.isalpha, extracted.text)):
+        extracted = Extraction(error=ExtractError.NO_TEXT, tried=extracted.tried)
+    return replace(extracted, structure=structure, lines=lines, template=template, is_cut=is_cut)

@@ -6,8 +6,10 @@ thread of comments, unclosed tags, other languages and charsets, a page of links
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any
 
 import msgspec
@@ -34,67 +36,39 @@ OUTPUTS: Mapping[str, str] = {
 
 _DIGITS = 6  # of a float: further digits depend on the processor
 
-_EN = (
-    "The old ferry leaves the northern quay at a quarter past six, long before the market opens. Two deckhands"
-    " carry crates of onions and a folded bicycle up the ramp while the captain checks the tide table that is"
-    " pinned beside the wheel. Nobody hurries, because the harbour lock opens only when the water on both sides is"
-    " level.",
-    "In winter the crossing takes twenty minutes, in summer half an hour, since the pilot keeps away from the"
-    " seal bank. My grandmother used to say that you can tell a local by the coat: visitors dress for the sun on"
-    " the terrace and freeze as soon as the boat turns into the wind. She was right about that, and about most"
-    " other things as well.",
-    "Repairing the engine room became a matter of patience. The pump had been built in 1961, its maker closed in"
-    " 1984, and the drawings were kept in a library that had burned down twice. We measured every bearing, wrote"
-    " the numbers on a door, and turned new parts from bronze until the shaft ran without a sound for a whole"
-    " night.",
-    "Before you change a setting, write down its present value. Then change one thing at a time, wait until the"
-    " gauge has settled, and compare. If the pressure falls below two bar the valve closes by itself; it opens"
-    " again after the filter was cleaned. Most faults that were reported last year turned out to be a filter that"
-    " nobody had cleaned.",
-    "The committee met on Tuesday and agreed on three things: the path along the dyke stays open, dogs are kept"
-    " on a leash from March to July, and the old boathouse is given to the rowing club. Whoever wants to object"
-    " may do so in writing until the end of the month. The minutes hang in the window of the post office.",
-)
-_DE = (
-    "Die alte Mühle am Fluss mahlt seit Jahren kein Korn mehr, doch das Rad dreht sich noch. Im Sommer kommen die"
-    " Kinder aus dem Dorf, um am Wehr zu baden, und abends sitzt der Müller auf der Bank und erzählt von der"
-    " großen Flut. Damals stand das Wasser bis zur Fensterbank, und die Säcke schwammen durch die Tür hinaus.",
-    "Wer das Getriebe heute sehen will, muss sich anmelden, weil die Treppe schmal ist und höchstens vier Gäste"
-    " zugleich hinaufdürfen. Oben riecht es nach Öl und nach Mehl, und durch die Luke sieht man bis zu den Hügeln."
-    " Der Eintritt ist frei; eine Spende für das neue Dach wird gern genommen.",
-)
-_FR = (
-    "Le marché de la place commence avant le lever du jour, quand les premiers camions arrivent des collines. Les"
-    " marchands installent leurs tables sous les platanes, boivent un café debout et parlent du temps qu'il fera."
-    " À midi, tout est vendu, et il ne reste sur les pavés que quelques feuilles de salade.",
-)
 _HEAD = "<header><nav><ul><li><a href='/'>Home</a></li><li><a href='/about'>About us</a></li></ul></nav></header>"
 _FOOT = "<footer><p>© 2024 Harbour News. <a href='/privacy'>Privacy</a> <a href='/terms'>Terms</a></p></footer>"
 
 
 def golden_pages() -> list[tuple[str, bytes, str]]:
     """(URL, body, charset) of each page."""
+    texts = tomllib.loads(resources.files("filters.measure").joinpath("golden.toml").read_text("utf-8"))
+    english, german, french = texts["en"], texts["de"], texts["fr"]
     aside = "<aside class='related'><h3>Related</h3>" + "".join(f"<a href='/{n}'>Story {n}</a>" for n in range(9))
     steps = "<ol><li>Close the main valve.</li><li>Open the drain.</li><li>Wait for ten minutes.</li></ol>"
     table = "<table><tr><th>Gauge</th><th>Bar</th></tr><tr><td>Inlet</td><td>2.4</td></tr></table>"
     code = "<pre><code>for gauge in gauges:\n    print(gauge.name, gauge.bar)\n</code></pre>"
-    quote = f"<blockquote><p>{_EN[1]}</p></blockquote><figure><img src='a.jpg' alt='quay'><figcaption>The quay"
-    posts = "".join(f"<div class='comment'><b>user{n}</b><p>{text}</p></div>" for n, text in enumerate(_EN[1:4]))
+    quote = f"<blockquote><p>{english[1]}</p></blockquote><figure><img src='a.jpg' alt='quay'><figcaption>The quay"
+    posts = "".join(f"<div class='comment'><b>user{n}</b><p>{text}</p></div>" for n, text in enumerate(english[1:4]))
     links = "".join(f"<li><a href='/topic/{n}'>Everything about topic {n}</a></li>" for n in range(40))
-    loose = "<br>".join(_EN[2:5])
+    loose = "<br>".join(english[2:5])
     return [
         _page(
-            "article", f"{_HEAD}<main><article><h1>The ferry</h1>{_paragraphs(_EN[:3])}</article></main>{aside}{_FOOT}"
+            "article",
+            f"{_HEAD}<main><article><h1>The ferry</h1>{_paragraphs(english[:3])}</article></main>{aside}{_FOOT}",
         ),
         _page(
-            "guide", f"{_HEAD}<div id=content><h2>Valves</h2>{_paragraphs(_EN[2:4])}{steps}{table}{code}</div>{_FOOT}"
+            "guide",
+            f"{_HEAD}<div id=content><h2>Valves</h2>{_paragraphs(english[2:4])}{steps}{table}{code}</div>{_FOOT}",
         ),
-        _page("quotes", f"<article><h1>Quay</h1>{_paragraphs(_EN[3:5])}{quote}</figcaption></figure></article>{_FOOT}"),
-        _page("thread", f"{_HEAD}<h1>Which filter?</h1><p>{_EN[4]}</p><section id='comments'>{posts}</section>"),
-        _page("loose", f"<table width=100%><tr><td>{_HEAD}<td><font size=2>{loose}<p>{_EN[0]}<hr>{_FOOT}"),
-        _page("twice", f"<main>{_paragraphs((_EN[0], _EN[3], _EN[0]))}<p>{_EN[3]}</p></main>"),
-        _page("muehle", f"<article><h1>Die Mühle</h1>{_paragraphs(_DE)}</article>", "iso-8859-1"),
-        _page("marche", f"<div class='post-content'>{_paragraphs(_FR + _FR)}</div>{_FOOT}", "windows-1252"),
+        _page(
+            "quotes", f"<article><h1>Quay</h1>{_paragraphs(english[3:5])}{quote}</figcaption></figure></article>{_FOOT}"
+        ),
+        _page("thread", f"{_HEAD}<h1>Which filter?</h1><p>{english[4]}</p><section id='comments'>{posts}</section>"),
+        _page("loose", f"<table width=100%><tr><td>{_HEAD}<td><font size=2>{loose}<p>{english[0]}<hr>{_FOOT}"),
+        _page("twice", f"<main>{_paragraphs((english[0], english[3], english[0]))}<p>{english[3]}</p></main>"),
+        _page("muehle", f"<article><h1>Die Mühle</h1>{_paragraphs(german)}</article>", "iso-8859-1"),
+        _page("marche", f"<div class='post-content'>{_paragraphs(french + french)}</div>{_FOOT}", "windows-1252"),
         _page("links", f"{_HEAD}<ul>{links}</ul>{_FOOT}"),
         _page("empty", f"{_HEAD}<main><p>Please log in.</p></main>{_FOOT}"),
     ]
@@ -107,8 +81,8 @@ def golden_outputs(extractor: str) -> str:
 
     settings = msgspec.structs.replace(MeasureSettings(), extractor=extractor)
     measured = [measure(url, body, charset, settings) for url, body, charset in golden_pages()]
-    found = [_rounded(msgspec.to_builtins(page)) for page in measured]
-    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(found, order="deterministic"))
+    rounded = [_rounded(msgspec.to_builtins(page)) for page in measured]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(rounded, order="deterministic"))
 
 
 def _page(name: str, body: str, charset: str = "utf-8") -> tuple[str, bytes, str]:
@@ -116,7 +90,7 @@ def _page(name: str, body: str, charset: str = "utf-8") -> tuple[str, bytes, str
     return f"https://golden.example/{name}", html.encode(charset), charset
 
 
-def _paragraphs(texts: tuple[str, ...]) -> str:
+def _paragraphs(texts: Sequence[str]) -> str:
     return "".join(f"<p>{text}</p>" for text in texts)
 
 

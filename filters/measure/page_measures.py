@@ -99,30 +99,30 @@ def measure(
     `headers` have names in lower case. Raises MissingExtractor.
     """
     no_page = reason_of(status, headers, page, encoding) or "ok"
-    found = extract(page, encoding, settings, url)
-    some: dict[str, Measure] = {"html_cut": 1.0} if found.is_cut else {}
-    if found.error:
-        text_bytes = 0 if found.error == ExtractError.NO_TEXT else None
-        without = failed(url, found.error, found.tried, _in_order(found.structure, text_bytes))
+    extracted = extract(page, encoding, settings, url)
+    some: dict[str, Measure] = {"html_cut": 1.0} if extracted.is_cut else {}
+    if extracted.error:
+        text_bytes = 0 if extracted.error == ExtractError.NO_TEXT else None
+        without = failed(url, extracted.error, extracted.tried, _in_order(extracted.structure, text_bytes))
         without.measures["no_page"] = no_page
         without.measures.update(some)
         return without
-    data = found.text.encode("utf-8", "replace")
-    if found.expected_f1 is not None:
-        some["expected_f1"] = round(found.expected_f1, 3)
-    language, probability = identify(found.text)
+    data = extracted.text.encode("utf-8", "replace")
+    if extracted.expected_f1 is not None:
+        some["expected_f1"] = round(extracted.expected_f1, 3)
+    language, probability = identify(extracted.text)
     chunks = chunk(data)
-    outlined = outline(found.text, SITE_CAPS.shingles_per_site)
+    outlined = outline(extracted.text, SITE_CAPS.shingles_per_site)
     return PageMeasures(
-        text=found.text,
+        text=extracted.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
-        blocks=found.blocks,
-        path=found.path,
-        tried=found.tried,
+        blocks=extracted.blocks,
+        path=extracted.path,
+        tried=extracted.tried,
         measures={
-            "tokens": float(len(found.text.split())),
-            "chars": float(len(found.text)),
-            "link_code_share": found.link_code_share,
+            "tokens": float(len(extracted.text.split())),
+            "chars": float(len(extracted.text)),
+            "link_code_share": extracted.link_code_share,
             "language": language,
             "language_probability": round(probability, 4),
             "url_path": url_path(url),
@@ -130,13 +130,13 @@ def measure(
             "simhash": f"{outlined.simhash:016x}",
             **some,
         },
-        quality=measure_quality(found.text, settings.tokenizer),
-        structure=_in_order(found.structure, len(data.translate(None, BLANKS))),
+        quality=measure_quality(extracted.text, settings.tokenizer),
+        structure=_in_order(extracted.structure, len(data.translate(None, BLANKS))),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
-        lines=lines_of(found.text, found.lines, SITE_CAPS.lines_per_site),
-        template=found.template,
+        lines=lines_of(extracted.text, extracted.lines, SITE_CAPS.lines_per_site),
+        template=extracted.template,
     )
 
 

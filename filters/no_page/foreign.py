@@ -28,8 +28,8 @@ def is_html(document: bytes) -> bool:
         return b"<html" in start[:4096] or b"<!doctype html" in start[:4096]
     if start.startswith((b"<?xml", b"<!--", b"<")):
         root = start[:4096]
-        while found := _ROOT.match(root):
-            root = root[found.end() :]
+        while before := _ROOT.match(root):
+            root = root[before.end() :]
         if _XML.match(root):
             return False
         if start.startswith(b"<?xml") and not _ELEMENT.search(root):

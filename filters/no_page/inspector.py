@@ -109,7 +109,7 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
         return "not_html" if seen.document.strip() else ""
     if seen.size > LONG:
         return ""
-    found = _found(seen)
+    signs_of = _found(seen)
     expected = _STATUSES.get(status, "")
     if status == 503 and "retry-after" not in headers:
         expected = ""
@@ -118,7 +118,7 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
             continue  # one URL is broken, not the site
         if reason == "consent_wall" and _only_asks_for_consent(seen):
             return reason
-        titled, headed, marked, said = (reason in kind for kind in found[reason in _BANNERS])
+        titled, headed, marked, said = (reason in kind for kind in signs_of[reason in _BANNERS])
         if not (titled or headed or marked or said):
             continue  # structure alone says nothing
         built = expected == reason or _structure(reason, seen)
@@ -200,7 +200,7 @@ def _segments(title: str) -> list[str]:
 def _titled(title: str) -> dict[str, set[str]]:
     """The segments of a title that speak for reasons, by their letters."""
     titles, _, _ = _automata()
-    return {_letters(segment): found for segment in _segments(title) if (found := titles(segment))}
+    return {_letters(segment): reasons for segment in _segments(title) if (reasons := titles(segment))}
 
 
 def _letters(segment: str) -> str:

@@ -109,8 +109,8 @@ def size_of(text: str) -> int:
 def body_class(markup: bytes) -> str:
     """The class attribute of the body, "" for none."""
     body = _BODY.search(markup)
-    found = _CLASS.search(body[0]) if body else None
-    return found[1].decode("utf-8", "replace") if found else ""
+    classes = _CLASS.search(body[0]) if body else None
+    return classes[1].decode("utf-8", "replace") if classes else ""
 
 
 def _without_hidden(document: bytes) -> Iterator[bytes]:
@@ -118,9 +118,9 @@ def _without_hidden(document: bytes) -> Iterator[bytes]:
     unclosed: set[bytes] = set()
     at = start = 0
     for _ in range(MAX_CUTS):
-        if not (found := _CUT.search(document, at, start + MAX_MARKUP_BYTES)):
+        if not (hidden := _CUT.search(document, at, start + MAX_MARKUP_BYTES)):
             break
-        opening, at = found[0], found.end()
+        opening, at = hidden[0], hidden.end()
         if opening in unclosed:
             continue
         end = document.find(b"-->" if opening == b"<!--" else b"</" + opening[1:], at)
@@ -129,7 +129,7 @@ def _without_hidden(document: bytes) -> Iterator[bytes]:
             continue
         if opening == b"<noscript" and end - at > NOSCRIPT_BYTES:
             continue
-        yield document[start : found.start()]
+        yield document[start : hidden.start()]
         start = at = end if end >= 0 else len(document)
     yield document[start : start + MAX_MARKUP_BYTES]
 
@@ -166,9 +166,9 @@ def _blocks(markup: bytes) -> list[str]:
 def _headings(visible: bytes) -> list[str]:
     headings: list[str] = []
     at = 0
-    while len(headings) < MAX_HEADINGS and (found := _HEADING.search(visible, at)):
-        at = found.end()
-        if line := plain(found[0][:400].removesuffix(b"</h")):
+    while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(visible, at)):
+        at = heading.end()
+        if line := plain(heading[0][:400].removesuffix(b"</h")):
             headings.append(line)
     return headings
 

@@ -43,16 +43,16 @@ def count_sentences(text: str) -> int:
         - sum(map(str.isspace, lines))
         + len(sure)
         - sum(map(str.islower, sure))
-        + sum([ends_sentence(text, found) for found in _OTHER_END.finditer(text)])
+        + sum([ends_sentence(text, end) for end in _OTHER_END.finditer(text)])
     )
 
 
-def ends_sentence(text: str, found: re.Match[str]) -> bool:
+def ends_sentence(text: str, end: re.Match[str]) -> bool:
     """Whether a sentence ends at a mark matched by AFTER_MARK."""
-    follows = found[1]
+    follows = end[1]
     if follows.islower():
         return False
-    stop = found.start()
+    stop = end.start()
     if text[stop] != ".":
         return True
     before = text[max(0, stop - _LONGEST - 1) : stop]

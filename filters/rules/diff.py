@@ -23,15 +23,15 @@ class Difference:
 def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
     """The differences, rules in the order of `a`, then of `b`. Empty if the digests are equal."""
     ours, theirs = ({rule.name: rule_fields(rule) for rule in ruleset.rules} for ruleset in (a, b))
-    found = [*_values("", "", a.fields, b.fields)]
+    changes = [*_values("", "", a.fields, b.fields)]
     for name in ours | theirs:
         if name in ours and name in theirs:
             patterns = ours[name].pop("patterns", {}), theirs[name].pop("patterns", {})
-            found += [*_values(name, "", ours[name], theirs[name]), *_values(name, "patterns.", *patterns)]
-            found += _order(name, "patterns order", *patterns)
+            changes += [*_values(name, "", ours[name], theirs[name]), *_values(name, "patterns.", *patterns)]
+            changes += _order(name, "patterns order", *patterns)
         else:
-            found.append(Difference(name, "rule", ours.get(name), theirs.get(name)))
-    return [*found, *_order("", "order", ours, theirs)]
+            changes.append(Difference(name, "rule", ours.get(name), theirs.get(name)))
+    return [*changes, *_order("", "order", ours, theirs)]
 
 
 def shown(difference: Difference) -> tuple[str, str, str, str]:

@@ -78,8 +78,8 @@ class Confusion:
 
     @property
     def f1(self) -> float | None:
-        found = self.articles.pages + self.articles.kept + self.others.kept
-        return 2 * self.articles.kept / found if found else None
+        total = self.articles.pages + self.articles.kept + self.others.kept
+        return 2 * self.articles.kept / total if total else None
 
 
 @dataclass(frozen=True, slots=True)

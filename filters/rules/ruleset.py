@@ -84,20 +84,20 @@ def rule_fields(rule: Rule) -> dict[str, Any]:
 
     Patterns keep their order: the first match wins.
     """
-    found: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
+    fields: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
     if isinstance(rule.threshold, list):
-        found["threshold"] = sorted(set(rule.threshold))
+        fields["threshold"] = sorted(set(rule.threshold))
     elif isinstance(rule.threshold, int | float):
-        found["threshold"] = rule.threshold + 0.0  # -0.0 + 0.0 is 0.0
+        fields["threshold"] = rule.threshold + 0.0  # -0.0 + 0.0 is 0.0
     for field in sorted(RULES[rule.name].fields - {"patterns", "model", "text"}):
-        found[field] = getattr(rule, field) + 0
+        fields[field] = getattr(rule, field) + 0
     if "patterns" in RULES[rule.name].fields:
-        found["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
+        fields["patterns"] = {kind: pattern.text for kind, pattern in rule.patterns}
     if rule.model is not None:
-        found["model"] = rule.model.digest
+        fields["model"] = rule.model.digest
     if rule.text is not None:
-        found["text"] = rule.text.value
-    return found
+        fields["text"] = rule.text.value
+    return fields
 
 
 def shipped_rulesets() -> list[str]:
@@ -269,5 +269,5 @@ def _impossible(rules: Iterable[Rule]) -> list[str]:
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    nearest = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""

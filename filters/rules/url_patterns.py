@@ -31,8 +31,8 @@ class UrlPattern:
 
     def find(self, path: str) -> str | None:
         """The first match in path and query (may be ""); None without a match. Never raises."""
-        found = self._compiled.search(path.encode("utf-8", "surrogatepass"))
-        return None if found is None else found.group().decode("utf-8", "replace")
+        match = self._compiled.search(path.encode("utf-8", "surrogatepass"))
+        return None if match is None else match.group().decode("utf-8", "replace")
 
 
 def compile_pattern(text: str) -> UrlPattern:

@@ -100,11 +100,11 @@ def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
     rows: list[tuple[str, StoredPage]] = []
     after: bytes | None = None
     while True:
-        found = state.scan(prefix, _SCAN_ROWS, after)
-        rows.extend((key[len(prefix) :].decode(), _row(value)) for key, value in found)
-        if len(found) < _SCAN_ROWS:
+        scanned = state.scan(prefix, _SCAN_ROWS, after)
+        rows.extend((key[len(prefix) :].decode(), _row(value)) for key, value in scanned)
+        if len(scanned) < _SCAN_ROWS:
             return dict(sorted(rows, key=lambda named: named[1].order))
-        after = found[-1][0]
+        after = scanned[-1][0]
 
 
 def _row(value: bytes) -> StoredPage:

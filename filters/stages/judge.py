@@ -79,14 +79,14 @@ class JudgeStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         """The logits of each page by the article models of the ruleset, which are faster for a whole batch."""
         pages = [record for record in records if isinstance(record, Features)]
-        found: list[Any] = [{} for _ in pages]
+        logits_of: list[Any] = [{} for _ in pages]
         for model in self.ruleset.models:
             for place, logits in enumerate(model.logits_of(pages)):
                 if isinstance(logits, ValueError):
-                    found[place] = logits
-                elif isinstance(found[place], dict):
-                    found[place][model.digest] = logits
-        return found
+                    logits_of[place] = logits
+                elif isinstance(logits_of[place], dict):
+                    logits_of[place][model.digest] = logits
+        return logits_of
 
     def process(self, record: Features, prepared: ModelLogits, ctx: Context) -> None:
         verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, logits=prepared)

@@ -42,10 +42,10 @@ def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: 
     bytes_of = partial(_bytes_of, most=size, most_read=len(html))
     records, hidden = _records_and_hidden(elements, of)
     noscripts = _outermost(of["noscript"], ("noscript",))
-    found: dict[str, float | None] = (
+    measures: dict[str, float | None] = (
         metadata_measures(of["meta"], of["script"]) | url_measures(url) | _heading_measures(of["title"], of["h1"])
     )
-    found.update(
+    measures.update(
         page_bytes=float(size),
         script_only=float(size < _SCRIPT_ONLY_BYTES and bool(of["script"])),
         needs_script=float(any("javascript" in _text(element).lower() for element in noscripts)),
@@ -57,12 +57,12 @@ def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: 
         byline=float(_names(html, "author") or _names(html, "byline")),
     )
     if not size:
-        return found
+        return measures
     hidden_blocks = [element for element in elements if element in hidden] if hidden else []
     in_paragraphs = bytes_of(of["p"])
     in_records = bytes_of(records)
     code = [element for element in elements if element.tag in TAG_RATIOS["code"]]
-    found.update(
+    measures.update(
         anchor_share=bytes_of(of["a"]) / size,
         paragraph_share=in_paragraphs / size,
         hidden_share=bytes_of(_outermost(hidden_blocks, _BLOCKS)) / size,
@@ -71,10 +71,10 @@ def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: 
         **{f"{name}_ratio": sum([len(of[tag]) for tag in tags]) * 1000 / size for name, tags in TAG_RATIOS.items()},
     )
     if of["p"]:
-        found["paragraph_bytes"] = in_paragraphs / len(of["p"])
+        measures["paragraph_bytes"] = in_paragraphs / len(of["p"])
     if records:
-        found["record_bytes"] = in_records / len(records)
-    return found
+        measures["record_bytes"] = in_records / len(records)
+    return measures
 
 
 def _outermost(elements: Iterable[Any], tags: Sequence[str]) -> Iterator[Any]:
@@ -151,7 +151,7 @@ def _heading_measures(titles: Sequence[Any], headings: Sequence[Any]) -> dict[st
     title = _text(titles[0]) if titles else ""
     words = set(_WORD.findall(title.lower()))
     heading: list[str] = next(
-        (found for element in _outermost(headings, ("h1",)) if (found := _WORD.findall(_text(element).lower()))), []
+        (those for element in _outermost(headings, ("h1",)) if (those := _WORD.findall(_text(element).lower()))), []
     )
     return {
         "title_words": float(len(title.split())),

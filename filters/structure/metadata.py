@@ -34,7 +34,7 @@ def metadata_measures(metas: Sequence[Any], scripts: Sequence[Any]) -> dict[str,
     """Dates, authors and types of `meta` and `script` elements; types are unknown where the page gives none."""
     meta = _contents(metas)
     data = "\n".join(script.text or "" for script in scripts if "ld+json" in script.get("type", "").lower())
-    found: dict[str, float | None] = {
+    measures: dict[str, float | None] = {
         "meta_date": float(any(meta[name] for name in _DATES.intersection(meta))),
         "meta_author": float(any(meta.get(name) for name in _AUTHORS)),
         "noindex": float("noindex" in meta.get("robots", "").lower()),
@@ -43,23 +43,23 @@ def metadata_measures(metas: Sequence[Any], scripts: Sequence[Any]) -> dict[str,
     }
     types = {of.rpartition("/")[2] for listed in _JSONLD_TYPES.findall(data) for of in _QUOTED.findall(listed)}
     if types:
-        found.update({name: float(not types.isdisjoint(kinds)) for name, kinds in _TYPES.items()})
+        measures.update({name: float(not types.isdisjoint(kinds)) for name, kinds in _TYPES.items()})
     if of := meta.get("og:type", "").lower():
         is_article = of.startswith("article")
-        found.update(
+        measures.update(
             og_article=float(is_article),
             og_website=float(of == "website"),
             og_product=float("product" in of),
             og_article_dated=float(is_article and "article:published_time" in meta),
         )
-    return found
+    return measures
 
 
 def _contents(metas: Sequence[Any]) -> dict[str, str]:
     """Name in lower case -> content of the first meta element with it."""
-    found: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for element in metas:
         name = element.get("property") or element.get("name") or element.get("itemprop")
         if name:
-            found.setdefault(name.strip().lower(), element.get("content", "").strip())
-    return found
+            contents.setdefault(name.strip().lower(), element.get("content", "").strip())
+    return contents

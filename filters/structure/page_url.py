@@ -11,10 +11,10 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def url_measures(url: str) -> dict[str, float | None]:
     """Depth, last segment and date of the path; nothing is known without a URL."""
-    found = _PATH.match(url)
-    if found is None:
+    match = _PATH.match(url)
+    if match is None:
         return {}
-    path = found[1]
+    path = match[1]
     segments = [segment for segment in path.split("/") if segment]
     slug = segments[-1] if segments else ""
     return {

@@ -39,16 +39,16 @@ def tag_paths(elements: Iterable[Any], unseen: Collection[str] = frozenset(UNSEE
                 continue
             below = place[tag] = {}
         above[element] = below
-    found = set()
+    hashes = set()
     left = [(b"", tree)]
     while left:
         path, place = left.pop()
         for tag, below in place.items():
             number = xxhash.xxh3_64_intdigest(path + b"/" + tag.encode())
-            found.add(number)
+            hashes.add(number)
             if below:
                 left.append((number.to_bytes(8, "big"), below))
-    return found
+    return hashes
 
 
 def template_sketch(elements: Iterable[Any]) -> bytes:

@@ -55,11 +55,11 @@ class AdditiveModel(NamedTuple):
 
     def logits(self, matrix: Floats, names: Sequence[str]) -> Floats:
         """Rows of logits, a column for each kind, of rows of inputs with these names."""
-        found = np.tile(np.array(self.bias), (len(matrix), 1))
+        logits = np.tile(np.array(self.bias), (len(matrix), 1))
         for name, table in self.steps.items():
             places = np.searchsorted(table.at, matrix[:, list(names).index(name)], side="left")
-            found += np.array(table.values)[places]
-        return np.asarray(found)
+            logits += np.array(table.values)[places]
+        return np.asarray(logits)
 
     def effects(self, matrix: Floats, names: Sequence[str]) -> dict[str, Floats]:
         """Input -> its mean absolute part in the logit of each kind over these rows."""
@@ -89,8 +89,8 @@ def fit(
         table = tables[place, : len(edges[place]) + 1]
         mean = weights @ table[codes[:, place]] / weights.sum()
         bias += mean
-        if found := _merged(edges[place], table - mean):
-            steps[name] = found
+        if merged := _merged(edges[place], table - mean):
+            steps[name] = merged
     return AdditiveModel(tuple(classes), tuple(_rounded(bias)), steps)
 
 
@@ -107,14 +107,14 @@ def out_of_fold(
     `on_progress` gets 1 after each of the FOLDS fits. Raises TooFewLabels.
     """
     folds, known = fold_of(groups), sorted(set(kinds))
-    found = np.zeros((len(matrix), len(known)))
+    logits = np.zeros((len(matrix), len(known)))
     labels = np.array(kinds)
     for fold in range(FOLDS):
         seen = folds != fold
         model = fit(matrix[seen], names, labels[seen].tolist(), weights[seen], known=known)
-        found[~seen] = model.logits(matrix[~seen], names)
+        logits[~seen] = model.logits(matrix[~seen], names)
         on_progress(1)
-    return found
+    return logits
 
 
 def fold_of(groups: Sequence[str], number: int = FOLDS) -> NDArray[np.int_]:

@@ -45,8 +45,8 @@ class TrainingPages:
 
     def __init__(self, pages: Iterable[LabelledPage], article_sources: Mapping[str, float]) -> None:
         """Take the pages; `article_sources` = source -> weight of its pages. Raises TooFewLabels."""
-        found = (_training_page(page, article_sources) for page in pages)
-        self.pages = [page for page in found if page is not None]
+        taken = (_training_page(page, article_sources) for page in pages)
+        self.pages = [page for page in taken if page is not None]
         self.labelled = [page for page in self.pages if page.is_labelled]
         self.learned = [page for page in self.pages if page.inputs is not None]
         kinds = {page.kind for page in self.labelled if page.inputs is not None}
@@ -96,14 +96,14 @@ class TrainingPages:
     def predicted(self, logits: Floats, model: ArticleModel) -> list[tuple[TrainingPage, HeldOutPage]]:
         """Each page with its prediction by out-of-fold `logits` of the pages learned from."""
         rows = iter(logits.tolist())
-        found = []
+        predictions = []
         for page in self.pages:
             probability, guess = 0.0, ""
             if page.inputs is not None:
                 row = tuple(next(rows))
                 probability, guess = model.probability(row), model.kind(row)
-            found.append((page, HeldOutPage(page.kind, page.domain, probability, guess)))
-        return found
+            predictions.append((page, HeldOutPage(page.kind, page.domain, probability, guess)))
+        return predictions
 
 
 def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:

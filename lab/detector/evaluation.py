@@ -169,8 +169,8 @@ def _domain(trainer: Trainer, domain: str) -> DomainRow:
 def _generator(trainer: Trainer, generator: str) -> GeneratorRow:
     model = trainer.fit_calibrated(lambda sample: sample.generator != generator)
     texts = _where(trainer.dev, generator=generator)
-    found = auroc(trainer.margins(model, _where(trainer.dev, llm=False)), trainer.margins(model, texts))
-    return GeneratorRow(generator, len(texts), found, trainer.flagged(model, texts))
+    area = auroc(trainer.margins(model, _where(trainer.dev, llm=False)), trainer.margins(model, texts))
+    return GeneratorRow(generator, len(texts), area, trainer.flagged(model, texts))
 
 
 def _source(trainer: Trainer, source: str) -> SourceRow:
@@ -219,9 +219,9 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     rows = []
     for (source, generator), chosen in sorted(places.items()):
         own = margin[chosen]
-        found = auroc(margin[~llm], own) if llm[chosen[0]] else auroc(own, margin[llm])
+        area = auroc(margin[~llm], own) if llm[chosen[0]] else auroc(own, margin[llm])
         flagged = float(np.mean(flags[chosen]))
-        rows.append(UnseenRow(source, generator, len(chosen), bool(new[chosen].all()), found, flagged))
+        rows.append(UnseenRow(source, generator, len(chosen), bool(new[chosen].all()), area, flagged))
     return Unseen(
         rows=rows,
         new_llm=int((llm & new).sum()),

@@ -46,11 +46,11 @@ def warning(evaluation: DetectorEvaluation) -> str:
     """The warning shown with every score of these weights."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
-    found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
+    shares = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
     return (
         "style classifier, not Binoculars; indicative only. Measured on texts it was not trained on: flags "
         f"{_web(evaluation)} and {_span(other)} of other unseen human sources; "
-        f"finds {', '.join(found)} words of LLM texts; AUROC {evaluation.in_domain:.2f} in domain, "
+        f"finds {', '.join(shares)} words of LLM texts; AUROC {evaluation.in_domain:.2f} in domain, "
         f"{evaluation.generators_mean:.2f} for an unseen generator, down to "
         f"{min(unseen, default=0.0):.2f} for an unseen human register. Base-model "
         "continuations are not detected."

@@ -53,8 +53,8 @@ def run_training(
     files = {
         "train": train_set.report,
         "dev": dev_set.report,
-        **{f"unseen {place}": found.report for place, found in enumerate(unseen_sets, start=1)},
-        **{f"pages {place}: {found.name}": found.report for place, found in enumerate(page_files, start=1)},
+        **{f"unseen {place}": texts.report for place, texts in enumerate(unseen_sets, start=1)},
+        **{f"pages {place}: {texts.name}": texts.report for place, texts in enumerate(page_files, start=1)},
     }
     for name, file in files.items():
         say(f"{name}: {file.read} read, dropped {dropped(file) or 'none'}; used {file.used}")
@@ -67,8 +67,8 @@ def run_training(
     evaluation = evaluate(
         trainer,
         model,
-        [sample for found in unseen_sets for sample in found.samples],
-        [page_set for found in page_files for page_set in found.sets],
+        [sample for texts in unseen_sets for sample in texts.samples],
+        [page_set for texts in page_files for page_set in texts.sets],
         say,
     )
     for line in table_lines(evaluation):

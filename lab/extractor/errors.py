@@ -79,13 +79,13 @@ def texts_out_of_fold(
     folder: LabelledPages, pages: Sequence[MainTextPage], settings: MeasureSettings, advance: Advance = lambda _: None
 ) -> dict[Label, Text]:
     """The texts of all pages, each by a model that learned nothing of its domain. Raises TooFewLabels."""
-    found = dict[Label, Text]()
+    texts = dict[Label, Text]()
     folds = fold_of([page.domain for page in pages], FOLDS).tolist()
     for fold in range(FOLDS):
         tested = [page for page, of in zip(pages, folds, strict=True) if of == fold]
-        found |= texts_of_other_domains(folder, pages, tested, settings)
+        texts |= texts_of_other_domains(folder, pages, tested, settings)
         advance(1)
-    return found
+    return texts
 
 
 def errors_by(
@@ -104,12 +104,12 @@ def _errors(pages: Sequence[MainTextPage], theirs: Texts, ours: Texts) -> Errors
     sums = np.zeros((len(domains), 4))
     for domain, page in zip(of.tolist(), pages, strict=True):
         sums[domain] += *page.truth.hits(theirs[page.label].text), *page.truth.hits(ours[page.label].text)
-    hits, found = sums[:, ::2], sums[:, 1::2]  # [domains, extractors]
-    f1 = hits.sum(0) / found.sum(0)
+    hits, totals = sums[:, ::2], sums[:, 1::2]  # [domains, extractors]
+    f1 = hits.sum(0) / totals.sum(0)
     difference, half = float(f1[1] - f1[0]), None
     if len(domains) >= FEWEST_SITES:
         # The difference of two ratios is nearly the sum of these (W. G. Cochran, Sampling Techniques, 1977, ch. 6)
-        moves = ((hits - f1 * found) / found.sum(0)) @ np.array([-1, 1])
+        moves = ((hits - f1 * totals) / totals.sum(0)) @ np.array([-1, 1])
         squares, fourths = float(moves @ moves), float((moves**4).sum())
         variance = squares * len(domains) / (len(domains) - 1)
         half = quantile_of_sum(squares, fourths, len(domains)) * float(np.sqrt(variance))

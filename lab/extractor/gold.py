@@ -36,7 +36,7 @@ def keep_main_texts(pages: LabelledPages) -> None:
     pages.narrow(lambda label: bool(label.gold or (label.belongs and label.source not in with_texts)))
 
 
-class Truth(NamedTuple):
+class GoldTexts(NamedTuple):
     """The main text, or if it is None segments inside and outside of it."""
 
     text: str | None
@@ -50,18 +50,18 @@ class Truth(NamedTuple):
             total = ours.total() + theirs.total()
             return (2 * (ours & theirs).total() / total if total else 1.0), 1.0
         joined = _spaced(text)
-        found = sum(_spaced(segment) in joined for segment in self.belongs)
+        right = sum(_spaced(segment) in joined for segment in self.belongs)
         wrong = sum(_spaced(segment) in joined for segment in self.foreign)
-        return 2.0 * found, float(found + len(self.belongs) + wrong)
+        return 2.0 * right, float(right + len(self.belongs) + wrong)
 
     def shares(self, lines: Sequence[str]) -> Floats | None:
         """The share of each line that is main text, nan = unknown; None for a text that is too long to compare."""
         if self.text is None:
-            found = np.full(len(lines), np.nan, np.float32)
+            shares = np.full(len(lines), np.nan, np.float32)
             for segments, share in ((self.foreign, 0), (self.belongs, 1)):
                 wanted = [spaced for segment in segments if (spaced := _spaced(segment))]
-                found[[place for place, line in enumerate(lines) if any(part in line for part in wanted)]] = share
-            return found
+                shares[[place for place, line in enumerate(lines) if any(part in line for part in wanted)]] = share
+            return shares
         split, gold = [words_of(line) for line in lines], words_of(self.text)
         words = [word for of_line in split for word in of_line]
         if len(words) * len(gold) > _MOST_PAIRS:

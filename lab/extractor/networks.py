@@ -67,10 +67,10 @@ def fit_network(
         with torch.no_grad():
             for layer in layers:
                 layer.weight.clamp_(-_MOST_WEIGHT, _MOST_WEIGHT)
-    found = []
+    rounded = []
     for layer, unit in zip(layers, (units.input, units.hidden, units.hidden), strict=True):
         weight, bias = layer.weight.detach().numpy().T, layer.bias.detach().numpy()
-        found.append(
+        rounded.append(
             (np.rint(weight * units.weight).astype(np.int16), np.rint(bias * unit * units.weight).astype(np.int32))
         )
-    return found
+    return rounded

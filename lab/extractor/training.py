@@ -35,7 +35,7 @@ from filters.extraction.page_guards import html_of, refused
 from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text
-from lab.extractor.gold import Floats, Truth, words_of
+from lab.extractor.gold import Floats, GoldTexts, words_of
 from lab.extractor.networks import Units, fit_network
 from lab.extractor.words import PageWords, page_words, word_scores
 from scoring.errors import TooFewLabels
@@ -63,7 +63,7 @@ class MainTextPage:
 
     label: Label
     domain: str  # registrable, or a name of several domains with a page in common
-    truth: Truth
+    truth: GoldTexts
     blocks: LabelledBlocks | None
 
 
@@ -71,8 +71,8 @@ def main_text_pages(
     folder: LabelledPages, settings: MeasureSettings, advance: Callable[[int], None]
 ) -> list[MainTextPage]:
     """The pages of a folder, all with a labelled main text."""
-    found = [_page(label, html, settings) for label, html in folder.htmls(advance)]
-    parents = {page.domain: page.domain for page in found}
+    pages = [_page(label, html, settings) for label, html in folder.htmls(advance)]
+    parents = {page.domain: page.domain for page in pages}
 
     def joined(domain: str) -> str:
         while parents[domain] != domain:
@@ -80,15 +80,15 @@ def main_text_pages(
         return domain
 
     firsts: dict[bytes, str] = {}
-    for page in found:
+    for page in pages:
         text = " ".join(words_of(page.truth.text or " ".join(page.truth.belongs)))
         first = firsts.setdefault(xxhash.xxh3_128_digest(text.encode()), page.domain)
         parents[joined(page.domain)] = joined(first)
-    return [replace(page, domain=joined(page.domain)) for page in found]
+    return [replace(page, domain=joined(page.domain)) for page in pages]
 
 
 def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
-    truth = Truth(label.gold, label.belongs, label.foreign)
+    truth = GoldTexts(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
     blocks = None
     html, _ = html_of(html, "", settings)
@@ -168,8 +168,8 @@ def _words(known_pages: Sequence[tuple[str, LabelledBlocks]]) -> Iterator[PageWo
 def _weights(blocks: LabelledBlocks) -> Floats:
     """The square root of a block's words; a page of more known blocks weighs more, but less than in proportion."""
     known = ~np.isnan(blocks.shares)
-    found = np.sqrt(np.minimum(blocks.page.words, _MOST_WORDS))
-    return np.asarray(found / found[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
+    roots = np.sqrt(np.minimum(blocks.page.words, _MOST_WORDS))
+    return np.asarray(roots / roots[known].mean() * np.sqrt(_USUAL_BLOCKS / known.sum()), np.float32)
 
 
 def card_of(pages: Sequence[MainTextPage], folder: LabelledPages) -> str:

@@ -81,14 +81,14 @@ def _scores(pages: Iterable[tuple[str, Parts]]) -> dict[str, tuple[int, int]]:
     usual = sum(total.values()) / max(number.total(), 1)
     if not 0 < usual < 1:
         return {}
-    found = {}
+    scores = {}
     for word in sorted(word for word, seen in domains.items() if len(seen) >= LEAST_DOMAINS):
         part = (total[word] + _PRIOR_PAGES * usual) / (number[word] + _PRIOR_PAGES)
         odds = math.log(part / (1 - part)) - math.log(usual / (1 - usual)) if part < 1 else math.inf
         score = round(10 * max(-MOST_SCORE / 10, min(MOST_SCORE / 10, odds)))
         if score:
-            found[word] = score, number[word]
-    return found
+            scores[word] = score, number[word]
+    return scores
 
 
 def _first(scores: Mapping[str, tuple[int, int]], most: int, weight: Callable[[float], float]) -> list[str]:

@@ -95,32 +95,32 @@ class Archives:
         try:
             stream = self._stream(key.archive)
             stream.seek(key.offset)
-            found = next(pages_of(stream, self._settings, now_ms=self._now_ms, offset=key.offset), None)
+            record = next(pages_of(stream, self._settings, now_ms=self._now_ms, offset=key.offset), None)
         except OSError as error:
             raise FarmwatchError(f"{self._files[key.archive]}: cannot be read: {error.strerror or error}") from error
-        if isinstance(found, Skipped) and found.offset == key.offset and not found.is_fault:
-            raise NoPage(found.reason)
-        if not isinstance(found, ArchivedPage) or not _is_page(found, key):
+        if isinstance(record, Skipped) and record.offset == key.offset and not record.is_fault:
+            raise NoPage(record.reason)
+        if not isinstance(record, ArchivedPage) or not _is_page(record, key):
             self.misplaced[self._indexes.get(key.archive, self._files[key.archive])] += 1
             raise NoPage("not_at_offset")
-        if found.page.truncated:
+        if record.page.truncated:
             raise NoPage("truncated")
-        html = zstandard.ZstdDecompressor().decompress(found.page.body, self._settings.body_bytes)
-        return html, found.page.encoding
+        html = zstandard.ZstdDecompressor().decompress(record.page.body, self._settings.body_bytes)
+        return html, record.page.encoding
 
     def _by_reading(self, number: int, file: Path) -> Iterator[Unread]:
         try:
             stream = self._stream(number)
             stream.seek(0)
             last = -1
-            for found in pages_of(stream, self._settings, now_ms=self._now_ms):
-                if isinstance(found, Skipped):
-                    yield Unread(file, found.offset, found.url, found.reason, found.is_fault)
-                elif found.offset == last:  # it cannot be read alone
-                    yield Unread(file, found.offset, found.page.url, "packed_together")
+            for record in pages_of(stream, self._settings, now_ms=self._now_ms):
+                if isinstance(record, Skipped):
+                    yield Unread(file, record.offset, record.url, record.reason, record.is_fault)
+                elif record.offset == last:  # it cannot be read alone
+                    yield Unread(file, record.offset, record.page.url, "packed_together")
                 else:
-                    self._add(PageKey(found.hit.site, found.page.url, found.page.fetched_at, number, found.offset))
-                last = found.offset
+                    self._add(PageKey(record.hit.site, record.page.url, record.page.fetched_at, number, record.offset))
+                last = record.offset
             if last < 0:
                 yield Unread(file, 0, "", "empty_archive")
         except OSError as error:
@@ -154,10 +154,10 @@ class Archives:
         return self._streams[number]
 
 
-def _is_page(found: ArchivedPage, key: PageKey) -> bool:
+def _is_page(record: ArchivedPage, key: PageKey) -> bool:
     """Whether a page is the listed one; an index has seconds."""
-    at_s = found.page.fetched_at // 1000
-    return (found.offset, found.page.url, at_s) == (key.offset, key.url, key.at_ms // 1000)
+    at_s = record.page.fetched_at // 1000
+    return (record.offset, record.page.url, at_s) == (key.offset, key.url, key.at_ms // 1000)
 
 
 def _usable_index(file: Path, on_warning: Callable[[str], None]) -> Path | None:

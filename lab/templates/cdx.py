@@ -60,14 +60,14 @@ def read_index(index: Path, archive: Path) -> Iterator[Indexed]:
                     columns = [_FIELDS.get(letter, "") for letter in text.split()[1:]]
                 elif text and not text.startswith("!"):
                     try:
-                        found, name = _record(text, columns)
+                        record, name = _record(text, columns)
                     except (ValueError, KeyError, msgspec.MsgspecError) as error:
                         raise BadIndex(f"line {number} has another form") from error
                     if name not in ("", archive.name):
                         continue
-                    if not 0 <= found.offset < size:
+                    if not 0 <= record.offset < size:
                         raise BadIndex(f"line {number} has an offset outside the archive")
-                    yield found
+                    yield record
     except (OSError, DamagedFile) as error:
         raise BadIndex(str(error)) from error
 
@@ -82,5 +82,5 @@ def _record(line: str, columns: list[str]) -> tuple[Indexed, str]:
         fields["time"] = time
     at = datetime.strptime(fields["time"], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     mime, status = ("" if (value := fields.get(name, "")) in _UNKNOWN else value for name in ("mime", "status"))
-    found = Indexed(fields["url"], int(at.timestamp() * 1000), int(fields["offset"]), mime, status)
-    return found, Path(fields.get("filename", "")).name
+    record = Indexed(fields["url"], int(at.timestamp() * 1000), int(fields["offset"]), mime, status)
+    return record, Path(fields.get("filename", "")).name

@@ -72,12 +72,12 @@ def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]], *, chained
         bit: [numbers.setdefault(word, len(numbers)) for word in words]
         for bit, words in [*sorted(others.items(), reverse=True), (CUR, page)]
     }
-    found = [CUR] * len(page)
+    bits_of_words = [CUR] * len(page)
     if not chained:
         for bit in others:
             for _, first, size in matches(numbered[bit], numbered[CUR]):
-                found[first : first + size] = [bits | bit for bits in found[first : first + size]]
-        return found
+                bits_of_words[first : first + size] = [bits | bit for bits in bits_of_words[first : first + size]]
+        return bits_of_words
     order = list(numbered)
     since = [0] * len(numbered[order[0]])  # word -> place in `order` of the first page that has it
     for place, (before, after) in enumerate(pairwise(order), start=1):
@@ -89,15 +89,15 @@ def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]], *, chained
 
 def nodes_of(words: Words, bits: Sequence[int]) -> list[Node]:
     """The nodes of a page, from the bits of its words."""
-    found = []
+    nodes = []
     for number, (_, first, end) in enumerate(words.runs):
         began = first
         for word in range(first + 1, end):
             if bits[word] != bits[began]:
-                found.append(Node(number, began, word, bits[began]))
+                nodes.append(Node(number, began, word, bits[began]))
                 began = word
-        found.append(Node(number, began, end, bits[began]))
-    return found
+        nodes.append(Node(number, began, end, bits[began]))
+    return nodes
 
 
 def text_chars(words: Words, node: Node) -> int:
@@ -107,15 +107,15 @@ def text_chars(words: Words, node: Node) -> int:
 
 def propagated(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> dict[Any, NodeClass]:
     """Element -> class, of the elements whose nodes and elements with text are all of one class."""
-    found: dict[Any, NodeClass | None] = {}
+    class_of_element: dict[Any, NodeClass | None] = {}
 
     def add(element: Any, kind: NodeClass | None) -> None:
-        found[element] = kind if found.get(element, kind) == kind else None
+        class_of_element[element] = kind if class_of_element.get(element, kind) == kind else None
 
     for node, kind in zip(nodes, classes, strict=True):
         add(words.runs[node.run].element, kind)
     body = words.tree.find("body")
     for _, element in etree.iterwalk(words.tree, events=("end",)):
-        if element in found and element is not body:
-            add(element.getparent(), found[element])
-    return {element: kind for element, kind in found.items() if kind is not None}
+        if element in class_of_element and element is not body:
+            add(element.getparent(), class_of_element[element])
+    return {element: kind for element, kind in class_of_element.items() if kind is not None}

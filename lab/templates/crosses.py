@@ -50,7 +50,7 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float = 0.0) -> list[Cross]
             before[number], after[earlier[-1]] = earlier[-1], number
         of_url[pages[number].url].append(number)
     candidates = Candidates([pages[number].tokens for number in order])
-    found: list[Cross | None] = [None] * len(pages)
+    crosses: list[Cross | None] = [None] * len(pages)
     for place, number in enumerate(order):
         page = pages[number]
         best: dict[str, tuple[float, int, int]] = {}  # URL -> similarity, minus the time between, page
@@ -62,5 +62,7 @@ def crosses_of(pages: Sequence[Snapshot], threshold: float = 0.0) -> list[Cross]
                     best[url] = rank
         ranked = sorted(best.values(), reverse=True)[:2]
         up, down = ([rank[2] for rank in ranked] + [None, None])[:2]
-        found[number] = Cross(number, up, down, before.get(number), after.get(number), ranked[0][0] if ranked else 0.0)
-    return [cross for cross in found if cross is not None]
+        crosses[number] = Cross(
+            number, up, down, before.get(number), after.get(number), ranked[0][0] if ranked else 0.0
+        )
+    return [cross for cross in crosses if cross is not None]

@@ -46,19 +46,19 @@ def matches(old: Sequence[int], new: Sequence[int]) -> list[Match]:
     """The matches of two pages, in order. Equal words have equal numbers."""
     old_triples, new_triples = _triples(old), _triples(new)
     whole = _Gap(0, len(old), 0, len(new))
-    found = _ends(old, new, whole)
-    gaps = _gaps(whole, found)
+    all_matches = _ends(old, new, whole)
+    gaps = _gaps(whole, all_matches)
     for _ in range(_LEVELS):
         left: list[_Gap] = []
         for gap in gaps:
             at, new_at = _anchors(old_triples[gap.old : gap.old_end - 2], new_triples[gap.new : gap.new_end - 2])
             anchors = zip((at + gap.old).tolist(), (new_at + gap.new).tolist(), strict=True)
             if inside := _extended(old, new, gap, anchors):
-                found += inside
+                all_matches += inside
                 left += _gaps(gap, inside)
         gaps = left
     least = min(LEAST_WORDS, max(1, len(old), len(new)))
-    return sorted(match for match in found if match.size >= least)
+    return sorted(match for match in all_matches if match.size >= least)
 
 
 def _triples(words: Sequence[int]) -> Places:
@@ -107,9 +107,9 @@ def _anchors(old: Places, new: Places) -> tuple[Places, Places]:
 def _occurrences(side: Places) -> Places:
     """For each place, how often its number comes before it."""
     order = np.argsort(side, kind="stable")
-    found = np.empty(len(side), np.int64)
-    found[order] = np.arange(len(side)) - np.searchsorted(side[order], side[order])
-    return found
+    earlier = np.empty(len(side), np.int64)
+    earlier[order] = np.arange(len(side)) - np.searchsorted(side[order], side[order])
+    return earlier
 
 
 def _increasing(old: Places, new: Places) -> tuple[Places, Places]:
@@ -126,17 +126,17 @@ def _increasing(old: Places, new: Places) -> tuple[Places, Places]:
         before.append(last[length - 1] if length else -1)
         ends[length : length + 1] = [place]
         last[length : length + 1] = [number]
-    found = []
+    longest = []
     number = last[-1]
     while number >= 0:
-        found.append(number)
+        longest.append(number)
         number = before[number]
-    return old[found[::-1]], new[found[::-1]]
+    return old[longest[::-1]], new[longest[::-1]]
 
 
 def _extended(old: Sequence[int], new: Sequence[int], gap: _Gap, anchors: Iterable[tuple[int, int]]) -> list[Match]:
     """Matches around the anchors, as long as they get within the gap."""
-    found = []
+    extended = []
     old_at, old_end, new_at, new_end = gap
     for first, new_first in anchors:
         if first < old_at or new_first < new_at:
@@ -147,5 +147,5 @@ def _extended(old: Sequence[int], new: Sequence[int], gap: _Gap, anchors: Iterab
         old_at, new_at = first + size, new_first + size
         while old_at < old_end and new_at < new_end and old[old_at] == new[new_at]:
             old_at, new_at = old_at + 1, new_at + 1
-        found.append(Match(first, new_first, old_at - first))
-    return found
+        extended.append(Match(first, new_first, old_at - first))
+    return extended

@@ -69,11 +69,11 @@ def evaluate_templates(
     for pages, compared in product(crosses, ("in pairs", "chained")):
         nodes = [(cross, cross.nodes(chained=compared == "chained")) for cross in crosses[pages]]
         for method in Method:
-            found = {"all": [node for pair in nodes for node in judged(*pair, method, learners[method])]}
-            found["valid"] = [node for node in found["all"] if node.result is not NodeClass.INVALID]
-            if found["valid"] == found["all"]:
-                del found["valid"]
-            for which, chosen in found.items():
+            judged_nodes = {"all": [node for pair in nodes for node in judged(*pair, method, learners[method])]}
+            judged_nodes["valid"] = [node for node in judged_nodes["all"] if node.result is not NodeClass.INVALID]
+            if judged_nodes["valid"] == judged_nodes["all"]:
+                del judged_nodes["valid"]
+            for which, chosen in judged_nodes.items():
                 row = {"pages": pages, "compared": compared, "method": method.value, "nodes": which}
                 rows["node"].append(row | scores(chosen, by_node=True)._asdict())
                 rows["character"].append(row | scores(chosen, by_node=False)._asdict())

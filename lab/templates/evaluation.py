@@ -162,11 +162,11 @@ def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Lea
     ]
 
 
-def scores(found: Sequence[Judged], *, by_node: bool) -> Scores:
+def scores(nodes: Sequence[Judged], *, by_node: bool) -> Scores:
     """Accuracy, precision and recall, by node or by character. An invalid node is wrong."""
 
     def weight(label: NodeClass | None = None, result: NodeClass | None = None) -> int:
-        chosen = [one for one in found if label in (None, one.label) and result in (None, one.result)]
+        chosen = [one for one in nodes if label in (None, one.label) and result in (None, one.result)]
         return len(chosen) if by_node else sum(one.chars for one in chosen)
 
     total = weight()

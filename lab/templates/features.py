@@ -38,15 +38,15 @@ def features_of(words: Words, nodes: Sequence[Node], layers: int) -> list[Featur
     tags = {name: number for number, name in enumerate(names)}
     texts = [_Text(words.runs[node.run].element, _counts(words, node)) for node in nodes]
     around = _elements(words, texts, tags) if layers > 1 else {}
-    found = []
+    rows = []
     for text, before, after in _beside(texts):
         element = text.element
         row = _layer(tags, text, before, after)
         for _ in range(layers - 1):
             row += around.get(element) or [0.0] * LAYER
             element = None if element is None else element.getparent()
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def _counts(words: Words, node: Node) -> _Counts:
@@ -61,7 +61,7 @@ def _elements(words: Words, texts: Sequence[_Text], tags: Mapping[str, int]) -> 
     counts: dict[Any, _Counts] = {}
     for element, of in texts:
         _add(counts, element, of)
-    found: dict[Any, Features] = {}
+    layers: dict[Any, Features] = {}
     for _, element in etree.iterwalk(words.tree.find("body"), events=("end",)):
         if element not in counts:
             continue
@@ -69,8 +69,8 @@ def _elements(words: Words, texts: Sequence[_Text], tags: Mapping[str, int]) -> 
         _add(counts, element.getparent(), counts[element])
         siblings = [_Text(child, counts[child]) for child in element if child in counts]
         for text, before, after in _beside(siblings):
-            found[text.element] = _layer(tags, text, before, after)
-    return found
+            layers[text.element] = _layer(tags, text, before, after)
+    return layers
 
 
 def _add(counts: dict[Any, _Counts], element: Any, more: _Counts) -> None:

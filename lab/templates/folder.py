@@ -37,28 +37,28 @@ class SplitFolder:
         place = {"archive": str(unread.archive), "offset": unread.offset, "url": unread.url}
         self._line(place | {"reason": unread.reason})
 
-    def add(self, found: Split | Refused) -> None:
+    def add(self, page: Split | Refused) -> None:
         """A page. Raises OSError."""
-        if isinstance(found, Refused):
-            self.reasons[found.reason] += 1
-            self._line(_named(found.key) | {"reason": found.reason})
+        if isinstance(page, Refused):
+            self.reasons[page.reason] += 1
+            self._line(_named(page.key) | {"reason": page.reason})
             return
-        counts = found.counts()
+        counts = page.counts()
         self.pages += 1
         self.nodes.update(counts["nodes"])
         self.characters.update(counts["characters"])
-        file = self.folder / f"{found.name}.html"
+        file = self.folder / f"{page.name}.html"
         file.parent.mkdir(parents=True, exist_ok=True)
-        html, text = found.written()
+        html, text = page.written()
         file.write_text(html, encoding="utf-8")
         file.with_suffix(".txt").write_text(text, encoding="utf-8")
         row = {
-            "file": found.name,
-            "similarity": round(found.similarity, 3),
-            "cross": {role: _named(key) for role, key in found.others.items()},
-            "remarks": [remark for remark, roles in _REMARKS.items() if not roles & found.others.keys()],
+            "file": page.name,
+            "similarity": round(page.similarity, 3),
+            "cross": {role: _named(key) for role, key in page.others.items()},
+            "remarks": [remark for remark, roles in _REMARKS.items() if not roles & page.others.keys()],
         }
-        self._line(_named(found.key) | row | counts)
+        self._line(_named(page.key) | row | counts)
 
     def _line(self, row: dict[str, Any]) -> None:
         self.report.write(json_line(row) + "\n")

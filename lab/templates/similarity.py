@@ -42,7 +42,7 @@ def positional_tokens(tree: Any) -> Tokens:
     """
     groups = Counter({0: 1})  # level -> groups so far
     above = [(b"[document]", 0, 1)]  # path, number of the group of children from the first, children to come
-    found = []
+    tokens = []
     for event, element in etree.iterwalk(tree, events=("start", "end")):
         if event == "end":
             above.pop()
@@ -51,12 +51,12 @@ def positional_tokens(tree: Any) -> Tokens:
         level = len(above) - 1
         above[-1] = (path, group, left - 1)
         path = xxhash.xxh3_64_digest(path + b"/" + element.tag.encode())
-        found.append((left - 1, group, level, path))
+        tokens.append((left - 1, group, level, path))
         above.append((path, groups[level + 1], len(element)))
         groups[level + 1] += 1
     hashes = {
         xxhash.xxh3_64_intdigest(path + b"%d_%d_%d" % (number, groups[level] - 1 - group, level))
-        for number, group, level, path in found
+        for number, group, level, path in tokens
     }
     return frozenset(nsmallest(_MOST_TOKENS, hashes))
 
@@ -86,9 +86,9 @@ class Candidates:
         """Numbers of pages, the page itself among them."""
         if not self._bands:
             return self._all
-        found = set[int]()
+        candidates = set[int]()
         for band in enumerate(self._bands[page]):
             bucket = self._buckets[band]
             place = bisect_left(bucket, page)
-            found.update(bucket[max(0, place - _NEAREST) : place + _NEAREST + 1])
-        return sorted(found)
+            candidates.update(bucket[max(0, place - _NEAREST) : place + _NEAREST + 1])
+        return sorted(candidates)

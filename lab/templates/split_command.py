@@ -81,8 +81,8 @@ def split_archives(
         sites = read.sites()
         with counting(len(sites), "sites") as advance:
             for site in sites:
-                for found in SiteSplitter(read, config.measure, options).split(site):
-                    folder.add(found)
+                for page in SiteSplitter(read, config.measure, options).split(site):
+                    folder.add(page)
                 advance(1)
     reasons = dict(sorted(folder.reasons.items(), key=lambda item: (-item[1], item[0])))
     for file, count in read.misplaced.items():

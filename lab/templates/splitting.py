@@ -96,14 +96,14 @@ class SiteSplitter:
 
     def split(self, site: str) -> Iterator[Split | Refused]:
         """Each page of a site. Raises FarmwatchError."""
-        for found in self.neighbours(site):
-            if isinstance(found, Refused):
-                yield found
+        for cross in self.neighbours(site):
+            if isinstance(cross, Refused):
+                yield cross
                 continue
             try:
-                yield self.split_cross(*found)
+                yield self.split_cross(*cross)
             except NoPage as why:  # the archive changed meanwhile
-                yield Refused(found.key, str(why))
+                yield Refused(cross.key, str(why))
 
     def neighbours(self, site: str) -> Iterator[Neighbours | Refused]:
         """The cross of each page of a site. Raises FarmwatchError."""

@@ -26,14 +26,14 @@ class TruthMismatch(ValueError):
 
 def read_truth(lines: Iterable[str]) -> dict[Path, NodeClass]:
     """Path -> label. Raises TruthMismatch."""
-    found = {}
+    labels = {}
     for number, line in enumerate(lines, start=1):
         label, _, path = line.rstrip("\r\n").partition("\t")
         steps = [_STEP.fullmatch(step) for step in path.split(" > ")]
         if label not in ("content", "boilerplate") or not all(steps):
             raise TruthMismatch(f"line {number}: give `content` or `boilerplate`, a tab, and a path that ends in dbce")
-        found[tuple((step[1], int(step[2] or 1)) for step in steps if step)] = NodeClass(label)
-    return found
+        labels[tuple((step[1], int(step[2] or 1)) for step in steps if step)] = NodeClass(label)
+    return labels
 
 
 def run_labels(words: Words, truth: dict[Path, NodeClass]) -> list[NodeClass | None]:
@@ -42,7 +42,7 @@ def run_labels(words: Words, truth: dict[Path, NodeClass]) -> list[NodeClass | N
     A run has two where the pages that the labels were made with cut it, and people labelled its parts differently.
     """
     is_node = {path for path in truth if path[-1][0] == _NODE}
-    found: list[NodeClass | None] = []
+    labels_of_runs: list[NodeClass | None] = []
     used = 0
     around: list[tuple[Path, int]] = [((), 1)]  # path of each open element, place of its next child
     in_run = False
@@ -58,7 +58,7 @@ def run_labels(words: Words, truth: dict[Path, NodeClass]) -> list[NodeClass | N
             labels.add(truth[node])
             used, place = used + 1, place + 2
         around[-1] = (path, place)
-        found.append(labels.pop() if len(labels) == 1 else None)
+        labels_of_runs.append(labels.pop() if len(labels) == 1 else None)
 
     body = words.tree.find("body")
     for begins, element, text in steps(words.tree):
@@ -77,4 +77,4 @@ def run_labels(words: Words, truth: dict[Path, NodeClass]) -> list[NodeClass | N
             begin_run()
     if 2 * used < len(truth):
         raise TruthMismatch(f"{len(truth) - used} of {len(truth)} paths lead to no text of the page")
-    return found
+    return labels_of_runs

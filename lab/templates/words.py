@@ -70,8 +70,8 @@ def steps(tree: Any) -> Iterator[tuple[bool, Any, str | None]]:
 
 def words_of(tree: Any) -> Words:
     """The words of the body of `page_tree`."""
-    found = Words(tree)
-    words, runs = found.words, found.runs
+    page = Words(tree)
+    words, runs = page.words, page.runs
     began = 0
     for begins, element, text in steps(tree):
         if begins and element.tag == "img":
@@ -81,7 +81,7 @@ def words_of(tree: Any) -> Words:
             began = len(words)
         if text:
             words += text.split()
-    return found
+    return page
 
 
 def split_text(text: str) -> tuple[str, list[str]]:

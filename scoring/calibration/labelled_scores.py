@@ -78,7 +78,6 @@ class LabelledScores:
 
     @property
     def knows_sites(self) -> bool:
-        """Whether some texts have a site."""
         return any(self.sites)
 
     def where(self, chosen: Labels) -> LabelledScores:

@@ -24,22 +24,17 @@ class DetectorSet:
     """Several detectors for the same texts; detectors on pairs share one engine. Thread safe."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        """Raises BadParameters without detectors or with two engines, PooledDetectors if two have the same identity."""
+        """Raises BadParameters without detectors, PooledDetectors if two have the same identity."""
         if not detectors:
             raise BadParameters("no detector was given")
         self.identities = [detector.identity for detector in detectors]
         for identity in self.identities:
             if self.identities.count(identity) > 1:
-                raise PooledDetectors(
-                    f"two detectors are {identity} and {identity}: their scores could not be told apart"
-                )
+                raise PooledDetectors(f"two detectors are {identity}: their scores could not be told apart")
         self.numbers = [number_of(detector) for detector in detectors]
         """Per detector: the function from a score to the number compared with its threshold."""
         self._detectors = detectors
-        engines = {id(one.engine): one.engine for one in detectors if isinstance(one, PairDetector)}
-        if len(engines) > 1:  # otherwise the scores of one would be stored under the other's identity
-            raise BadParameters("the pair detectors of a panel share one engine")
-        self._engine = next(iter(engines.values()), None)
+        self._engine = next((pair.engine for pair in detectors if isinstance(pair, PairDetector)), None)  # of all pairs
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 
@@ -77,7 +72,6 @@ class DetectorSet:
         return msgspec.structs.replace(work, tokens=work.tokens + self._tokens, poison=self._poison)
 
     def advanced(self) -> int:
-        """Batches of the engine and calls of other detectors; may be called from any thread."""
         return self._calls + (self._engine.batches if self._engine else 0)
 
     def loaded(self) -> bool:

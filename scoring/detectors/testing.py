@@ -13,7 +13,6 @@ class FakeDetector:
     warning = "a fake for tests; says nothing about texts"
 
     def __init__(self, mark: str = "LLM", identity: str = "fake/1") -> None:
-        """Flag texts with `mark`."""
         self.identity = identity
         self.given: list[list[str]] = []  # the batches
         self._mark = mark

@@ -53,14 +53,14 @@ class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def unusable(self) -> str:
         """The reason why these counts cannot correct a rate; "" if they can."""
-        found = f"{self.llm_found} of {self.llm_sites} LLM and {self.human_sites - self.human_cleared} of"
-        found += f" {self.human_sites} human ones called llm"
+        counts = f"{self.llm_found} of {self.llm_sites} LLM and {self.human_sites - self.human_cleared} of"
+        counts += f" {self.human_sites} human ones called llm"
         if min(self.llm_sites, self.human_sites) < FEWEST_KNOWN:
-            return f"too few sites of known truth: at least {FEWEST_KNOWN} of each are needed ({found})"
+            return f"too few sites of known truth: at least {FEWEST_KNOWN} of each are needed ({counts})"
         if self.llm_found * self.human_sites <= (self.human_sites - self.human_cleared) * self.llm_sites:
-            return f"they find the site verdict no better than chance ({found})"
+            return f"they find the site verdict no better than chance ({counts})"
         if self.youden_low <= 0:
-            return f"they do not show the site verdict to be better than chance ({found})"
+            return f"they do not show the site verdict to be better than chance ({counts})"
         return ""
 
 

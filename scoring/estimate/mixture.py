@@ -205,13 +205,13 @@ class Mixture:
         for _ in range(_TILTS):
             point = self._climb(theta, tilt)
             depth = math.sqrt(max(2 * (best.value - (point.value - tilt * point.share)), 0.0))
-            found = (tilt, depth, point.share)
+            reached = (tilt, depth, point.share)
             if abs(depth - root) < 0.01:
                 return point.share
             if depth < root:
-                inside, theta = found, point.theta
+                inside, theta = reached, point.theta
             else:
-                outside = found
+                outside = reached
             if outside is None:
                 if min(point.share, 1 - point.share) < 1e-5:
                     break

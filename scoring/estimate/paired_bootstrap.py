@@ -99,17 +99,17 @@ def paired_change(
         a, b = _shares(total[None, :])
     else:
         a, b = _corrected(total[None, :], errors, z)
-    found = PairedChange(float(a[0]), float(b[0]), float(b[0] - a[0]), 0.0, 0.0)
+    change = PairedChange(float(a[0]), float(b[0]), float(b[0] - a[0]), 0.0, 0.0)
     if same:
         if a != b:
             raise BadParameters(f"runs that are the same have one share, not {a[0]:g} and {b[0]:g}")
-        return found
+        return change
     drawn = np.concatenate(list(_resampled(sums, total, resamples, rng)))
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
     a, b = _shares(drawn) if errors is None else _corrected(drawn, errors, z, rng)
     tail = NormalDist().cdf(-_quantile(sums, total, confidence))
     low, high = np.quantile(b - a, [tail, 1 - tail])
-    return found._replace(low=min(float(low), found.difference), high=max(float(high), found.difference))
+    return change._replace(low=min(float(low), change.difference), high=max(float(high), change.difference))
 
 
 def _shares(sums: Numbers) -> tuple[Numbers, Numbers]:
@@ -168,9 +168,9 @@ def _corrected(
 def _error_shares(errors: ErrorCounts, number: int, rng: np.random.Generator | None) -> tuple[Numbers, Numbers]:
     """Sensitivity and specificity, smoothed as in `scoring.estimate.intervals`."""
 
-    def smoothed(found: int, sites: int) -> Numbers:
-        share = (found + 1) / (sites + 2)
-        drawn = np.full(number, float(found)) if rng is None else rng.binomial(sites, share, number)
+    def smoothed(right: int, sites: int) -> Numbers:
+        share = (right + 1) / (sites + 2)
+        drawn = np.full(number, float(right)) if rng is None else rng.binomial(sites, share, number)
         return np.asarray((drawn + 1) / (sites + 2), np.float64)
 
     return smoothed(errors.llm_found, errors.llm_sites), smoothed(errors.human_cleared, errors.human_sites)

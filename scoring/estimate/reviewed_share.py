@@ -91,8 +91,8 @@ def moves_by_review(
     is_llm = review.is_llm(SITES)
     likely = np.array([posterior[row.scored, row.flagged] for row in rows])
     labels = np.array([is_llm.get(row.site, np.nan) for row in rows], dtype=float)
-    found = reviewed_share(likely, labels, confidence)
-    return None if found is None else found.moves
+    reviewed = reviewed_share(likely, labels, confidence)
+    return None if reviewed is None else reviewed.moves
 
 
 def _power(y: Floats, likely: Floats, f: Floats, v: Floats, w: Floats, of_others: float) -> float:

@@ -92,7 +92,6 @@ class WideLinear(nn.Module):
     """x @ weight.T + bias in fp32 by oneDNN. No gradients."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        """`weight` [out, in]."""
         super().__init__()
         self.weight = nn.Buffer(weight.detach().contiguous(), persistent=False)
         self.bias = None if bias is None else nn.Buffer(bias.detach(), persistent=False)

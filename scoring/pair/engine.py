@@ -143,7 +143,6 @@ class PairEngine:
                 )
 
     def _harmless(self, length: int) -> list[int]:
-        """Ids that any pair has, and that are not all pads."""
         return [number % self._words for number in range(1, min(length, self._settings.max_tokens) + 1)]
 
     @property
@@ -153,7 +152,6 @@ class PairEngine:
 
     @property
     def work(self) -> DetectorCounts:
-        """Current counts; may be called from any thread."""
         device = self._device
         used, peak, total = (0, 0, 0) if device is None else device.memory_bytes()
         return DetectorCounts(

@@ -35,7 +35,6 @@ class Suspects:
     """Digests of texts, each with its number of losses while alone on the device."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load the file at `path`, if given and present."""
         self.problem = ""
         self._path = path
         self._losses: dict[str, int] = {}

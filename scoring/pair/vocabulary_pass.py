@@ -100,7 +100,7 @@ def vocab_pass(
         from scoring.pair.kernel import fold_triton as fold
     state = torch.zeros(len(RunningSums._fields), len(targets), dtype=torch.float32, device=hidden_p.device)
     state[0] = state[4] = -torch.inf
-    _walk((hidden_p, hidden_q), (head_p, head_q), targets, state, tile, block, fold)
+    walk((hidden_p, hidden_q), (head_p, head_q), targets, state, tile, block, fold)
     sums = RunningSums(*state)
     return TokenSums(
         lse_p=sums.max_p + sums.sum_p.log(),
@@ -111,14 +111,7 @@ def vocab_pass(
     )
 
 
-@torch.no_grad()
-def head_products(hidden_p: Tensor, hidden_q: Tensor, head_p: Head, head_q: Head) -> None:
-    """Only the matrix products of `vocab_pass`: the lower bound of its time, for benchmarks."""
-    nothing = torch.empty(len(RunningSums._fields), len(hidden_p), device=hidden_p.device)
-    _walk((hidden_p, hidden_q), (head_p, head_q), nothing[0], nothing, None, None, lambda *_: None)
-
-
-def _walk(
+def walk(
     hidden: tuple[Tensor, Tensor],
     heads: tuple[Head, Head],
     targets: Tensor,

@@ -60,10 +60,10 @@ def truth_of(site: str) -> str | None:
 
 def canary_name(site: str) -> CanaryName | None:
     """The parts of a canary site's name; None for any other name."""
-    found = _NAME.fullmatch(site)
-    if found is None:
+    match = _NAME.fullmatch(site)
+    if match is None:
         return None
-    label, digest, pages, number, truth = found.groups()
+    label, digest, pages, number, truth = match.groups()
     return CanaryName(label, digest, int(pages), int(number), truth)
 
 

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,19 +33,6 @@ from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.times import DAY_MS
 
 CANARY_LEAST = 20  # classifiable canary sites of each truth that correct a rate
-
-
-class Measured(Protocol):
-    """The fields of a site's row that are counted."""
-
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def articles(self) -> int: ...
-    @property
-    def scored(self) -> int: ...
-    @property
-    def abstained(self) -> int: ...
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +55,18 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pages(self) -> dict[str, CanaryPages]:
         """The pages of all sites of a truth."""
-        return {truth: _together([_pages(row) for row in rows]) for truth, rows in self.rounds.items()}
+        names = CanaryPages.__struct_fields__
+        of_sites = {truth: [_pages(row) for row in rows] for truth, rows in self.rounds.items()}
+        return {
+            truth: CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in names})
+            for truth, sites in of_sites.items()
+        }
 
     @property
     def counts(self) -> CanaryCounts:
         """The errors of the site verdict."""
         human, llm = self.sites[Truth.HUMAN], self.sites[Truth.LLM]
-        classifiable = {truth: _classifiable(found) for truth, found in self.sites.items()}
+        classifiable = {truth: _classifiable(verdicts) for truth, verdicts in self.sites.items()}
         return CanaryCounts(
             llm_sites=classifiable[Truth.LLM],
             llm_found=llm.get(SiteClass.LLM, 0),
@@ -82,7 +74,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
             human_cleared=classifiable[Truth.HUMAN] - human.get(SiteClass.LLM, 0),
         )
 
-    def counts_as_long_as(self, sites: Iterable[Measured]) -> CanaryCounts:
+    def counts_as_long_as(self, sites: Iterable[SiteState]) -> CanaryCounts:
         """The errors of the site verdict if the canaries had as many articles as these sites."""
         counts, share_of_length = self.counts, _shares_of_lengths(sites)
         kept = {}
@@ -105,10 +97,10 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         """
         shares: dict[str, Interval] = {}
         for truth, name in ((Truth.HUMAN, "fpr"), (Truth.LLM, "tpr")):
-            found, pages = self.sites[truth], [_pages(row) for row in self.rounds[truth]]
-            classifiable = _classifiable(found)
+            verdicts, pages = self.sites[truth], [_pages(row) for row in self.rounds[truth]]
+            classifiable = _classifiable(verdicts)
             if classifiable:
-                shares[f"site_{name}"] = wilson(found.get(SiteClass.LLM, 0), classifiable, Z95)
+                shares[f"site_{name}"] = wilson(verdicts.get(SiteClass.LLM, 0), classifiable, Z95)
             for kind, counted in (
                 (f"page_{name}", [(site.flagged, site.scored) for site in pages]),
                 (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),
@@ -126,10 +118,10 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     canaries = [row for row in rows if truth_of(row.site) is not None]
     chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
     refuse_pooled(canaries)
-    of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in Truth}
+    of_truth = {truth: [one_round for one_round in chosen if truth_of(one_round.row.site) == truth] for truth in Truth}
     return CanarySummary(
-        sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
-        rounds={truth: [found.row for found in of if found.over] for truth, of in of_truth.items()},
+        sites={truth: dict(Counter(one_round.row.verdict for one_round in of)) for truth, of in of_truth.items()},
+        rounds={truth: [one_round.row for one_round in of if one_round.over] for truth, of in of_truth.items()},
         last_at=max((row.updated_at for row in canaries), default=0),
     )
 
@@ -143,7 +135,7 @@ class Correction:
 
 
 def errors_in_force(
-    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[Measured]
+    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[SiteState]
 ) -> Correction:
     """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
 
@@ -163,10 +155,10 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
     return canary_summary(rows, now_ms - int(settings.canary_days * DAY_MS))
 
 
-def by_canaries(found: CanarySummary, sites: Iterable[Measured] = ()) -> Correction:
+def by_canaries(summary: CanarySummary, sites: Iterable[SiteState] = ()) -> Correction:
     """The canaries' error counts, if they suffice to correct the sites; otherwise the reason, if there are canaries."""
-    counts = found.counts_as_long_as(sites)
-    if not any(found.sites.values()):
+    counts = summary.counts_as_long_as(sites)
+    if not any(summary.sites.values()):
         return Correction()
     facts: dict[str, Fact] = {"llm_sites": counts.llm_sites, "human_sites": counts.human_sites}
     if min(counts.llm_sites, counts.human_sites) < CANARY_LEAST:
@@ -174,7 +166,7 @@ def by_canaries(found: CanarySummary, sites: Iterable[Measured] = ()) -> Correct
     if counts.unusable:
         return Correction(remark=Remark.of(RemarkKind.NOT_CORRECTED, reason=counts.unusable))
     facts |= {"llm_found": counts.llm_found, "called": counts.human_sites - counts.human_cleared}
-    return Correction(counts, Remark(RemarkKind.CORRECTED, facts | {"shortened": counts != found.counts}))
+    return Correction(counts, Remark(RemarkKind.CORRECTED, facts | {"shortened": counts != summary.counts}))
 
 
 class _Round(NamedTuple):
@@ -210,7 +202,7 @@ def _same(row: SiteState) -> set[str]:
     return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
 
 
-def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:
+def _shares_of_lengths(sites: Iterable[SiteState]) -> Callable[[int], float]:
     """Number of articles -> the share of classifiable sites with as many; 1 if none is known."""
     ended: Counter[int] = Counter()  # undecided: they have no more articles
     decided: Counter[int] = Counter()  # further articles would not have been crawled
@@ -249,10 +241,6 @@ def _pages(row: SiteState) -> CanaryPages:
     )
 
 
-def _together(sites: Sequence[CanaryPages]) -> CanaryPages:
-    return CanaryPages(**{name: sum(getattr(site, name) for site in sites) for name in CanaryPages.__struct_fields__})
-
-
 def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
     """The share of pages in its interval; `counted` are (part, whole) of each site, with any whole > 0."""
     import numpy as np
@@ -260,6 +248,6 @@ def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
     from scoring.statistics.shares import share  # it loads numpy, which most rates do not need
 
     hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
-    found = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
-    assert found.share is not None and found.low is not None and found.high is not None  # pages exist
-    return Interval(found.share, found.low, found.high)
+    pages = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
+    assert pages.share is not None and pages.low is not None and pages.high is not None  # pages exist
+    return Interval(pages.share, pages.low, pages.high)

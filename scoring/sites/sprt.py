@@ -241,8 +241,3 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
             f"{verdict.flagged} of the first {verdict.pages_used} of {verdict.pages} scored articles are flagged;"
             f" log-likelihood ratio {verdict.llr:+.2f}, {where}{describe_corrections(verdict)}"
         )
-
-
-def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:
-    """Pages with flags only, in page order; None = the detector abstained."""
-    return [PageScore(flag) for flag in flags if flag is not None]

@@ -117,16 +117,10 @@ def estimate_sites(
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
-    rows = [
-        SiteState(
-            id=line.site or "",
-            site=line.site or "",
-            scored=line.scored or 0,
-            flagged=line.flagged or 0,
-            queries=line.queries,
-        )
-        for line in truths.get(None, [])
-    ]
+    rows = []
+    for line in truths.get(None, []):
+        site, scored, flagged = line.site or "", line.scored or 0, line.flagged or 0
+        rows.append(SiteState(id=site, site=site, scored=scored, flagged=flagged, queries=line.queries))
     return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
 
 

@@ -172,7 +172,6 @@ class ScoreStage(Stage):
         return self._detectors.result().advanced() if self._works() else 0
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         for metric, kind in _COUNTED.values():
             yield metric, {"kind": kind}
@@ -191,7 +190,6 @@ class ScoreStage(Stage):
             self._detectors.result().close()
 
     def _works(self) -> bool:
-        """Whether the detectors are loaded without an error."""
         return self._detectors.done() and self._detectors.exception() is None
 
     def _busy_s(self, started: float) -> float:

@@ -206,7 +206,6 @@ class SiteTally(msgspec.Struct, array_like=True):
                 del said[text]
 
     def _needed(self) -> set[str]:
-        """Texts whose scores are used by rows."""
         return set().union(texts_of(self.pages), *(texts_of(of.pages) for of in self.earlier.values()))
 
     def of_term(self, term: int) -> TermPages:

@@ -160,7 +160,6 @@ class TallyStage(Stage):
             raise FoldFailed(f"{type(error).__name__}: {error}") from error
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         yield SITES_REOPENED, {"run": run}
 
@@ -177,7 +176,6 @@ class TallyStage(Stage):
         self._one_by_one = False
 
     def _kind(self, record: Hit | JudgedPage | Score, ctx: Context) -> str:
-        """The record's result in the metrics."""
         if isinstance(record, Hit):
             return "repeated_hit" if ctx.state.get(hit_key(record)) is not None else "hit"
         if isinstance(record, Score):
@@ -213,7 +211,6 @@ class TallyStage(Stage):
             site.tally.add_verdict(record)
 
     def _settle(self, site: _Site, ctx: Context) -> None:
-        """Judge the site, emit changed rows and new decisions, and store its tally."""
         tally, former = site.tally, None
         for term, of in tally.earlier.items():
             _, row, of.emitted = self._emit_row(site, term, of.emitted, ctx)

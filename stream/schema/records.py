@@ -194,7 +194,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     """One point of a series: the rate of a group of sites at the time `at`. `id` names series and time; no site."""
 
     at: int  # ms, start of its interval
-    by: str = ""  # "" = all sites; source | query | rank | week | …; "answer" = no point of a series
+    by: str = ""  # "" = all sites; source | query | rank | week | …
     group: str = ""
     rate: float | None = None  # by site verdicts alone: the judged share
     low: float | None = None
@@ -217,10 +217,20 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_high: float | None = None
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
-    answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
+    answer: bytes = b""  # unused
     share_low_once: float | None = None  # valid at a time fixed in advance; older points have none
     share_high_once: float | None = None
     epoch: str = ""  # feature epoch of the live run at this time; older points have none
+
+
+class RateAnswer(Record, frozen=True, kw_only=True):
+    """The rates of a large log at one time, on the topic of points: its `id`, and its key, begin with ANSWER_KEY."""
+
+    at: int  # ms
+    rates: bytes  # JSON
+
+
+ANSWER_KEY = "answer "
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from lab.detector.texts import read_pages
 from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.words import normalise
-from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
+from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest
 from scoring.stages.tally import TallyStage
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
@@ -32,6 +32,7 @@ from stream.schema.records import Hit, Score, Verdict
 from tests.bench.timing import cpu_s, json_lines
 from tests.support.pages.page_records import text_score
 from tests.support.paths import data_root
+from tests.support.real_sites import of_flags
 from tests.tools.renew_card import PAGE_SETS
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")

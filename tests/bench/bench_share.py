@@ -29,10 +29,10 @@ from scoring.estimate.fit import WIDE, CellCounts, Components, KnownSites
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, log_evidence
 from scoring.rates.site_rates import site_rate
-from scoring.sites.sprt import SiteTest, SprtParams, of_flags
+from scoring.sites.sprt import SiteTest, SprtParams
 from tests.bench.timing import cpu_s
 from tests.support.paths import data_root
-from tests.support.real_sites import ACCURACY, Site, read_sites
+from tests.support.real_sites import ACCURACY, Site, of_flags, read_sites
 
 YEARS = 20
 

@@ -76,3 +76,12 @@ def document_flops(shape: FalconShape, tokens: int) -> float:
     weights = layers * (hidden * (hidden + key_and_value) + hidden * hidden + 8 * hidden * hidden) + hidden * words
     attention = layers * 2 * hidden * tokens**2  # 4 hidden operations per pair of tokens, half of the pairs
     return 2.0 * (2 * weights * tokens + attention)
+
+
+def head_products(hidden_p: Any, hidden_q: Any, head_p: Any, head_q: Any) -> None:
+    """Only the matrix products of `vocab_pass`: the lower bound of its time."""
+    from scoring.pair.vocabulary_pass import RunningSums, walk
+
+    nothing = torch.empty(len(RunningSums._fields), len(hidden_p), device=hidden_p.device)
+    with torch.no_grad():
+        walk((hidden_p, hidden_q), (head_p, head_q), nothing[0], nothing, None, None, lambda *_: None)

@@ -271,7 +271,8 @@ class Bench:
 
     def vocabulary(self) -> Table:
         """The pass over the vocabulary alone, on one batch: both kernels, and the products in it alone."""
-        from scoring.pair.vocabulary_pass import Head, head_products, vocab_pass
+        from scoring.pair.vocabulary_pass import Head, vocab_pass
+        from tests.bench.pair_reference import head_products
 
         torch, plan = self.torch, self.plan
         count, dtype = plan.budget, self.models[0].dtype

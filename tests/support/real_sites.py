@@ -100,3 +100,8 @@ def beta_binomial(mean: float, rho: float, budget: int) -> Iterator[Draw]:
 
     while True:
         yield draw
+
+
+def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:
+    """Pages with flags only, in page order; None = the detector abstained."""
+    return [PageScore(flag) for flag in flags if flag is not None]

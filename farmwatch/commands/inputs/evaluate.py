@@ -49,19 +49,19 @@ def evaluate_rulesets(
         for page in measured(bar):
             for verdicts in judged:
                 verdicts.add(page)
-    found = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
-    if not found[0].found.whole.pages:
+    reports = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
+    if not reports[0].found.whole.pages:
         raise FarmwatchError(f"{labels}: no usable page")
-    for remark in remarks(found):
+    for remark in remarks(reports):
         message(remark)
     if learned := [name for name, ruleset in zip(named, loaded, strict=True) if ruleset.models]:
         message(
             f"{', '.join(learned)}: pages that the article model learned from are judged better than others;"
             " `farmwatch train-articles` measures a model on pages that it did not learn from"
         )
-    tables = tables_of(found, details=verbose or len(found) == 1)
+    tables = tables_of(reports, details=verbose or len(reports) == 1)
     if json:
-        put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
+        put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in reports]})
     else:
         for number, table in enumerate(tables):
             if number:

@@ -55,12 +55,12 @@ def review(
         out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
     except OSError as error:
         raise FarmwatchError(f"--out {out}: cannot be written: {error.strerror or error}") from error
-    found = len({line["site"] for line in lines})
+    sampled = len({line["site"] for line in lines})
     if json:
-        put_json({"out": str(out), "articles": len(lines), "sites": found, "of": len(likely)})
-    message(f"{out}: {counted(len(lines), 'article')} of {counted(found, 'site')}, of {len(likely):,}")
-    if found < len(chosen):
-        message(f"left out: {counted(len(chosen) - found, 'site')} whose articles are no longer in the log")
+        put_json({"out": str(out), "articles": len(lines), "sites": sampled, "of": len(likely)})
+    message(f"{out}: {counted(len(lines), 'article')} of {counted(sampled, 'site')}, of {len(likely):,}")
+    if sampled < len(chosen):
+        message(f"left out: {counted(len(chosen) - sampled, 'site')} whose articles are no longer in the log")
     labels = out.with_name(f"{out.stem}-labels.jsonl")
     message(f"next: farmwatch label {out} --out {labels}")
     message(f"then: set rate.review to {labels}")

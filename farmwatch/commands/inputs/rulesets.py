@@ -42,12 +42,12 @@ def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
 
     JSON: every rule with its operator, threshold, fields and meaning.
     """
-    found = load_ruleset(ruleset)
+    loaded = load_ruleset(ruleset)
     if json:
-        put_json(_whole(found))
+        put_json(_whole(loaded))
     else:
-        put(f"# ruleset {found.name}, digest {found.digest}")
-        put(found.source.rstrip("\n"))
+        put(f"# ruleset {loaded.name}, digest {loaded.digest}")
+        put(loaded.source.rstrip("\n"))
     return Exit.OK
 
 
@@ -63,22 +63,22 @@ def check_rulesets(
     A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2. A good file also lists
     the rules that decide nothing: those without a threshold, and those whose threshold every page passes.
     """
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name in rulesets:
         try:
             ruleset = load_ruleset(name)
         except BadRuleset as error:
             message(str(error))
-            found.append({"file": name, "ok": False, "errors": str(error).split("\n")})
+            results.append({"file": name, "ok": False, "errors": str(error).split("\n")})
             continue
         idle = _idle(ruleset)
-        found.append({"file": name, "ok": True, **_summary(ruleset), **idle})
+        results.append({"file": name, "ok": True, **_summary(ruleset), **idle})
         if not json:
             put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
             _put_idle(idle)
     if json:
-        put_json(found)
-    return Exit.OK if all(entry["ok"] for entry in found) else Exit.USAGE
+        put_json(results)
+    return Exit.OK if all(entry["ok"] for entry in results) else Exit.USAGE
 
 
 @rulesets.command(name="diff")
@@ -88,15 +88,15 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
     Exit code 0 if they are equal in meaning (one digest), 1 if they differ, as of `diff`.
     """
     one, other = load_ruleset(a), load_ruleset(b)
-    found = differences(one, other)
+    changes = differences(one, other)
     if json:
-        rows = [{"rule": d.rule, "field": d.field, "a": d.a, "b": d.b} for d in found]
-        put_json({"a": _summary(one), "b": _summary(other), "equal": not found, "differences": rows})
-    elif found:
-        put_table(("rule", "field", a, b), (shown(difference) for difference in found))
+        rows = [{"rule": d.rule, "field": d.field, "a": d.a, "b": d.b} for d in changes]
+        put_json({"a": _summary(one), "b": _summary(other), "equal": not changes, "differences": rows})
+    elif changes:
+        put_table(("rule", "field", a, b), (shown(difference) for difference in changes))
     else:
         put(f"{a} and {b} are equal in meaning: digest {one.digest}")
-    return Exit.PROBLEM if found else Exit.OK
+    return Exit.PROBLEM if changes else Exit.OK
 
 
 def _summary(ruleset: Ruleset) -> dict[str, Any]:

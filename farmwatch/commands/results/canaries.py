@@ -43,18 +43,18 @@ def show_canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """
     config = common.load().config
     with opened(config) as log:
-        found = read_canary_lines(log, config, int(time.time() * 1000))
-    _put_sent(config, found.sent, found.number, json)
-    if not found.lines:
+        measured = read_canary_lines(log, config, int(time.time() * 1000))
+    _put_sent(config, measured.sent, measured.number, json)
+    if not measured.lines:
         message("no canary site has come through")
         return Exit.OK
-    for line in found.lines:
+    for line in measured.lines:
         if json:
             put_json(line.fields())
         else:
             _show(line)
     if not json:
-        print_caveats({line.versions.detector: line.warning for line in found.lines}, short=True)
+        print_caveats({line.versions.detector: line.warning for line in measured.lines}, short=True)
     return Exit.OK
 
 
@@ -122,9 +122,9 @@ def _pages_of(source: str, common: Common) -> Iterator[Page]:
         return
     with binary_input(Path(source), packed=False) as stream:
         settings = common.load().config.crawl
-        for found in pages_of(stream, settings, now_ms=int(time.time() * 1000), inspector=page_inspector):
-            if isinstance(found, ArchivedPage):
-                yield found.page
+        for capture in pages_of(stream, settings, now_ms=int(time.time() * 1000), inspector=page_inspector):
+            if isinstance(capture, ArchivedPage):
+                yield capture.page
 
 
 def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:

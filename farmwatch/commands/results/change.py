@@ -17,25 +17,25 @@ from stream.text.wording import counted, one_line
 def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
     """Print the parts of the change. Raises NotFound if no share was kept since then, or there is none now."""
     with opened(config) as log:
-        found = change_since(log, config, since, run, int(time.time() * 1000))
+        change = change_since(log, config, since, run, int(time.time() * 1000))
     if as_json:
-        put_json(found.fields())
+        put_json(change.fields())
         return Exit.OK
-    _put(found)
-    print_caveats({found.now.detector: found.warning}, short=True)
+    _put(change)
+    print_caveats({change.now.detector: change.warning}, short=True)
     return Exit.OK
 
 
 def _put(change: ChangeSince) -> None:
-    found = change.parts
+    parts = change.parts
     put_wrapped(one_line(f"now {short_share(change.now)}"), "  ")
     interval = ""
-    if found.before_low is not None and found.before_high is not None:
-        ends = f"{found.before_low:.1%} to {found.before_high:.1%}"
-        interval = f" ({found.before_confidence:.0%} interval {ends})"
+    if parts.before_low is not None and parts.before_high is not None:
+        ends = f"{parts.before_low:.1%} to {parts.before_high:.1%}"
+        interval = f" ({parts.before_confidence:.0%} interval {ends})"
     put_wrapped(
-        f"{found.before:.1%}{interval} of {counted(found.before_sites, 'site')} at {day_time(found.since)}:"
-        f" {in_points(found.after - found.before)} points since",
+        f"{parts.before:.1%}{interval} of {counted(parts.before_sites, 'site')} at {day_time(parts.since)}:"
+        f" {in_points(parts.after - parts.before)} points since",
         "  ",
     )
     for points, what in change.causes():

@@ -93,17 +93,18 @@ def show(
             raise NotFound(f"--version {version}: the panels of this log are {', '.join(map(str, panels))}")
         rows = _crawled(log, run)
         earlier = read_rows(log, names_to_read(log, run).terms)
-    found = panel_change(chosen.sites, chosen.made_at, rows, earlier, now_ms, config.rate.confidence)
-    entrants = [row for row in rows if _first_at(row) > chosen.made_at]
+    change = panel_change(chosen.sites, chosen.made_at, rows, earlier, now_ms, config.rate.confidence)
+    first_at = {row.site: row.term_start - row.term * (row.term_end - row.term_start) for row in rows}  # of its pages
+    entrants = [row for row in rows if first_at[row.site] > chosen.made_at]
     lines = rate_lines(entrants, RateQuery(settings=config.rate, now_ms=now_ms, run=run))
     if json:
         panel_fields = {name: getattr(chosen, name) for name in ("version", "made_at", "made_by", "seed", "drawn_from")}
         new = [{"sites": line.sites, "share": line.share, "low": line.low, "high": line.high} for line in lines]
-        put_json({**panel_fields, **msgspec.to_builtins(found), "new_sites": new})
+        put_json({**panel_fields, **msgspec.to_builtins(change), "new_sites": new})
         return Exit.OK
     made = datetime.fromtimestamp(chosen.made_at / 1000, UTC)
-    put(f"panel {chosen.version} of {made:%Y-%m-%d}: {counted(found.sites, 'site')} of {chosen.drawn_from:,}")
-    for text in _texts(found, config.rate.confidence):
+    put(f"panel {chosen.version} of {made:%Y-%m-%d}: {counted(change.sites, 'site')} of {chosen.drawn_from:,}")
+    for text in _texts(change, config.rate.confidence):
         put_wrapped(f"  {text}", "    ")
     put_wrapped(
         f"  new since then: {counted(len(entrants), 'site')}{f'; {text_of(lines[0].remarks)}' if entrants else ''}",
@@ -118,32 +119,27 @@ def _crawled(log: Log, run: str) -> list[SiteState]:
     return [row for row in rows if row.term_end and not is_canary(row.site)]
 
 
-def _first_at(row: SiteState) -> int:
-    """When the first page of the site was fetched, ms."""
-    return row.term_start - row.term * (row.term_end - row.term_start)
-
-
-def _texts(found: PanelChange, confidence: float) -> list[str]:
+def _texts(panel: PanelChange, confidence: float) -> list[str]:
     """The change, and what became of the sites that are no part of it."""
-    if found.change is None or found.low is None or found.high is None:
+    if panel.change is None or panel.low is None or panel.high is None:
         said = ["no change yet: no site has a verdict in a later term"]
     else:
-        before, now = found.llm_before / found.pairs, found.llm_now / found.pairs
-        interval = f"{confidence:.0%} interval {100 * found.low:+.1f} to {100 * found.high:+.1f}"
-        chance = "" if found.p is None else f"; McNemar p = {found.p:.2g}"
+        before, now = panel.llm_before / panel.pairs, panel.llm_now / panel.pairs
+        interval = f"{confidence:.0%} interval {100 * panel.low:+.1f} to {100 * panel.high:+.1f}"
+        chance = "" if panel.p is None else f"; McNemar p = {panel.p:.2g}"
         said = [
-            f"{100 * found.change:+.1f} points ({interval}): {now:.1%} llm now, {before:.1%} then, of"
-            f" {counted(found.pairs, 'site')} with both verdicts; {found.turned} turned to llm, {found.turned_back}"
+            f"{100 * panel.change:+.1f} points ({interval}): {now:.1%} llm now, {before:.1%} then, of"
+            f" {counted(panel.pairs, 'site')} with both verdicts; {panel.turned} turned to llm, {panel.turned_back}"
             f" back{chance}"
         ]
     left = {
-        "not measured in a later term yet": found.not_yet,
-        "without a verdict in one of the terms": found.unclassified,
-        "verdict too old": found.too_old,
-        "judged by another ruleset, detector or method then": found.other_versions,
+        "not measured in a later term yet": panel.not_yet,
+        "without a verdict in one of the terms": panel.unclassified,
+        "verdict too old": panel.too_old,
+        "judged by another ruleset, detector or method then": panel.other_versions,
     }
     why = [f"{sites} {reason}" for reason, sites in left.items() if sites]
-    moved = {"turned to llm": found.turned_sites, "turned back": found.turned_back_sites}
+    moved = {"turned to llm": panel.turned_sites, "turned back": panel.turned_back_sites}
     said += [f"{how}: {_some(sites)}" for how, sites in moved.items() if sites]
     return [*said, *([f"not compared: {', '.join(why)}"] if why else [])]
 

@@ -32,11 +32,8 @@ from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
-_NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
-_LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --from
-_JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -94,8 +91,8 @@ def rate(
     config = common.load().config
     now_ms = int(time.time() * 1000)
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
-    if group:
-        _require_group(group, config)
+    if group and group not in (names := [*config.rate.groups, OTHER]):
+        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
@@ -103,13 +100,15 @@ def rate(
     if history:
         return _show_history(config, by or "", cut, json, now_ms, run)
     with opened(config) as log:
-        found = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
-    lines = found.lines
-    if found.kept_at:
-        message(f"as TALLY's process found it at {datetime.fromtimestamp(found.kept_at / 1000, UTC):%H:%M:%S} UTC")
+        current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
+    lines = current.lines
+    if current.kept_at:
+        message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
     warnings = caveats(config, (line.detector for line in lines))
-    if found.waiting:
-        message(f"{counted(found.waiting, 'hit')} {'waits' if found.waiting == 1 else 'wait'}; start `farmwatch up`")
+    if current.waiting:
+        message(
+            f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
+        )
     if json:
         for line in lines:
             put_json({**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
@@ -121,11 +120,11 @@ def rate(
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
-    for seam in found.seams:
+    for seam in current.seams:
         message(seam)
-    if found.undated:
-        message(f"left out: {counted(found.undated, 'site')} without a known search day")
-    _warn_unscored(found.counts, run)
+    if current.undated:
+        message(f"left out: {counted(current.undated, 'site')} without a known search day")
+    _warn_unscored(current.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
 
@@ -168,19 +167,13 @@ def _not_judged(line: RateLine, *, verbose: bool) -> str:
     return f"{said} ({shown}){still}" if why else said + still
 
 
-def _warn_unscored(found: Counts, run: str) -> None:
+def _warn_unscored(counts: Counts, run: str) -> None:
     """Articles without a score, which change the rate when their scores arrive."""
-    if found.unscored:
-        verb = "has" if found.unscored == 1 else "have"
+    if counts.unscored:
+        verb = "has" if counts.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""
-        articles = counted(found.articles, "article")
-        message(one_line(f"{found.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
-
-
-def _require_group(group: str, config: Config) -> None:
-    names = [*config.rate.groups, OTHER]
-    if group not in names:
-        raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+        articles = counted(counts.articles, "article")
+        message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
 
 
 def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:
@@ -216,7 +209,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "look high": lambda point: _percent(point.share_high),
             "scored sites": "scored_sites",
             "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-            "method": lambda point: point.share_method or _JUDGED_ONLY,
+            "method": "share_method",
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
             "detector": "detector",
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
@@ -243,7 +236,7 @@ def _point_fields(point: RatePoint) -> dict[str, Any]:
     judged["judged_share"] = fields.pop("rate")
     kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
     looks = {name: fields.pop(field) for name, field in kept.items()}
-    method = fields.pop("share_method") or _JUDGED_ONLY
+    method = fields.pop("share_method")
     return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 
 

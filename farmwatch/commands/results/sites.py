@@ -57,8 +57,8 @@ def sites(
     likely = llm_probabilities(everything, config.rate, now_ms)
     too_old = {row.site for row in everything if is_too_old(counted_at(row, now_ms))}
     rows = [row for row in everything if canaries or not is_canary(row.site)]
-    found = [row for row in rows if verdict is None or row.verdict == verdict]
-    shown = found[: limit or None]
+    matching = [row for row in rows if verdict is None or row.verdict == verdict]
+    shown = matching[: limit or None]
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
@@ -92,6 +92,6 @@ def sites(
     )
     if shown and (explained := legend(headings)):
         message(explained)
-    message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
+    message(f"{len(shown)} of {counted(len(matching), 'site')} shown; {len(rows)} in the log")
     print_caveats(warnings, short=True)
     return Exit.OK

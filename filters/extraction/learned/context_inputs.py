@@ -12,8 +12,8 @@ _WINDOWS = {"before": (-8, 0), "around": (-3, 4), "after": (1, 9), "far_before":
 
 def context_inputs(page: PageBlocks, probability: Ints) -> Columns:
     """The inputs of all blocks by their probabilities, in thousandths."""
-    found, words = Columns(len(page.lines)), page.words
-    add, expected = found.add, words * probability
+    inputs, words = Columns(len(page.lines)), page.words
+    add, expected = inputs.add, words * probability
     own, total = add("p", probability // 8), expected.sum()
     for away in (-4, -3, -2, -1, 1, 2, 3, 4):
         add(f"p{away:+d}", near(own, away))
@@ -30,7 +30,7 @@ def context_inputs(page: PageBlocks, probability: Ints) -> Columns:
         add(f"p_part_{level}", part)
     alike = page.alike[page.holder]
     add("p_alike", _mean(*(np.bincount(alike, column)[alike].astype(np.int64) for column in (expected, words))))
-    return found
+    return inputs
 
 
 def _mean(expected: Ints, words: Ints) -> Inputs:

@@ -109,12 +109,12 @@ def inside(last: Ints, groups: Sequence[Sequence[int]]) -> NDArray[np.int32]:
 
 def near(columns: NDArray[Any], away: int) -> NDArray[Any]:
     """Columns [..., blocks] of the blocks `away` from each block; 0 beyond the page."""
-    found = np.zeros_like(columns)
+    moved = np.zeros_like(columns)
     if away > 0:
-        found[..., :-away] = columns[..., away:]
+        moved[..., :-away] = columns[..., away:]
     else:
-        found[..., -away:] = columns[..., :away]
-    return found
+        moved[..., -away:] = columns[..., :away]
+    return moved
 
 
 class Columns:
@@ -144,17 +144,17 @@ class Columns:
 
 def block_inputs(page: PageBlocks) -> Columns:
     """The inputs that need no learned words."""
-    found = Columns(len(page.lines))
-    own = _of_text(page, found)
-    _of_page(page, own, found)
-    _of_elements(page, own, found)
-    _of_ancestors(page, own, found)
-    _of_neighbours(page, own, found)
-    return found
+    inputs = Columns(len(page.lines))
+    own = _of_text(page, inputs)
+    _of_page(page, own, inputs)
+    _of_elements(page, own, inputs)
+    _of_ancestors(page, own, inputs)
+    _of_neighbours(page, own, inputs)
+    return inputs
 
 
-def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
-    add, words, chars = found.add, page.words, page.chars
+def _of_text(page: PageBlocks, inputs: Columns) -> dict[str, NDArray[Any]]:
+    add, words, chars = inputs.add, page.words, page.chars
     lowered = [word.lower() for word in page.vocabulary]
     title = set(_WORD.findall(page.title.lower()))
     function, in_title = (
@@ -195,8 +195,8 @@ def _of_text(page: PageBlocks, found: Columns) -> dict[str, NDArray[Any]]:
     return own
 
 
-def _of_page(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
-    add, first, long, numbers = found.add, page.first_word, own["long"], np.arange(len(page.lines))
+def _of_page(page: PageBlocks, own: dict[str, NDArray[Any]], inputs: Columns) -> None:
+    add, first, long, numbers = inputs.add, page.first_word, own["long"], np.arange(len(page.lines))
     total, all_long = first[-1], long.sum()
     add("place", share(first[:-1], total))
     add("words_so_far", size(first[:-1]))
@@ -215,32 +215,32 @@ def _of_page(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> 
     add("from_heading", size(np.where(page.heading < 0, len(numbers), numbers - page.heading)))
 
 
-def _of_elements(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
-    add, holder = found.add, page.holder
+def _of_elements(page: PageBlocks, own: dict[str, NDArray[Any]], inputs: Columns) -> None:
+    add, holder = inputs.add, page.holder
     by_tag: dict[str, list[int]] = {}
     for place, tag in enumerate(page.tags):
         by_tag.setdefault(tag, []).append(place)
     numbers = {tag: number for number, tag in enumerate(by_tag)}
     held = np.array([numbers[tag] for tag in page.tags])[holder]
     tags = np.array([numbers.get(tag, -1) for tag in _TAGS])[:, np.newaxis]
-    is_tag = found.add_all([f"is_{tag}" for tag in _TAGS], flag(held == tags))
+    is_tag = inputs.add_all([f"is_{tag}" for tag in _TAGS], flag(held == tags))
     own.update(zip((f"is_{tag}" for tag in _TAGS), is_tag, strict=True))
     add("kind", page.kind * 4)
     add("depth", page.depth[holder])
     groups = [[place for tag in group for place in by_tag.get(tag, ())] for group in _AROUND]
     around = inside(page.last, [*groups, page.hidden])[:, holder]
-    found.add_all([f"in_{group[0]}" for group in _AROUND], flag(around[:-1] > 0) + np.minimum(around[:-1], 8))
+    inputs.add_all([f"in_{group[0]}" for group in _AROUND], flag(around[:-1] > 0) + np.minimum(around[:-1], 8))
     on_page = np.array([len(by_tag.get(tag, ())) for tag in _ON_PAGE])
-    found.add_all([f"page_{tag}" for tag in _ON_PAGE], size(on_page)[:, np.newaxis])
+    inputs.add_all([f"page_{tag}" for tag in _ON_PAGE], size(on_page)[:, np.newaxis])
     add("hidden", flag(around[-1] > 0))
     order, titles = np.arange(len(holder)), np.flatnonzero(own["is_h1"])
     add("after_h1", flag(order > titles[0]) if len(titles) else 0)
     add("from_h1", size(abs(order - titles[0])) if len(titles) else 0)
 
 
-def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
+def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], inputs: Columns) -> None:
     """Sums over the subtrees of the element that holds a block and of its ancestors, and over those like it."""
-    add, holder, alike = found.add, page.holder, page.alike
+    add, holder, alike = inputs.add, page.holder, page.alike
     counted = [own[name] for name in ("words", "chars", "links", "long", "function")]
     counted += [np.ones(len(holder), np.int64), page.kind == BlockKind.HEADING]
     subtree = np.stack([page.in_subtrees(column).astype(np.int64) for column in counted])
@@ -274,19 +274,19 @@ def _of_ancestors(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns
     add("alike_elements", size(everywhere[mine]))
 
 
-def _of_neighbours(page: PageBlocks, own: dict[str, NDArray[Any]], found: Columns) -> None:
+def _of_neighbours(page: PageBlocks, own: dict[str, NDArray[Any]], inputs: Columns) -> None:
     alike = page.alike[page.holder] + 1
     names = ("size", "link_share", "function_share", "is_p", "is_li")
     copied = np.stack([own[name] for name in names])
     for away in (-2, -1, 1, 2):
-        found.add_all([f"{name}{away:+d}" for name in names], near(copied, away))
-        found.add(f"alike{away:+d}", flag(near(alike, away) == alike))
+        inputs.add_all([f"{name}{away:+d}" for name in names], near(copied, away))
+        inputs.add(f"alike{away:+d}", flag(near(alike, away) == alike))
     summed = np.stack([own[name] for name in ("words", "links", "chars", "long")])
     for side, window in (("before", (-8, 0)), ("around", (-3, 4)), ("after", (1, 9))):
         words, links, chars, long = in_window(summed, *window)
-        found.add(f"words_{side}", size(words))
-        found.add(f"links_{side}", share(links, chars))
-        found.add(f"long_{side}", share(long, words))
+        inputs.add(f"words_{side}", size(words))
+        inputs.add(f"links_{side}", share(links, chars))
+        inputs.add(f"long_{side}", share(long, words))
 
 
 def in_window(columns: NDArray[Any], start: int, end: int) -> Ints:

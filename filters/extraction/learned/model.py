@@ -58,12 +58,12 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True
     @cached_property
     def arrays(self) -> list[tuple[Any, Any]]:
         """Weights and bias of each layer. Raises ValueError if they do not fit together."""
-        found = []
+        arrays = []
         for layer in self.layers:
             weights = np.frombuffer(layer.weights, "<i2").reshape(-1, layer.outputs)
             bias = np.frombuffer(layer.bias, "<i4").reshape(layer.outputs)
-            found.append((weights.astype(np.float32), bias.astype(np.float32)))
-        return found
+            arrays.append((weights.astype(np.float32), bias.astype(np.float32)))
+        return arrays
 
     def check(self, inputs: int) -> None:
         """Raises ValueError for a network that does not take `inputs` numbers, or whose sums may be inexact."""
@@ -139,8 +139,8 @@ def sample_inputs(marked: tuple[str, ...]) -> list[Columns]:
 
 def inputs_digest(sample: list[Columns]) -> str:
     """A digest of the names of all inputs, and of their values on a small page, of `sample_inputs`."""
-    found = [(columns.names, columns.matrix().tolist()) for columns in sample]
-    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(found))
+    content = [(columns.names, columns.matrix().tolist()) for columns in sample]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
 
 _MODELS: dict[str, BlockModel] = {}  # digest -> model, of this process

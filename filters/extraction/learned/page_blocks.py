@@ -86,10 +86,10 @@ class PageBlocks:
     @cached_property
     def ancestors(self) -> Ints:
         """[LEVELS, blocks]: the element that holds each block, then its parent, …."""
-        found = [self.holder]
-        while len(found) < LEVELS:
-            found.append(self.parent[found[-1]])
-        return np.stack(found)
+        levels = [self.holder]
+        while len(levels) < LEVELS:
+            levels.append(self.parent[levels[-1]])
+        return np.stack(levels)
 
     def in_words(self, values: Any) -> Ints:
         """The sum for each block of the values of its words."""
@@ -133,8 +133,8 @@ def page_blocks(root: Any) -> PageBlocks | None:
     is_block[inner] = 1
     begun = np.cumsum(is_block)
     ends = np.array(last)
-    found = _columns(elements, is_block.tolist(), np.array(parents), ends, np.array(modes), np.array(outers), begun)
-    if found is None:
+    blocks = _columns(elements, is_block.tolist(), np.array(parents), ends, np.array(modes), np.array(outers), begun)
+    if blocks is None:
         return None
     kept, tags = [elements[place] for place in inner], [every_tag[place] for place in inner]
     names, classes, hidden = _attributes(kept)
@@ -148,9 +148,9 @@ def page_blocks(root: Any) -> PageBlocks | None:
         names=names,
         hidden=hidden,
         title=next((element.text or "" for element in root.iter("title")), ""),
-        kind=np.array(kinds)[found["holder"]],
-        item=np.array(items)[found["holder"]],
-        **found,
+        kind=np.array(kinds)[blocks["holder"]],
+        item=np.array(items)[blocks["holder"]],
+        **blocks,
     )
 
 
@@ -164,12 +164,12 @@ def _columns(
     texts, tails = (
         [
             (place, text)
-            for place, text in enumerate(found)
+            for place, text in enumerate(texts_of)
             if text and not (is_block[place] and text.isspace())  # in a line, blanks part words
         ]
-        for found in ([element.text for element in elements], [element.tail for element in elements])
+        for texts_of in ([element.text for element in elements], [element.tail for element in elements])
     )
-    of_text, of_tail = (np.array([place for place, _ in found], np.int64) for found in (texts, tails))
+    of_text, of_tail = (np.array([place for place, _ in placed], np.int64) for placed in (texts, tails))
     # The tails after an element come from the inside to the outside, after its text
     count = len(elements)
     order = np.argsort(np.concatenate([of_text * count, last[of_tail] * count + count - of_tail]))

@@ -43,17 +43,17 @@ def words_of_text(page: PageBlocks) -> list[str]:
 
 def word_inputs(page: PageBlocks, scores: WordScores) -> Columns:
     """The inputs of all blocks."""
-    found = Columns(len(page.lines))
-    mean = _of_texts(page, scores, found)
-    path = _of_names(page, scores, found)
+    inputs = Columns(len(page.lines))
+    mean = _of_texts(page, scores, inputs)
+    path = _of_names(page, scores, inputs)
     both = np.stack([mean, path])
     for away in (-2, -1, 1, 2):
-        found.add_all([f"text_score{away:+d}", f"path_score{away:+d}"], near(both, away))
-    return found
+        inputs.add_all([f"text_score{away:+d}", f"path_score{away:+d}"], near(both, away))
+    return inputs
 
 
-def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
-    add, first, get = found.add, page.first_word, scores.texts.get
+def _of_texts(page: PageBlocks, scores: WordScores, inputs: Columns) -> Inputs:
+    add, first, get = inputs.add, page.first_word, scores.texts.get
     score = np.array([get(word, 0) for word in words_of_text(page)], np.int64)[page.word]
     known, summed = page.in_words(score != 0), page.in_words(score)
     mean = add("text_score", _MIDDLE + summed // np.maximum(known, 1))
@@ -67,8 +67,8 @@ def _of_texts(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
     return mean
 
 
-def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
-    add, holder, get = found.add, page.holder, scores.names.get
+def _of_names(page: PageBlocks, scores: WordScores, inputs: Columns) -> Inputs:
+    add, holder, get = inputs.add, page.holder, scores.names.get
     mean, lowest, highest = (np.zeros(len(page.tags), np.int64) for _ in range(3))
     marks: dict[str, list[int]] = {word: [] for word in scores.marked}
     cached: dict[str, tuple[int, int, int, list[list[int]]]] = {}
@@ -94,9 +94,9 @@ def _of_names(page: PageBlocks, scores: WordScores, found: Columns) -> Inputs:
     add("path_worst", _MIDDLE + lowest[holder])
     add("path_best", _MIDDLE + highest[holder])
     at = page.ancestors
-    found.add_all([f"name_score_{level}" for level in range(LEVELS)], _MIDDLE + nearest[at])
+    inputs.add_all([f"name_score_{level}" for level in range(LEVELS)], _MIDDLE + nearest[at])
     around = inside(page.last, list(marks.values()))[:, holder]
-    found.add_all([f"named_{word}" for word in marks], flag(around > 0))
+    inputs.add_all([f"named_{word}" for word in marks], flag(around > 0))
     return on_path
 
 

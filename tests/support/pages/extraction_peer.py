@@ -12,7 +12,7 @@ import trafilatura
 import zstandard
 
 from farmwatch.labels.labelled_pages import LabelledPages
-from lab.extractor.gold import Truth, keep_main_texts
+from lab.extractor.gold import GoldTexts, keep_main_texts
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class GoldPage:
     """A page with a labelled main text."""
 
     html: str
-    truth: Truth
+    truth: GoldTexts
 
 
 def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
@@ -29,10 +29,10 @@ def gold_pages(source: Path, every: int = 1) -> Iterator[GoldPage]:
     keep_main_texts(pages)
     pages.labels = pages.labels[::every]
     for label, html in pages.htmls():
-        yield GoldPage(html, Truth(label.gold, label.belongs, label.foreign))
+        yield GoldPage(html, GoldTexts(label.gold, label.belongs, label.foreign))
 
 
-def f1(texts: Sequence[str], truths: Sequence[Truth]) -> float:
+def f1(texts: Sequence[str], truths: Sequence[GoldTexts]) -> float:
     """F1 of the texts of a source's pages: the mean over pages, or that of all segments."""
     hits, of = np.array([truth.hits(text) for text, truth in zip(texts, truths, strict=True)]).sum(axis=0)
     return float(hits / of)

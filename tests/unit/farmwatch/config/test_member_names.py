@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import stat
 import subprocess
@@ -98,12 +97,6 @@ def test_containers_on_one_folder_do_not_shift_each_other(tmp_path: Path) -> Non
         assert (one, two) == ("one-1", ".._two-1")
     assert [path.name for path in tmp_path.iterdir()] == ["members"]
     assert len(list((tmp_path / "members").iterdir())) == 2
-
-
-def test_the_machine_names_the_member(tmp_path: Path) -> None:
-    """Without a given host, the member has this machine's name."""
-    with claimed_name(tmp_path, [Role.CRAWL]) as name:
-        assert re.fullmatch(r"[A-Za-z0-9._-]+-1", name)
 
 
 def test_names_lie_with_the_log_or_with_the_local_state(tmp_path: Path) -> None:

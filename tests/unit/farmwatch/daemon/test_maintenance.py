@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.config.config import load
 from farmwatch.daemon.maintenance import HEARTBEAT_S, STATUS_S, Maintenance, PeriodicJob, jobs_of_tally
 from farmwatch.share.rate_series import read_points
-from filters.rules.ruleset import load_ruleset
-from replay.runs.run_rules import RunRules
 from scoring.rates.split_rates import rate_lines
-from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
 from stream.processing.metrics import Metrics
-from stream.schema.records import SiteState, decode, encode
-from stream.schema.runs import Run
-from stream.schema.topics import HITS, SITES, all_topics
-
-CONFIG = load(None, ["log.partitions=2"], {}).config
-METHOD = ("sprt", "0123abcd")
-IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
-LIVE = RunRules(
-    Run(name="live", ruleset=IN_FORCE.name, digest=IN_FORCE.digest, detector="x/1", epoch="e"), IN_FORCE.source
-)
-YEAR_S = 365 * 86_400.0
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from stream.schema.records import SiteState, decode
+from stream.schema.topics import HITS, SITES
+from tests.support.runs.live_rows import CONFIG, IN_FORCE, LIVE, METHOD, YEAR_S, Clock, new_log, row
 
 
 class _Times:
     """Maintenance with one job, which keeps the times of its starts."""
 
     def __init__(self, every_s: float, takes_s: float = 0.0, cpu_s: float = 0.0, *, at_once: bool = False) -> None:
-        self.clock, self._cpu, self.began = _Clock(), _Clock(), list[float]()
+        self.clock, self._cpu, self.began = Clock(), Clock(), list[float]()
         self._takes_s, self._cpu_s = takes_s, cpu_s
         jobs = [PeriodicJob("job", every_s, self._work, at_once=at_once)]
         self.maintenance = Maintenance(jobs, self.clock, self._cpu)
@@ -76,7 +55,7 @@ def test_a_job_with_much_cpu_time_runs_less_often(cpu_s: float, interval_s: int)
 
 def test_a_job_that_fails_does_not_end_the_others() -> None:
     """It is logged, the next job runs, and it is tried again at its next interval."""
-    clock, tried, other = _Clock(), list[float](), list[float]()
+    clock, tried, other = Clock(), list[float](), list[float]()
 
     def fail() -> None:
         tried.append(clock.now)
@@ -95,12 +74,10 @@ def test_a_job_that_fails_does_not_end_the_others() -> None:
 @pytest.fixture
 def log() -> MemoryLog:
     """A log with all topics."""
-    log = MemoryLog()
-    log.create(all_topics(2, "e"))
-    return log
+    return new_log()
 
 
-def _tally(log: MemoryLog, clock: _Clock, monotonic: _Clock) -> Maintenance:
+def _tally(log: MemoryLog, clock: Clock, monotonic: Clock) -> Maintenance:
     jobs = jobs_of_tally(log, CONFIG.rate, Metrics(), LIVE, METHOD, clock, monotonic)
     return Maintenance(jobs, monotonic, lambda: 0.0)
 
@@ -109,20 +86,9 @@ def _heartbeats(log: MemoryLog) -> int:
     return sum(is_heartbeat(message) for partition in range(2) for message in log.read(HITS, partition))
 
 
-def _row(site: str, verdict: str, **more: Any) -> Output:
-    versions: dict[str, Any] = {
-        "ruleset": IN_FORCE.name,
-        "digest": IN_FORCE.digest,
-        "method": METHOD[0],
-        "method_digest": METHOD[1],
-    }
-    state = SiteState(id=site, site=site, verdict=verdict, detector="x/1", sources=["file"], **versions, **more)
-    return Output(SITES, 0, site.encode(), encode(state))
-
-
 def test_no_job_waits_for_a_clock_that_was_ahead(log: MemoryLog) -> None:
     """Jobs that run while the clock is a year ahead run again at their usual interval; points are appended then."""
-    wall, monotonic = _Clock(), _Clock()
+    wall, monotonic = Clock(), Clock()
     maintenance = _tally(log, wall, monotonic)
     wall.now += YEAR_S
     maintenance.run_due_jobs()
@@ -132,7 +98,7 @@ def test_no_job_waits_for_a_clock_that_was_ahead(log: MemoryLog) -> None:
     assert _heartbeats(log) == 2
     wall.now += CONFIG.rate.series_s
     monotonic.now += 1
-    log.append([_row("a", "llm")])
+    log.append([row("a", "llm")])
     assert list(read_points(log)) == []
     maintenance.run_due_jobs()
     assert list(read_points(log))
@@ -140,12 +106,12 @@ def test_no_job_waits_for_a_clock_that_was_ahead(log: MemoryLog) -> None:
 
 def test_the_status_line_shows_crawl_lag_and_share(log: MemoryLog) -> None:
     """The line comes at its interval and has the run (`first`), and the share with its interval and versions."""
-    clock = _Clock()
+    clock = Clock()
     maintenance = _tally(log, clock, clock)
     with capture_logs() as events:
         maintenance.run_due_jobs()
         assert not events
-        log.append([_row(f"s{n}.example", "human", articles=9, scored=9, flagged=9 * (n % 4 == 0)) for n in range(40)])
+        log.append([row(f"s{n}.example", "human", articles=9, scored=9, flagged=9 * (n % 4 == 0)) for n in range(40)])
         clock.now += STATUS_S
         maintenance.run_due_jobs()
     (status,) = [event for event in events if event["event"] == "status"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,11 +79,6 @@ def test_only_prose_is_used_without_markup() -> None:
     ]
 
 
-def test_a_shared_passage_is_used_once() -> None:
-    """Topics with the same text give each paragraph once."""
-    assert list(prose({**TOPICS, "specialnames": TOPICS["raise"]})) == list(prose(TOPICS))
-
-
 def test_the_running_python_has_enough_distinct_pages() -> None:
     """At least nine pages for each of eight sites; each ends with the paragraph that fills it; none occurs twice."""
     pages = human_pages()
@@ -96,12 +89,6 @@ def test_the_running_python_has_enough_distinct_pages() -> None:
     paragraphs = [paragraph for page in pages for paragraph in page.paragraphs]
     assert len(set(paragraphs)) == len(paragraphs)
     assert len({page.title for page in pages}) == len(pages)
-
-
-def test_no_markup_is_left_in_the_running_pythons_pages() -> None:
-    """No grammar, prompt, underline or footnote mark is in a page."""
-    text = "\n".join(paragraph for page in human_pages() for paragraph in page.paragraphs)
-    assert not re.search(r"::=|>>>|\*{3,}|={3,}|\s\[\d\]|Changed in version|\s{2,}(?<!\n)", text)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(alphabet='Aa .\n*="-[]1', max_size=400), max_size=4))

@@ -21,7 +21,7 @@ from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import StatusReader
 from farmwatch.terminal.remedies import REMEDIES
 from filters.measure.epoch import feature_epoch
-from filters.measure.extractors import EXTRACTORS, Member
+from filters.measure.extractors import EXTRACTORS, ExtractorRow
 from scoring.errors import NoDevice
 from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
@@ -310,7 +310,7 @@ def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: py
     def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")
 
-    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: broken, ()))
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", ExtractorRow(lambda _: broken, ()))
     found = _found(configure(), "extractor")
     assert (found.state, "reinstall trafilatura" in found.mend) == (FAIL, True)
 

@@ -75,21 +75,6 @@ def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp
 
 
 @pytest.mark.usefixtures("here")
-def test_measure_obeys_settings_and_takes_its_files_by_place(farmwatch: Runner, tmp_path: Path) -> None:
-    """--set applies to the [measure] table, a misspelt path is refused, and files are positional."""
-    file = _write(tmp_path, _page("/x", "<p>Well-known words, isn't it?</p>"))
-    epochs = {
-        line["feature_epoch"]
-        for tokenizer in ("whitespace", "words")
-        for line in _lines(farmwatch("measure", "-j", "1", file, "--set", f"measure.tokenizer={tokenizer}").out)
-    }
-    assert len(epochs) == 2
-    wrong = farmwatch("measure", file, "--set", "measure.tokeniser=words")
-    assert (wrong.code, "measure.tokenizer" in wrong.err) == (Exit.USAGE, True)
-    assert farmwatch("measure", "--files", file).code == Exit.USAGE
-
-
-@pytest.mark.usefixtures("here")
 def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
     """Broken JSON, a missing field, a wrong type and unusable URLs give five messages, two pages and exit 1."""
     no_html, no_text = {"url": "https://a.example/"}, {"url": 3, "html": ""}

@@ -10,35 +10,17 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from farmwatch.config.config import Config, load
 from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_series import read_points
-from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
-from stream.schema.records import SiteState, Template, encode
-from stream.schema.runs import Run
-from stream.schema.topics import SITES, TEMPLATES, all_topics
-
-CONFIG: Config = load(None, ["log.partitions=2"], {}).config
-METHOD = ("sprt", "0123abcd")
-IN_FORCE = load_ruleset(CONFIG.judge.ruleset)
-LIVE = RunRules(
-    Run(name="live", ruleset=IN_FORCE.name, digest=IN_FORCE.digest, detector="x/1", epoch="e"), IN_FORCE.source
-)
-YEAR_S = 365 * 86_400.0
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from stream.schema.records import Template, encode
+from stream.schema.topics import TEMPLATES
+from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, YEAR_S, Clock, new_log, row
 
 
 def live_share(
@@ -51,15 +33,7 @@ def live_share(
 @pytest.fixture
 def log() -> MemoryLog:
     """A log with all topics."""
-    log = MemoryLog()
-    log.create(all_topics(2, "e"))
-    return log
-
-
-def _row(site: str, verdict: str, detector: str = "x/1", method: tuple[str, str] = METHOD, **more: Any) -> Output:
-    versions = {"ruleset": IN_FORCE.name, "digest": IN_FORCE.digest, "method": method[0], "method_digest": method[1]}
-    fields = {"detector": detector, "sources": ["file"], **versions, **more}
-    return Output(SITES, 0, site.encode(), encode(SiteState(id=site, site=site, verdict=verdict, **fields)))
+    return new_log()
 
 
 def _value(metrics: Metrics, name: str) -> float | None:
@@ -74,11 +48,16 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> N
     metrics = Metrics()
     share = live_share(log, metrics)
     log.append(
-        [_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", sources=["We!rd"])]
+        [
+            row("a", "undecided"),
+            row("b", "human"),
+            row("c", "llm", "y/1"),
+            row("d", "llm", sources=["We!rd"]),
+        ]
     )
     share.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
-    log.append([_row("a", "llm")])
+    log.append([row("a", "llm")])
     share.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 2
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 0
@@ -99,7 +78,7 @@ def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
 
     def rows(cells: list[tuple[int, int]], start: int, day: int) -> list[Output]:
         return [
-            _row(f"s{n}.d{n}.com", "undecided", scored=cell[0], flagged=cell[1], days=[day], hits=2)
+            row(f"s{n}.d{n}.com", "undecided", scored=cell[0], flagged=cell[1], days=[day], hits=2)
             for n, cell in enumerate(cells, start)
         ]
 
@@ -119,7 +98,7 @@ def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
     assert {bound for *_, bound in shares()} == {"low", "high"}
     assert {method for _, _, method, _ in shares()} == {"too few sites"}
     assert _value(metrics, rest_on % ("sites", "too few sites", "all")) == 2
-    log.append([*rows(old, 0, 20_000), _row("none.com", "unclassifiable", articles=0, scored=0)])
+    log.append([*rows(old, 0, 20_000), row("none.com", "unclassifiable", articles=0, scored=0)])
     share.update_gauges()
     assert _value(metrics, rest_on % ("sites", "too few sites", "all")) is None
     for definition, source in (("sites", "all"), ("domains", "all"), ("results", "all"), ("sites", "file")):
@@ -140,7 +119,7 @@ def test_verdicts_that_are_too_old_are_a_gauge(log: MemoryLog) -> None:
     """A site whose term expired long ago counts as expired, and not by its verdict."""
     metrics = Metrics()
     share = live_share(log, metrics)
-    log.append([_row("old.com", "llm", term_start=1, term_end=2), _row("new.com", "llm")])
+    log.append([row("old.com", "llm", term_start=1, term_end=2), row("new.com", "llm")])
     share.update_gauges()
     assert _value(metrics, 'sites_expired{ruleset="default",run="first"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 1
@@ -175,8 +154,8 @@ def test_gauges_of_a_run_without_rows_name_that_run(log: MemoryLog) -> None:
 def test_rows_of_other_versions_do_not_count(log: MemoryLog, other: dict[str, Any]) -> None:
     """Rows of an earlier ruleset text, another ruleset, detector or site method are in no gauge and no series."""
     metrics = Metrics()
-    log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
-    log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
+    log.append([row(f"old{n}", "llm", **other) for n in range(5)])
+    log.append([row("new", "human"), row("b", "llm"), row("unjudged", "unclassifiable", ruleset="", digest="")])
     share = live_share(log, metrics)
     share.update_gauges()
     for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
@@ -194,7 +173,7 @@ def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: Memor
     share = live_share(log, metrics)
     share.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
-    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
+    log.append([row("unjudged", "unclassifiable", ruleset="", digest="")])
     share.update_gauges()
     page = generate_latest(metrics.registry).decode()
     assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
@@ -202,9 +181,9 @@ def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: Memor
 
 def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:
     """At the start of each hour, points are appended for the active ruleset only."""
-    clock = _Clock()
+    clock = Clock()
     share, clocks = live_share(log, clock=clock), ClockWatch(clock, clock)
-    log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
+    log.append([row("a", "llm"), row("old", "human", digest="0" * 16), row("b", "human", "y/1")])
     share.append_due_points(clocks)
     assert list(read_points(log)) == []
     for now in (3599.0, 3600.0, 7199.0, 7200.5):
@@ -216,9 +195,9 @@ def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:
 
 def test_a_wrong_clock_writes_no_point(log: MemoryLog) -> None:
     """While the clock is a year ahead, no point is written. After a step back of half an hour, existing points stay."""
-    wall, monotonic = _Clock(), _Clock()
+    wall, monotonic = Clock(), Clock()
     share, clocks = live_share(log, clock=wall), ClockWatch(wall, monotonic)
-    log.append([_row("a", "llm")])
+    log.append([row("a", "llm")])
 
     def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
         wall.now += seconds + jump_s
@@ -229,7 +208,7 @@ def test_a_wrong_clock_writes_no_point(log: MemoryLog) -> None:
     assert after(3000) == [(1, 1)]
     assert after(30, YEAR_S) == after(30, -YEAR_S) == [(1, 1)]
     assert after(3600) == [(1, 1), (2, 1)]
-    log.append([_row("b", "llm")])
+    log.append([row("b", "llm")])
     assert after(60, -1800) == after(1800) == [(1, 1), (2, 1)]
     assert after(3600) == [(1, 1), (2, 1), (3, 2)]
 
@@ -238,11 +217,11 @@ def test_canaries_have_gauges_of_their_own(log: MemoryLog) -> None:
     """Canaries have gauges: sites by truth and verdict, shares, and the last canary's time; none before the first."""
     metrics = Metrics()
     share = live_share(log, metrics)
-    log.append([_row("a", "llm")])
+    log.append([row("a", "llm")])
     share.update_gauges()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()
     for number, verdict in enumerate(("llm", "human", "human", "human")):
-        log.append([_row(CanaryName(f"x{number}", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
+        log.append([row(CanaryName(f"x{number}", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
     share.update_gauges()
     assert _value(metrics, 'canary_sites{truth="human",verdict="human"}') == 3
     assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0

@@ -19,7 +19,7 @@ from filters.extraction.blocks import BlockKind, Definition, columns, listed_cha
 from filters.extraction.interface import ExtractError, Extraction
 from filters.extraction.page_guards import _MANY_ATTRIBUTES, MAX_ATTRIBUTES
 from filters.extraction.trafilatura_text import by_trafilatura
-from filters.measure.extractors import EXTRACTORS, Member, extract, extractor
+from filters.measure.extractors import EXTRACTORS, ExtractorRow, extract, extractor
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
@@ -371,7 +371,7 @@ def test_failure_of_the_extractor_is_the_pages(
     def fails(_html: str, _tree: Any) -> Extraction:
         raise raised
 
-    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: fails, ()))
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", ExtractorRow(lambda _: fails, ()))
     assert extract(article, "", SETTINGS).error == error
 
 

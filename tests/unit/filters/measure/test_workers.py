@@ -47,7 +47,7 @@ def obey(html, tree):
         print("x" * 100000, flush=True)
         os.write(1, b"y" * 1000)
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
-extraction.EXTRACTORS["trafilatura"] = extraction.Member(lambda model: obey, ())
+extraction.EXTRACTORS["trafilatura"] = extraction.ExtractorRow(lambda model: obey, ())
 html_tree.parse = lambda html: html_tree.etree.Element("html")
 measuring.identify = lambda text: ("en", 1.0)
 measuring.measure_quality = lambda text, tokenizer: {}  # it and the next build tables first

@@ -12,7 +12,7 @@ from lxml import etree
 
 from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.interface import ExtractError, Extraction
-from filters.measure.extractors import EXTRACTORS, Member, extract
+from filters.measure.extractors import EXTRACTORS, ExtractorRow, extract
 from filters.measure.page_measures import measure
 from filters.settings import MeasureSettings
 from filters.structure import measures as structure
@@ -157,7 +157,7 @@ def test_a_page_that_is_not_parsed_has_no_structure(monkeypatch: pytest.MonkeyPa
     def fails(*_: Any) -> Extraction:
         raise ValueError
 
-    monkeypatch.setitem(EXTRACTORS, "trafilatura", Member(lambda _: fails, ()))
+    monkeypatch.setitem(EXTRACTORS, "trafilatura", ExtractorRow(lambda _: fails, ()))
     found = measure(URL, article, "", SETTINGS)
     values = dict(zip(MEASURES, found.structure, strict=True))
     assert (found.error, values["h1_words"], values["main_share"]) == (ExtractError.FAILED, 2, None)

@@ -11,14 +11,14 @@ import pytest
 from farmwatch.labels.labelled_pages import LabelledPages
 from filters.extraction.html_tree import parse
 from filters.extraction.learned.page_blocks import page_blocks
-from lab.extractor.gold import Truth, keep_main_texts
+from lab.extractor.gold import GoldTexts, keep_main_texts
 from lab.extractor.words import page_words, word_scores
 from tests.support.pages.extraction_peer import f1
 
 
 def test_a_word_elsewhere_on_the_page_is_not_main_text() -> None:
     """A line has the share of its words in the text; single words that match by chance do not count."""
-    truth = Truth("The river rose. The people moved their boats.")
+    truth = GoldTexts("The river rose. The people moved their boats.")
     lines = ["A menu", "The river rose.", "their advertisement", "The people moved", "their boats.", "boats", "..."]
     shares = truth.shares(lines)
     assert shares is not None and shares.tolist() == [0, 1, 0, 1, 1, 0, 0]
@@ -28,26 +28,28 @@ def test_a_word_elsewhere_on_the_page_is_not_main_text() -> None:
 
 def test_segments_label_the_lines_that_have_them() -> None:
     """Other lines are unknown; a segment inside counts for a line with both."""
-    shares = Truth(None, ("river  rose", "both"), ("Menu", "both")).shares(["The river rose.", "Menu", "both", "other"])
+    shares = GoldTexts(None, ("river  rose", "both"), ("Menu", "both")).shares(
+        ["The river rose.", "Menu", "both", "other"]
+    )
     assert shares is not None and shares[:3].tolist() == [1, 0, 1] and np.isnan(shares[3])
 
 
 def test_what_no_reader_sees_is_no_difference() -> None:
     """A label with invisible characters, as people copy them from a page, is that of the text without them."""
-    assert Truth("The ri\u00adver ro\u200bse.").hits("The river rose.") == (1, 1)
-    assert Truth(None, ("ri\u00adver ro\u200bse",)).hits("The river rose.") == (2, 2)
+    assert GoldTexts("The ri\u00adver ro\u200bse.").hits("The river rose.") == (1, 1)
+    assert GoldTexts(None, ("ri\u00adver ro\u200bse",)).hits("The river rose.") == (2, 2)
 
 
 def test_a_text_too_long_to_compare_is_left_out() -> None:
     """Time is bounded: nothing is learned from such a page."""
-    assert Truth("w " * 30_000).shares(["w " * 30_000]) is None
+    assert GoldTexts("w " * 30_000).shares(["w " * 30_000]) is None
 
 
 def test_f1_is_the_mean_over_pages_or_that_of_all_segments() -> None:
     """Words count as a multiset, in lower case; a page of many segments counts more."""
-    words = [Truth("The river rose."), Truth("A boat")]
+    words = [GoldTexts("The river rose."), GoldTexts("A boat")]
     assert f1(["the river, the", "a boat"], words) == pytest.approx((2 * 2 / 6 + 1) / 2)
-    parts = [Truth(None, ("river", "boat"), ("Menu",)), Truth(None, ("end",))]
+    parts = [GoldTexts(None, ("river", "boat"), ("Menu",)), GoldTexts(None, ("end",))]
     assert f1(["a river, Menu", "the end"], parts) == pytest.approx(2 * 2 / (2 + 1 + 3))
 
 

@@ -16,7 +16,7 @@ from filters.settings import MeasureSettings
 from lab.extractor import errors as errors_module
 from lab.extractor import training
 from lab.extractor.errors import Text, errors_by, texts_of_other_domains
-from lab.extractor.gold import Truth
+from lab.extractor.gold import GoldTexts
 from lab.extractor.training import MainTextPage, learn, main_text_pages
 from tests.support.pages.labelled_folder import add_page
 
@@ -58,7 +58,7 @@ def test_nothing_is_learned_from_a_page_that_measure_refuses(tmp_path: Path) -> 
 
 def _page(number: int, source: str, domain: str) -> MainTextPage:
     label = Label(source=source, id=f"{number:064x}", place="", gold="a b")
-    return MainTextPage(label, domain, Truth("a b"), None)
+    return MainTextPage(label, domain, GoldTexts("a b"), None)
 
 
 def test_the_second_network_learns_from_probabilities_of_unseen_pages(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
 from scoring.calibration.plot import draw
-from scoring.calibration.report import CalibrationReport, in_words, summary, tables
+from scoring.calibration.report import CalibrationReport, in_words, summary
 from scoring.calibration.threshold import (
     calibrate,
     choose_threshold,
@@ -274,13 +274,6 @@ def test_slices_by_genre() -> None:
     assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
     first = calibrate(normal(400, 200, genres=["a"] * 400 + ["b"] * 200), "x", 0.05)[1].genres[0]
     assert in_words(first.sensitivity) == "no texts" and first.auroc is None
-
-
-def test_the_summary_says_whether_sites_are_known() -> None:
-    """Intervals are clustered by site if sites are known; otherwise each text counts as independent."""
-    assert "30 sites with human texts, 20 with LLM" in "\n".join(summary(calibrated()))
-    assert "each text counts as independent" in "\n".join(summary(calibrated(by_site=False)))
-    assert all(len(row) == len(table.headings) for table in tables(calibrated()) for row in table.rows)
 
 
 def test_a_name_is_no_mathematics() -> None:

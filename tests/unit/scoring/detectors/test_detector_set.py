@@ -9,7 +9,6 @@ import pytest
 
 from scoring.detectors.detector_set import DetectorSet, number_of
 from scoring.detectors.testing import FakeDetector
-from scoring.errors import BadParameters
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
 from scoring.thresholds.threshold_set import ThresholdSet
@@ -43,12 +42,6 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
-
-
-def test_two_pairs_are_no_panel() -> None:
-    """One engine reads for all pair detectors, so a second engine is refused."""
-    with pytest.raises(BadParameters, match="share one engine"):
-        DetectorSet([pair(Engine(), "binoculars"), pair(Engine(), "fast-detectgpt")])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

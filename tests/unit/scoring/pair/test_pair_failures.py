@@ -376,14 +376,6 @@ def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., Pair
     assert len(device.launched) == 1
 
 
-def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
-    """The second batch is queued during the wait for the first, and never a third."""
-    device = FakeDevice()
-    start(device, batch_tokens=64).read_ids(texts(*[32] * 11))
-    assert device.most_flying == 2
-    assert len(device.launched) == 6
-
-
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
     """Texts of fewer than two tokens are abstentions (one_token), without the device."""
     device = FakeDevice()

@@ -48,14 +48,6 @@ def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
     assert found.abstain == reason
 
 
-def test_prose_is_read_up_to_max_tokens() -> None:
-    """English prose gives its first max_tokens tokens, whatever the other texts of the call."""
-    found = tokenise(["", PROSE, "a"], TOKENIZERS["falcon"], ENGLISH)
-    assert isinstance(found[1], list)
-    assert len(found[1]) == 20
-    assert found[1] == build_tokenizer("falcon", extra="a aa aaa  b  bb, the the ").encode(PROSE).ids[:20]
-
-
 def test_what_no_reader_sees_is_not_read() -> None:
     """Invisible characters have no tokens; a text of nothing else is empty."""
     hidden = " ".join(f"{word[:1]}\u200e{word[1:]}" for word in PROSE.split())

@@ -16,8 +16,9 @@ from scoring.estimate.error_counts import CanaryCounts
 from scoring.rates.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
 from scoring.rates.canary_counts import canary_summary
 from scoring.rates.site_rates import rate_of
-from scoring.sites.sprt import SiteTest, SprtParams, of_flags
+from scoring.sites.sprt import SiteTest, SprtParams
 from stream.schema.records import SiteState
+from tests.support.real_sites import of_flags
 
 FINISHED = {"pages": 10, "articles": 8, "scored": 7, "abstained": 1, "flagged": 3, "detector": "x/1"}
 

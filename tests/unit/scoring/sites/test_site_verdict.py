@@ -19,10 +19,9 @@ from scoring.sites.sprt import (
     SiteTest,
     SprtParams,
     fewest_pages,
-    of_flags,
     params_for,
 )
-from tests.support.real_sites import LITE_WORLDS, beta_binomial, run_sites
+from tests.support.real_sites import LITE_WORLDS, beta_binomial, of_flags, run_sites
 
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())

@@ -172,19 +172,6 @@ def test_each_request_gets_its_score_under_text_and_detector() -> None:
     assert [s.fetched_at for s in desk.scores] == [1, 2, 3]
 
 
-def test_detectors_side_by_side_each_have_their_score() -> None:
-    """Two detectors give two records per request, each with its own identity, key and flag."""
-    desk = Desk(FakeDetector("LLM", "fake/1"), FakeDetector("other", "fake/2"))
-    desk.run(request(1, "d1", "LLM text"))
-    assert [(s.id, s.detector, s.flag) for s in desk.scores] == [
-        ("d1:fake/1", "fake/1", True),
-        ("d1:fake/2", "fake/2", False),
-    ]
-    assert desk.keys == [b"a.example d1:fake/1", b"a.example d1:fake/2"]
-    labels = {"run": "first", "ruleset": "", "stage": "score", "result": "scored"}
-    assert desk.value("stage_records_total", **labels) == 1
-
-
 def test_a_text_is_read_once_in_a_batch_and_over_time() -> None:
     """A text is read once for all requests on any site, in a batch and in later batches."""
     desk = Desk()

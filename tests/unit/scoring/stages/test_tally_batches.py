@@ -325,23 +325,6 @@ def test_a_score_that_comes_late_makes_no_old_round_new() -> None:
     assert updated(log, NAMES.sites) == {CANARY: (6, "llm")}
 
 
-def test_a_replay_counts_scores_under_its_own_run() -> None:
-    """A score carries the run that requested it; a replay that folds it counts it under its own run."""
-    log, metrics = memory_log(), Metrics()
-    log.append(list(outputs(articles("a.example", 2), NAMES.verdicts)))
-    work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False), metrics)
-    assert set(counted(metrics, "run")) == {RUN}
-
-
-def test_a_row_passes_on_what_its_last_record_carries() -> None:
-    """A row at the end of a batch carries the headers of its last record, with the stage's own run."""
-    log = memory_log()
-    replayed(articles("a.example", 2), log)
-    assert {tuple(sorted(m.headers.items())) for m in log.read(NAMES.sites, 0)} == {
-        (("feature_epoch", "e"), ("ruleset", "d1"), ("run", RUN)),
-    }
-
-
 class Away(Exception):
     """A transient error."""
 

@@ -80,21 +80,6 @@ def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[
     return [next(streams[slot]) for slot in slots]
 
 
-@settings(max_examples=60)
-@given(a_site(), st.integers(0, 2**32))
-def test_the_row_is_independent_of_the_interleaving(
-    topics: tuple[Sequence[Record], Sequence[Record], Sequence[Record]], seed: int
-) -> None:
-    """Every interleaving of the three topics gives the same last row, except for its time."""
-    rng = random.Random(seed)
-    in_turn = Desk(sprt=SPRT).feed(*topics[0], *topics[1], *topics[2])
-    mixed = Desk(sprt=SPRT).feed(*interleaved(topics, rng))
-    assert mixed.row == in_turn.row
-    for earlier, later in zip(mixed.rows, mixed.rows[1:], strict=False):
-        assert msgspec.structs.replace(earlier, updated_at=later.updated_at) != later
-    assert len(mixed.decisions) <= 1
-
-
 @st.composite
 def a_decidable_site(draw: st.DrawFn) -> list[Record]:
     """Records of one ruleset: pages fetched over some days, some repeatedly, most with a score.

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scoring.sites.settings import TallySettings
-from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SITE, SPRT, Desk, hit, page, score, site_of
+from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SPRT, Desk, hit, page, score, site_of
 
 
 def test_a_hit_alone_makes_a_row() -> None:
@@ -118,14 +118,6 @@ def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
     for number in range(100, 400):
         desk.feed(page(number, visit=2 * DAY_MS + number), score(f"t{number}", True, FALCON, 0.85))
     assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
-
-
-def test_one_decision_per_site() -> None:
-    """A decided site has one stop decision, with the reason; later flags add none."""
-    desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True) for i in range(8)))
-    assert [(d.stop, d.reason, d.site) for d in desk.decisions] == [(True, "decided_llm", SITE)]
-    human = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False) for i in range(8)))
-    assert [d.reason for d in human.decisions] == ["decided_human"]
 
 
 def test_enough_articles_stop_an_undecided_site() -> None:

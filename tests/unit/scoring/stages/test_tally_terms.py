@@ -241,13 +241,3 @@ def test_terms_that_are_regrouped_keep_their_rulesets_and_epochs() -> None:
         other.feed(hit(1))
         rows = [*other.terms.values(), other.row]
         assert {row.term: (row.pages, row.digest, row.epoch) for row in rows} == wanted
-
-
-def test_longer_terms_take_new_pages() -> None:
-    """A longer term that began before the pages that are kept still counts the pages that come."""
-    desk = live(*[True] * 7)
-    longer = Desk(sprt=SPRT, term_days=360)
-    longer.store, longer.now_ms = desk.store, desk.now_ms
-    before = longer.feed(hit(1)).row.pages
-    longer.feed(page(99, visit=FIRST + 6 * TERM + 50, text="new", first_at=FIRST))
-    assert (longer.row.term, longer.row.pages) == (1, before + 1)

@@ -1,1 +1,0 @@
-"""Content and boilerplate of archived pages, by comparison with pages of the same site."""
