@@ -34,7 +34,6 @@ from stream.text.wording import counted, one_line
 
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
 _DAYS_SHOWN = 7  # of the history, without --from
-_JUDGED_ONLY = "judged share only"  # method of a point from before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -210,7 +209,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "look high": lambda point: _percent(point.share_high),
             "scored sites": "scored_sites",
             "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-            "method": lambda point: point.share_method or _JUDGED_ONLY,
+            "method": "share_method",
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
             "detector": "detector",
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
@@ -237,7 +236,7 @@ def _point_fields(point: RatePoint) -> dict[str, Any]:
     judged["judged_share"] = fields.pop("rate")
     kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
     looks = {name: fields.pop(field) for name, field in kept.items()}
-    method = fields.pop("share_method") or _JUDGED_ONLY
+    method = fields.pop("share_method")
     return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
@@ -26,6 +26,13 @@ _BASE = CrawlSettings(contact="https://crawler.example/about")
 def crawl_settings(base: CrawlSettings = _BASE, /, **changes: Any) -> CrawlSettings:
     """Settings with changes, also of the limits that are constants of the class."""
     return with_limits(base, **changes)
+
+
+def whole(settings: CrawlSettings) -> dict[str, Any]:
+    """Settings with the limits, as `crawl_settings` takes them."""
+    limits = [name for name, kind in CrawlSettings.__annotations__.items() if str(kind).startswith("ClassVar")]
+    fields: dict[str, Any] = asdict(settings)
+    return fields | {name: getattr(settings, name) for name in limits}
 
 
 def patient_settings(target: str, **changes: Any) -> CrawlSettings:

@@ -30,6 +30,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Page, decode, encode
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.paths import ROOT
+from tests.support.web.crawl_driver import crawl_settings, whole
 
 PARTITIONS = 4
 FIRST = "crawl-1"  # the default process
@@ -52,7 +53,7 @@ class Crawl:
         """Create the topics; nothing runs yet. `env` is added to the process's environment."""
         self.folder, self.url, self.settings = folder, url, settings
         folder.mkdir(exist_ok=True)
-        (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
+        (folder / _SETTINGS).write_bytes(msgspec.json.encode(whole(settings)))
         self._env = dict(env or {})
         self._processes: dict[str, subprocess.Popen[bytes]] = {}  # by the name of the member
         self.log: Log = open_log(url, **options_of(url, folder, "seen"))
@@ -147,7 +148,7 @@ def main(url: str, folder: Path, name: str) -> None:
         from tests.hostile.internet import be_public
 
         be_public(public)
-    settings = msgspec.json.decode((folder / _SETTINGS).read_bytes(), type=CrawlSettings)
+    settings = crawl_settings(**msgspec.json.decode((folder / _SETTINGS).read_bytes()))
     settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # for the server's log
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -189,14 +189,11 @@ class TestHistoryCommand:
         assert {point["warning"] for point in points} == {"indicative only"}
 
     def test_names_are_those_of_the_rate(self, farmwatch: Runner, finished: str) -> None:
-        """low, high and method belong to the share, as in `rate --json`; points from before it are marked."""
+        """low, high and method belong to the share, as in `rate --json`."""
         kept(finished, HOUR_S)
         with closing(open_log(finished)) as log:
             (new,) = (point for point in read_points(log) if not point.by)
-            old = msgspec.structs.replace(new, id="old", at=new.at - 1, share=None, share_low=None, share_method="")
-            log.append([Output(RATES, 0, b"old", encode(old))])
-        lines = farmwatch("rate", "--history", "--json", "--log", finished).out.splitlines()
-        before, after = (json.loads(line) for line in lines)
+        after = json.loads(farmwatch("rate", "--history", "--json", "--log", finished).out)
         assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
         assert (after["look_low"], after["look_high"], after["high"]) == (
             new.share_low,
@@ -205,9 +202,6 @@ class TestHistoryCommand:
         )
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
-        assert (before["share"], before["method"]) == (None, "judged share only")
-        printed = farmwatch("rate", "--history", "--log", finished)
-        assert printed.out.count("judged share only") == 1 and "the interval holds at every look" in printed.err
 
     @pytest.mark.parametrize(
         ("options", "said"),

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scoring.errors import PooledDetectors
 from scoring.rates.groups import by_rank_band, day_of, grouped, last_days, query_groups
 from scoring.rates.site_rates import rate_of
-from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import SiteClass
 
 
 def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
@@ -47,14 +45,6 @@ def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
     rows = [row("a"), row("b", **other)]
     with pytest.raises(PooledDetectors, match=names):
         rate_of(rows)
-
-
-def test_canaries_count_in_no_rate() -> None:
-    """A canary site is in no denominator: of rows, groups and pipes."""
-    rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]
-    assert (rate_of(rows).sites, rate_of(rows).llm) == (1, 1)
-    assert list(grouped(rows, lambda row: [row.site])) == ["a"]
-    assert estimate_sites(SiteVerdictLine(site=row.site, verdict=SiteClass.LLM) for row in rows).sites == 1
 
 
 @given(st.lists(st.integers(-5, 10**7), max_size=20), st.sampled_from(["day", "week", "month"]))
