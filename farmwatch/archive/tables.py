@@ -83,10 +83,7 @@ _POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "m
 _POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
 _POINT |= {"share_low_once": "low", "share_high_once": "high"}
 COLUMNS: dict[What, list[Column]] = {
-    "pages": [
-        *_columns(Page, "body", "headers", renamed={"id": "fetch_id"}),
-        Column("html", "text", "html"),
-    ],
+    "pages": [*_columns(Page, "body", "headers", renamed={"id": "fetch_id"}), Column("html", "text", "html")],
     "verdicts": _columns(Verdict, renamed={"id": "fetch_id"}),
     "scores": _columns(Score, "id"),
     "sites": _columns(SiteState, "id", "former"),

@@ -1,7 +1,4 @@
-"""The configuration of a process: one TOML file, composed of every package's settings.
-
-Precedence: flag > FARMWATCH_* > file > default. docs/reference/configuration.md lists every setting.
-"""
+"""The configuration of a process: one TOML file, composed of every package's settings."""
 
 from __future__ import annotations
 
@@ -79,10 +76,7 @@ class LoadedConfig:
 def load(
     file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> LoadedConfig:
-    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one.
-
-    Raises ConfigError with the setting's path.
-    """
+    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one. Raises ConfigError."""
     variables = os.environ if environment is None else environment
     source = _find(file, variables)
     layers: list[Layer] = [from_flags(Config, flags)]

@@ -40,10 +40,7 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
 
 def load_configured_detector(config: Config) -> Detector:
-    """The detector whose scores decide site verdicts; the first of [score] if only its identity is configured.
-
-    Raises ConfigError, and as `load_detectors`.
-    """
+    """The detector whose scores decide site verdicts; the first of [score] if only its identity is configured."""
     name = tallied_name(config) or config.score.detectors[0]
     return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
 

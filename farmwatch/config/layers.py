@@ -207,7 +207,6 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
 
 
 def _refuse_not_finite(value: Any) -> None:
-    """Raise ValueError for NaN or an infinite number, in any table or list."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
     if isinstance(value, dict | list):
@@ -229,7 +228,6 @@ def shown_value(value: str) -> str:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    """Convert to a type that msgspec does not know."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")

@@ -87,7 +87,6 @@ def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
 
 
 def _closed_site() -> dict[str, Response]:
-    """A site whose robots.txt disallows everything."""
     text = {"Content-Type": "text/plain; charset=utf-8"}
     return {
         "/robots.txt": Response(headers=text, body=b"User-agent: *\nDisallow: /\n"),

@@ -60,10 +60,7 @@ def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PAGE_WORDS) -> list[HumanPage]:
-    """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words.
-
-    A rest that is too short for a page is dropped.
-    """
+    """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words."""
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
@@ -106,7 +103,6 @@ def _body(lines: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Remove the rest of markup: emphasis, quoted literals, references in brackets."""
     for pattern, replacement in ((_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

@@ -56,11 +56,7 @@ class Family(StrEnum):
     MANUAL = "manual"
 
 
-_ARTICLE_PATHS = {
-    Family.MAGAZINE: "/2026/04/{}/",
-    Family.JOURNAL: "/posts/{}.html",
-    Family.MANUAL: "/book/{}",
-}
+_ARTICLE_PATHS = {Family.MAGAZINE: "/2026/04/{}/", Family.JOURNAL: "/posts/{}.html", Family.MANUAL: "/book/{}"}
 
 
 class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -192,7 +188,6 @@ def _templates() -> Environment:
 
 
 def _text_html(text: str) -> Markup:
-    """Paragraphs and `## ` headings as HTML."""
     blocks = [block.strip() for block in text.split("\n\n") if block.strip()]
     return Markup("\n").join(
         Markup("<h2>{}</h2>").format(block[3:]) if block.startswith("## ") else Markup("<p>{}</p>").format(block)

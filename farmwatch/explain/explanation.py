@@ -74,10 +74,7 @@ def explain_page(
     live: bool,
     detector_identity: Callable[[], str],
 ) -> PageExplanation:
-    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise the page is judged now.
-
-    `detector_identity` gives the detector whose score is preferred.
-    """
+    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise it is judged now."""
     features, verdicts = records.found.features, records.verdicts()
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)

@@ -91,7 +91,6 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
 
 
 def _print(line: str) -> None:
-    """Print a line that may contain page text, wrapped to the terminal width with an indent."""
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
 

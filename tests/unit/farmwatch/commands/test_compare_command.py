@@ -188,10 +188,7 @@ def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, t
 
 
 def test_the_order_of_a_saved_sample_reveals_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """Neither do kinds of flips take turns, nor do frequent kinds come first.
-
-    A larger sample keeps the order of the smaller.
-    """
+    """Kinds of flips do not take turns, nor do frequent kinds come first; a larger sample keeps the order."""
     pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
     pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
     url = log_with(tmp_path, pages)

@@ -30,10 +30,7 @@ WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
 
 
 def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
-    """The list has identity, thresholds and warning of the built-in detector, and why others cannot be used.
-
-    Exit code 0.
-    """
+    """With code 0: identity, thresholds and warning of the built-in detector, and why others cannot be used."""
     ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
     rows = {row["name"]: row for row in json.loads(ran.out)}
     assert sorted(rows) == sorted(DETECTORS)

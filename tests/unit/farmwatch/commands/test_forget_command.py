@@ -21,7 +21,6 @@ from tests.support.front_door import SITE, Runner
 
 @pytest.fixture(autouse=True)
 def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None must learn of the ledger, for which a removal waits."""
     monkeypatch.setattr("farmwatch.upkeep.forgetting._SETTLED_S", 0.0)
 
 

@@ -110,10 +110,7 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
 def test_the_default_output_is_six_short_lines(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sites: int, changed: bool
 ) -> None:
-    """The default output has six lines within 80 columns: share, main remark, not judged, verdicts, versions, caveat.
-
-    `--verbose` has all remarks and whole versions.
-    """
+    """Six lines within 80 columns: share, main remark, not judged, verdicts, versions, caveat; --verbose has all."""
     monkeypatch.setattr(StandInDetector, "warning", "a style classifier; indicative only. Measured on")
     url = f"sqlite:{tmp_path / 'many'}"
     farmwatch("topics", "--create", "--log", url)

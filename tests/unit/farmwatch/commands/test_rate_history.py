@@ -162,10 +162,7 @@ class TestHistoryCommand:
     """`farmwatch rate --history`."""
 
     def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
-        """Time, share, interval and counts of all sites, oldest first; older than a week only on request.
-
-        The judged share and its counts are in --json only, with their interval.
-        """
+        """Time, share, interval and counts of all sites of a week, oldest first; the judged share in --json only."""
         kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
         ran = farmwatch("rate", "--history", "--log", finished)
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
@@ -217,10 +214,7 @@ class TestHistoryCommand:
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """--why: twelve human sites stay, three LLM sites expire, twelve LLM sites are new; the parts sum to the change.
-
-    The console shows those of a week.
-    """
+    """--why, and the console for a week: sites that stay, three expired, twelve new ones; parts sum to the change."""
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
     ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace, the term ended a day ago

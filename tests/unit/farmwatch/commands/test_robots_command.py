@@ -172,10 +172,7 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
     "name", ["www.a.example", "a.example", "*.a.example", "www.*"], ids=["host", "domain", "below", "pattern"]
 )
 def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Path, name: str) -> None:
-    """The exclusion that covers the host is named with its reason, whatever robots.txt says, and nobody is asked.
-
-    Another host is asked, and so is this one once the exclusion has ended.
-    """
+    """The covering exclusion is named with its reason, and nobody is asked, unless it has ended or covers others."""
     log = ("--log", f"sqlite:{tmp_path / 'log'}")
     farmwatch("exclude", name, "--why", "owner asked", "--yes", *log)
     url = "http://www.a.example/x"
@@ -208,7 +205,6 @@ def test_a_forgotten_host_is_not_asked(farmwatch: Runner, web: Web, finished: st
 
 
 def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row: SiteRow) -> None:
-    """A log whose frontier holds one site."""
     log = open_log(url)
     log.create(all_topics(PARTITIONS, "epoch"))
     member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)

@@ -73,10 +73,7 @@ def test_the_lag_is_that_of_a_cutover(world: LiveWorld) -> None:
 
 
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
-    """Whatever end its replay had, it has no phases and no end of its window; after a cutover it ended at that time.
-
-    This also holds while a live stage is still leaving it, until a replay resumes it.
-    """
+    """It has no phases and no end of its window, also while a stage still leaves it; after a cutover it ended then."""
     world.replay(ruleset=world.rules, name="mine")
     row = world.row("mine")
     put_rows(
@@ -333,9 +330,7 @@ def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp
     assert replay(farmwatch, world, "--ruleset", "nonesuch").code == 2
     assert replay(farmwatch, world, "--ruleset", world.rules, "--name", "live").code == 2
     put_rows(
-        world.log,
-        msgspec.structs.replace(world.row("live"), name="now-live"),
-        Alias(run="now-live", before="live"),
+        world.log, msgspec.structs.replace(world.row("live"), name="now-live"), Alias(run="now-live", before="live")
     )
     assert replay(farmwatch, world, "--name", "now-live").code == 1
     window = ("--from", "2020-01-01", "--to", "2020-01-02")

@@ -213,10 +213,7 @@ def test_a_command_that_looks_changes_no_file_of_the_log(
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
 @pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics", "crawl --dry-run"])
 def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, command: str, there: bool) -> None:
-    """Without a log, a read-only command exits with 3 and one line.
-
-    No folder is created, and an empty one stays empty.
-    """
+    """Without a log, a read-only command exits with 3 and one line; no folder or file is created."""
     folder = tmp_path / "log"
     if there:
         folder.mkdir()

@@ -77,7 +77,6 @@ def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str
 
 
 def _log(folder: Path, records: Sequence[Record]) -> str:
-    """URL of an embedded log with these records, in this order, all in the partition of SITE."""
     url = f"sqlite:{folder / 'made'}"
     topics = {Features: FEATURES, Score: SCORES, Page: PAGES}
     with closing(open_log(url)) as log:
@@ -98,10 +97,7 @@ def _printable(text: str) -> bool:
 
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as in the crawler, and an extra final slash is ignored.
-
-    The table has every rule, the score and the versions. For an unknown page, similar URLs are listed.
-    """
+    """Any spelling finds the page, with rules, score and versions; for an unknown page, similar URLs are listed."""
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
@@ -175,10 +171,7 @@ def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -
 
 
 def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
-    """A refetched page keeps its place, with its last text; other epochs, sites and later pages do not count.
-
-    Nor does a page that lost its text, or got its first text later.
-    """
+    """A refetched page keeps its place, with its last text; other epochs and sites, later or textless pages do not."""
     once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
     records = [
         _features("gone", FOOTER, epoch="older"),
@@ -403,10 +396,7 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
 
 @pytest.mark.parametrize("pages", [500, 2, 3])
 def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
-    """With pages refetched with other texts, the passages equal the recorded share at every visit.
-
-    This also holds if MEASURE remembers only a few pages of a site.
-    """
+    """With refetched pages and few remembered ones, the passages equal the recorded share at every visit."""
     chance = random.Random(7)
     settings, caps = MeasureSettings(), SiteCaps(pages_per_site=pages)
     monkeypatch.setattr("farmwatch.explain.page_records.SITE_CAPS", caps)
@@ -524,10 +514,7 @@ def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -
 
 @pytest.mark.usefixtures("here")
 def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> None:
-    """--url gives a file the measures of a URL; it is refused for a page of the log, and if it is no URL.
-
-    A compressed file is inflated. A missing file gets a hint on how to name a page of the log.
-    """
+    """--url gives a file, perhaps compressed, the measures of a URL; wrong uses are refused."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     (tmp_path / "page.html.zst").write_bytes(zstandard.compress(article_html().encode()))
     assert "url_kind\tunknown" in farmwatch("explain", "page.html.zst").out
