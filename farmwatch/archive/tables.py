@@ -67,15 +67,13 @@ def _ms(day: date) -> int:
 
 
 def _columns(record: type[Record], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Column]:
-    hints = get_type_hints(record)
-    names = [name for name in record.__struct_fields__ if name not in ("v", *left_out)]
-    return [Column((renamed or {}).get(name, name), _kind(hints[name]), name) for name in names]
-
-
-def _kind(hint: Any) -> Kind:
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    (known,) = [kind for kind in kinds if kind is not type(None)]
-    return _KINDS.get(known, "json")
+    columns = []
+    for name, hint in get_type_hints(record).items():
+        if name in record.__struct_fields__ and name not in ("v", *left_out):
+            kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+            (kind,) = [kind for kind in kinds if kind is not type(None)]
+            columns.append(Column((renamed or {}).get(name, name), _KINDS.get(kind, "json"), name))
+    return columns
 
 
 # the names of `rate --json`

@@ -258,9 +258,11 @@ def _without_secrets(name: str, plain: Any) -> Any:
     if isinstance(plain, str) and name == "key_prefix":
         return MASK if plain else plain
     if isinstance(plain, str) and name == "url":
-        return _QUERY_VALUE.sub(
-            lambda match: (match[1] or "") + (match[2] if _FIELDS.fullmatch(match[2]) else MASK), plain
-        )
+
+        def hidden(match: re.Match[str]) -> str:
+            return (match[1] or "") + (match[2] if _FIELDS.fullmatch(match[2]) else MASK)
+
+        return _QUERY_VALUE.sub(hidden, plain)
     return plain
 
 

@@ -81,8 +81,15 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
 
 
 def _paragraph(lines: list[str]) -> str:
-    """The block as one line of plain prose; "" if it is not prose."""
-    text = _FOOTNOTE.sub("", " ".join(line.strip() for line in _body(lines)))
+    """The block as one line of plain prose; "" if it is not prose or its lines differ in indent."""
+    item = _ITEM.match(lines[0]) if lines else None
+    if item:  # without its mark
+        lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
+    elif len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):  # a definition, without its term
+        lines = textwrap.dedent("\n".join(lines[1:])).splitlines()
+    if any(line.startswith((" ", "* ")) for line in lines):
+        return ""
+    text = _FOOTNOTE.sub("", " ".join(line.strip() for line in lines))
     if not text or _NOT_PROSE.search(text) or _LABEL.match(text) or not text[0].isupper() or text[-1] not in ".!?":
         return ""
     text = _plain(text)
@@ -90,16 +97,6 @@ def _paragraph(lines: list[str]) -> str:
     if words < _MIN_PARAGRAPH_WORDS or len(_FUNCTION_WORDS.findall(text)) < _MIN_FUNCTION_WORD_SHARE * words:
         return ""
     return text
-
-
-def _body(lines: list[str]) -> list[str]:
-    """Lines of the same indent: of a list item without its mark, of a definition without its term; else none."""
-    item = _ITEM.match(lines[0]) if lines else None
-    if item:
-        lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
-    elif len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
-        lines = textwrap.dedent("\n".join(lines[1:])).splitlines()
-    return [] if any(line.startswith((" ", "* ")) for line in lines) else lines
 
 
 def _plain(text: str) -> str:

@@ -105,9 +105,8 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         with binary_input(file) as stream:
             html = stream.read()
     except FarmwatchError as error:
-        raise FarmwatchError(
-            f"{in_full(error)}; for a page of the log, give the full URL, such as https://{file}"
-        ) from error
+        hint = f"for a page of the log, give the full URL, such as https://{file}"
+        raise FarmwatchError(f"{in_full(error)}; {hint}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     with closing(ExtractionPool(settings)) as pool:
         features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))

@@ -206,9 +206,8 @@ def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     import shutil
     import textwrap
 
-    width = (
-        max(20, shutil.get_terminal_size().columns) - 1
-    )  # some terminals move to the next line when the last column is filled
+    # one less: some terminals move to the next line when the last column is filled
+    width = max(20, shutil.get_terminal_size().columns) - 1
     fill = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
     ).fill

@@ -84,7 +84,7 @@ def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_pa
 def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
     """--json prints one document: the report as in its file, and the paths of the files."""
     ran = run(farmwatch, labels, "--json")
-    told = json.loads(ran.out)
+    told = ran.json
     assert told.pop("files") == {"json": "calibrated.json", "report.json": "calibrated.report.json"}
     assert told == json.loads(Path("calibrated.report.json").read_text())
 
@@ -236,7 +236,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
     assert ran.code == 1 and "line 71: a text that brings the device down" in ran.err
-    told = json.loads(ran.out)["all"]
+    told = ran.json["all"]
     assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (399, 200)
 
 
@@ -345,7 +345,7 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: P
         labels = tmp_path / "some.jsonl.zst"
         labels.write_bytes(zstandard.compress(b"".join(lines[::3])))
     ran = farmwatch("calibrate", "--labels", labels, "--no-plot", "--json")
-    told = json.loads(ran.out)
+    told = ran.json
     assert ran.code == 0, ran.err
     assert 0.5 < told["thresholds"]["threshold"] < 1
     assert told["all"]["sensitivity"]["share"] > 0.6 and told["all"]["auroc"]["value"] > 0.97

@@ -135,7 +135,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
 def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     """One object: both runs, all tables, the groups, the sample with its texts, and the changes as text."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
-    found = json.loads(ran.out)
+    found = ran.json
     assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
     assert (found["a"]["classifiable"], found["b"]["llm"]) == (20, 6)
     assert found["pages"]["a_only_article"] == 20

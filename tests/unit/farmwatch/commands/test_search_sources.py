@@ -158,7 +158,7 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: En
         ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
         codes.append(ran.code)
     assert (codes, len(engine.seen)) == ([Exit.OK, Exit.OK, Exit.PROBLEM], 5)
-    said = json.loads(ran.out)
+    said = ran.json
     assert (said["source"], said["queries"], said["unasked"], said["left"]) == ("brave", 1, 1, 0)
     assert "no request left until" in said["ended"]
     used = "brave: 5 of 5 requests of this month used, 0 left; 100 a second at most"
