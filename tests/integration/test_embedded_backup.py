@@ -117,7 +117,7 @@ def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(
         def erase(_: int) -> None:
             if not erased:
                 with monkeypatch.context() as impatient, pytest.raises(LogUnavailable, match="completes the removal"):
-                    impatient.setattr("stream.embedded.copy_lock._WAIT_S", 0.0)
+                    impatient.setattr("stream.embedded.erasing._LOCK_WAIT_S", 0.0)
                     log.erase(["k"])
                 erased.append(other.submit(log.erase, ["k"]))
 
