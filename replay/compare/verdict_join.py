@@ -136,12 +136,12 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
         pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
         for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
             code_a, code_b = pair >> 32, pair & 0xFFFFFFFF
-            (in_articles_a, failed_a), (in_articles_b, failed_b) = outcomes[code_a], outcomes[code_b]
-            joined.both_judged[in_articles_a, in_articles_b] += number
-            if in_articles_a == in_articles_b:
+            (is_article_a, failed_a), (is_article_b, failed_b) = outcomes[code_a], outcomes[code_b]
+            joined.both_judged[is_article_a, is_article_b] += number
+            if is_article_a == is_article_b:
                 joined.changed_reasons += number * (failed_a != failed_b)
                 continue
-            if in_articles_b:
+            if is_article_b:
                 stratum, counts = FlipStratum(IN, failed_a[0]), joined.let_in
             else:
                 stratum, counts = FlipStratum(OUT, failed_b[0]), joined.thrown_out
