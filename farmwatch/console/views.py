@@ -122,12 +122,7 @@ class Console:
         (rate, history), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
-            {
-                **line_fields(line),
-                "run": shown_run(line.run),
-                "warning": warnings[line.detector],
-            }
-            for line in rate.lines
+            {**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]} for line in rate.lines
         ]
         return {
             "by": by,
@@ -196,7 +191,9 @@ class Console:
         walk = self._jobs.soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
         steps = {} if walk is None else {page: step._asdict() for page, step in walk.steps.items()}
         shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
-        caveat = caveats(self.config, [row.detector])[row.detector]
+        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
+        group = None if groups is None else groups.of(row.site)  # that it shares with most others
+        template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
         return {
             "site": site_fields(row, self._likely(), self._clock()),
             "still_reads": self._model.rebuilding,
@@ -205,8 +202,8 @@ class Console:
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
             "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
-            "warning": caveat,
-            "template": self._template_of(row.site),
+            "warning": caveats(self.config, [row.detector])[row.detector],
+            "template": template,
         }
 
     def page(self, query: Query) -> Data:
@@ -273,12 +270,6 @@ class Console:
             "names": {name: verdict_of.get(name, "") for name in names[:_NAMES_SHOWN]},
             "more": max(0, len(names) - _NAMES_SHOWN),
         }
-
-    def _template_of(self, site: str) -> Data | None:
-        """The template that a site shares with most others; None while it is not known, or if there is none."""
-        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
-        group = None if groups is None else groups.of(site)
-        return None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
 
     def _template_groups(self) -> TemplateGroups:
         return read_template_groups(self._log, names_to_read(self._log).templates)
