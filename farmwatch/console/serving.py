@@ -126,12 +126,7 @@ def runner_of(app: web.Application, idle_s: float = _IDLE_S) -> web.AppRunner:
     logger = logging.getLogger(__name__)
     logger.addFilter(is_own_fault)
     return web.AppRunner(
-        app,
-        access_log=None,
-        shutdown_timeout=_END_S,
-        keepalive_timeout=idle_s,
-        lingering_time=_LINGER_S,
-        logger=logger,
+        app, access_log=None, shutdown_timeout=_END_S, keepalive_timeout=idle_s, lingering_time=_LINGER_S, logger=logger
     )
 
 

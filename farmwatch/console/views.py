@@ -145,9 +145,8 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        sums = self._read_status().crawl
         return {
-            "crawl": msgspec.to_builtins(sums),
+            "crawl": msgspec.to_builtins(self._read_status().crawl),
             "pause": pause_in_words(self._log),
             "politeness": {name: getattr(self.config.crawl, name) for name in POLITENESS},
             "exclusions": exclusions,
@@ -298,7 +297,16 @@ class Console:
 
     def _likely(self) -> Mapping[str, float]:
         """Site -> p_llm; nothing while they are found for the first time."""
-        return self._jobs.soon(("likely",), self._find_likely, 2.0) or {}
+
+        def find() -> Mapping[str, float]:
+            rows: list[SiteState] = []
+            if (topic := names_to_read(self._log).sites) in self._log.topics():
+                table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
+                table.refresh()
+                rows = list(table.rows())
+            return llm_probabilities(rows, self.config.rate, self._clock())
+
+        return self._jobs.soon(("likely",), find, 2.0) or {}
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data]]:
@@ -309,25 +317,14 @@ class Console:
     def _read_status(self) -> DaemonStatus:
         return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
-    def _find_likely(self) -> Mapping[str, float]:
-        rows: list[SiteState] = []
-        if (topic := names_to_read(self._log).sites) in self._log.topics():
-            table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
-            table.refresh()
-            rows = list(table.rows())
-        return llm_probabilities(rows, self.config.rate, self._clock())
-
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
         points = sorted((point for point in read_points(self._log, since) if not point.by), key=attrgetter("at"))
         step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
         return [
             {
-                "at": point.at,
-                "share": point.share,
-                "low": point.share_low,
-                "high": point.share_high,
-                "scored_sites": point.scored_sites,
+                **{name: getattr(point, name) for name in ("at", "share", "scored_sites")},
+                **{"low": point.share_low, "high": point.share_high},
                 "ruleset": f"{point.ruleset} {point.digest[:8]}",
             }
             for point in points[::-step][::-1]
