@@ -11,7 +11,7 @@ import msgspec
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
-from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.site_rates import EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
@@ -170,6 +170,6 @@ def line_fields(line: EstimateLine) -> dict[str, Any]:
             fields[name.replace("remarks", "text")] = text_of(value)
         elif name == "canary_remark":
             fields["correction"] = "" if value is None else sentence(value)
-        else:
+        elif name != "design_effect":
             fields[name] = msgspec.to_builtins(value)
     return fields

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
-from scoring.estimate.looks import PLACES, ends_of, every_look
+from scoring.estimate.intervals import PLACES, ends_of, every_look
 from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary_counts import CanarySummary
@@ -19,7 +19,7 @@ from stream.schema.records import SiteState
 from stream.schema.vocabulary import Truth
 
 if TYPE_CHECKING:
-    from scoring.estimate.clusters import WeightedSites
+    from scoring.estimate.clusters import Agreement, WeightedSites
     from scoring.estimate.fit import CellCounts, Fit, KnownSites
     from scoring.estimate.reviewed_share import Review
 
@@ -113,7 +113,7 @@ def direct_share(
     wide prior and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
     from scoring.estimate.clusters import Agreement, agreement, of_one_query
-    from scoring.estimate.doubts import doubts, few_clusters, kinds_not_told_apart, missing_data, none_known
+    from scoring.estimate.doubts import doubts, kinds_not_told_apart, missing_data, none_known
     from scoring.estimate.fit import WIDE, KnownSites
     from scoring.estimate.mixture import estimate_share
 
@@ -150,7 +150,7 @@ def direct_share(
     if not untold:
         remarks += doubts(cells, fit)
     if method == ShareState.DIRECT:
-        remarks += [few_clusters(RemarkKind.FEW_CLUSTERS, agree)] if agree.clusters else []
+        remarks += _few_clusters(agree)
         remarks += none_known(whole.known)
         remarks += [Remark.of(RemarkKind.FEW_FOR_A_CHANGE, fewest=FEW_SITES)] if fewest < FEW_SITES else []
     share = DirectShare(
@@ -164,6 +164,11 @@ def direct_share(
     return share, fit
 
 
+def _few_clusters(agree: Agreement) -> list[Remark]:
+    few = Remark.of(RemarkKind.FEW_CLUSTERS, clusters=agree.clusters, unit=agree.unit)
+    return [few] if agree.clusters else []
+
+
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
@@ -174,7 +179,6 @@ def by_review(
     import numpy as np
 
     from scoring.estimate.clusters import WeightedSites, agreement
-    from scoring.estimate.doubts import few_clusters
     from scoring.estimate.reviewed_share import FEWEST_LABELS, reviewed_share
 
     sites, is_llm = WeightedSites.of(rows, definition), review.is_llm(definition)
@@ -196,8 +200,7 @@ def by_review(
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [Remark.of(RemarkKind.LABELLED, number=number, at_ms=review.at_ms, until_ms=review.until_ms)]
-    if agree.clusters:
-        added.append(few_clusters(RemarkKind.FEW_CLUSTERS, agree))
+    added += _few_clusters(agree)
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.llm_shares), drawn=review.drawn))
     if high - low > WIDEST:

@@ -25,9 +25,8 @@ from scoring.rates.direct_share import (
     known_sites,
     share_of_rows,
 )
-from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import rate_of
+from scoring.rates.site_rates import EstimateLine, rate_of
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
