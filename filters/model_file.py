@@ -25,14 +25,14 @@ def read_bytes(path: Path, most: int) -> bytes:
         raise BadModel(f"{path}: the model cannot be read: {error.strerror or error}") from error
 
 
-def decoded(data: bytes, where: str, model: type[T], *, version: int, most: int, trainer: str) -> T:
-    """Decode a model of `trainer`, a command; `where` names it in errors. Raises BadModel."""
+def decoded(data: bytes, where: str, model: type[T], *, version: int, most: int, kind: str) -> T:
+    """Decode a model; `kind` and `where` name it in errors. Raises BadModel."""
     if len(data) > most:
-        raise BadModel(f"{where}: larger than {most // 1024} KiB, no model of `{trainer}`")
+        raise BadModel(f"{where}: larger than {most // 1024} KiB, no {kind}")
     try:
         its_version = msgspec.json.decode(data, type=_Version).version
         if its_version != version:
             raise BadModel(f"{where}: version {its_version} of a model, this farmwatch reads {version}: train it again")
         return msgspec.json.decode(data, type=model)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadModel(f"{where}: no model of `{trainer}`, or a damaged one: {error}") from None
+        raise BadModel(f"{where}: no {kind}, or a damaged one: {error}") from None

@@ -15,6 +15,7 @@ from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
+from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import Likeness
 from replay.live.live_run import find_rules
 from scoring.detectors.detector_set import DetectorSet
@@ -59,7 +60,8 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     with closing(ExtractionPool(config.measure)) as pool:
         raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in newest]
         measured = pool.map(raw)
-    pairs = [(old, measured_again(old, new)) for (_, old), new in zip(newest, measured, strict=True)]
+    tokenizer = config.measure.tokenizer
+    pairs = [(old, measured_again(old, new, tokenizer)) for (_, old), new in zip(newest, measured, strict=True)]
     features: Counter[str] = Counter()
     for old, new in pairs:
         features.update(differing(old, new))
@@ -112,20 +114,21 @@ def _with_pages(log: Log, partition: int, features: dict[str, Features]) -> Iter
         stop, window = start, 2 * window
 
 
-def measured_again(old: Features, new: PageMeasures) -> Features:
+def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features:
     """The features of a page by these measures; its likeness to earlier pages stays."""
+    template_lines = old.template_lines if new.text == old.text else b""
     likeness = {name: old.measures.get(name) for name in Likeness().measures()}
     return msgspec.structs.replace(
         old,
         text=new.text,
         text_digest=new.text_digest,
         blocks=new.blocks,
-        quality=new.quality,
+        quality=quality_of(new, template_lines, tokenizer),
         structure=new.structure,
         extract_path=new.path,
         extract_error=new.error,
         measures={**new.measures, **likeness},
-        template_lines=old.template_lines if new.text == old.text else b"",
+        template_lines=template_lines,
     )
 
 

@@ -173,7 +173,7 @@ def load_model(name_or_path: str, folder: Path = _HERE) -> ArticleModel:
 
 def read_model(data: bytes, where: str) -> ArticleModel:
     """Read and check a model; `where` names it in errors. Raises BadModel."""
-    model = decoded(data, where, ArticleModel, version=VERSION, most=_MOST_BYTES, trainer="train-articles")
+    model = decoded(data, where, ArticleModel, version=VERSION, most=_MOST_BYTES, kind="article model")
     width = len(model.kinds)
     if PageClass.ARTICLE not in model.kinds or len(set(model.kinds)) < width or len(model.bias) != width:
         raise BadModel(f"{where}: the kinds are not distinct names with a bias each, {PageClass.ARTICLE} among them")

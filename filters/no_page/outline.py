@@ -44,7 +44,9 @@ _FACTORS = np.array([0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9]
 
 def outline_of(url: str, view: View) -> bytes:
     """The outline of an answer, `SIZE` bytes; b"" for one with hardly any text."""
-    echo = _echo(url)
+    path = unquote(url[:2000]).lower()
+    # parts of the path that are no plain words: a real page has the words of its URL in its title
+    echo = frozenset(part for part in (path, *path.split("/")) if len(part) > 5 and not part.isalpha())
     words = _words(" ".join(view.blocks)[: 16 * WORDS], echo)
     if len(words) < _FEWEST_WORDS:
         return b""
@@ -92,12 +94,6 @@ def _lead(view: View) -> str:
     heading = view.headings[0] if view.headings else ""
     start = next((number for number, block in enumerate(view.blocks, 1) if block.strip() == heading), 0)
     return next((block for block in view.blocks[start:] if size_of(block) >= _LEAD_SIZE), "")
-
-
-def _echo(url: str) -> frozenset[str]:
-    """Parts of the URL's path that are no plain words: a real page has the words of its URL in its title."""
-    path = unquote(url[:2000]).lower()
-    return frozenset(part for part in (path, *path.split("/")) if len(part) > 5 and not part.isalpha())
 
 
 def _words(text: str, echo: frozenset[str]) -> list[str]:

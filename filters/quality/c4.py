@@ -82,14 +82,10 @@ def clean(text: str) -> CleanedText:
         whole = whole and len(short) == len(original)
         kept[-1] = True
         lines.append(short)
+    same_lines = len(kept) == text.count("\n") + 1 and not text.endswith("\n")  # as a split at line feeds
     return CleanedText(
         text="\n".join(lines).strip(),
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,
-        kept=kept if whole and _cut_at_line_feeds(text, len(kept)) else None,
+        kept=kept if whole and same_lines else None,
     )
-
-
-def _cut_at_line_feeds(text: str, lines: int) -> bool:
-    """Whether `splitlines` found the same lines as a split at line feeds; a final line feed would hide a difference."""
-    return lines == text.count("\n") + 1 and not text.endswith("\n")

@@ -30,15 +30,11 @@ Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 """The tokens of a text, in order. No token is empty or contains white space; each line is tokenised independently."""
 
 BASE = 0x9E3779B97F4A7C15  # any odd number without a pattern: the fraction of the golden ratio, as in Knuth
+# Words (letters, digits, _, and some marks between two of them) and marks, close to Unicode's annex 29
 _WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*|[^\w\s]")
 
 
-def _words_and_marks(text: str) -> list[str]:
-    """Words (letters, digits, _, and ' ’ . , - between two of them) and marks, close to Unicode's annex 29."""
-    return _WORD_OR_MARK.findall(text)
-
-
-TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _words_and_marks}
+TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _WORD_OR_MARK.findall}
 """Setting `tokenizer` -> tokens of a text. The rules' thresholds were set with `whitespace` in DOLMa; datatrove's
 default is spaCy's English tokenizer, which separates punctuation like `words`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text
 from lab.extractor.gold import Floats, GoldTexts, words_of
 from lab.extractor.networks import Units, fit_network
-from lab.extractor.words import PageWords, page_words, word_scores
+from lab.extractor.words import page_words, word_scores
 from scoring.errors import TooFewLabels
 from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
@@ -120,7 +120,12 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
     """
     known_pages = [(page.domain, page.blocks) for page in pages if page.blocks is not None]
     learned = [blocks for _, blocks in known_pages]
-    scores = word_scores(list(_words(known_pages)))
+    scores = word_scores(
+        [
+            page_words("" if domain.startswith(_UNKNOWN) else domain, blocks.page, blocks.shares)
+            for domain, blocks in known_pages
+        ]
+    )
     halves = [xxhash.xxh3_64_intdigest(domain.encode()) & 1 for domain, _ in known_pages]
     if len(set(halves)) < 2:
         domains = counted(len({domain for domain, _ in known_pages}), "domain")
@@ -158,11 +163,6 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
         marked=scores.marked,
         networks=(first, second),
     )
-
-
-def _words(known_pages: Sequence[tuple[str, LabelledBlocks]]) -> Iterator[PageWords]:
-    for domain, blocks in known_pages:
-        yield page_words("" if domain.startswith(_UNKNOWN) else domain, blocks.page, blocks.shares)
 
 
 def _weights(blocks: LabelledBlocks) -> Floats:

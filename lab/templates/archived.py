@@ -100,13 +100,14 @@ class Archives:
             raise FarmwatchError(f"{self._files[key.archive]}: cannot be read: {error.strerror or error}") from error
         if isinstance(record, Skipped) and record.offset == key.offset and not record.is_fault:
             raise NoPage(record.reason)
-        if not isinstance(record, ArchivedPage) or not _is_page(record, key):
+        page = record.page if isinstance(record, ArchivedPage) and record.offset == key.offset else None
+        if page is None or (page.url, page.fetched_at // 1000) != (key.url, key.at_ms // 1000):  # an index has seconds
             self.misplaced[self._indexes.get(key.archive, self._files[key.archive])] += 1
             raise NoPage("not_at_offset")
-        if record.page.truncated:
+        if page.truncated:
             raise NoPage("truncated")
-        html = zstandard.ZstdDecompressor().decompress(record.page.body, self._settings.body_bytes)
-        return html, record.page.encoding
+        html = zstandard.ZstdDecompressor().decompress(page.body, self._settings.body_bytes)
+        return html, page.encoding
 
     def _by_reading(self, number: int, file: Path) -> Iterator[Unread]:
         try:
@@ -152,12 +153,6 @@ class Archives:
                 stream.close()  # thousands of archives are more files than a process may open
             self._streams = {number: self._files[number].open("rb")}
         return self._streams[number]
-
-
-def _is_page(record: ArchivedPage, key: PageKey) -> bool:
-    """Whether a page is the listed one; an index has seconds."""
-    at_s = record.page.fetched_at // 1000
-    return (record.offset, record.page.url, at_s) == (key.offset, key.url, key.at_ms // 1000)
 
 
 def _usable_index(file: Path, on_warning: Callable[[str], None]) -> Path | None:

@@ -88,10 +88,10 @@ def evaluate_templates(
     put(f"{counted(len(crosses['given']), 'labelled page')}, {counted(labels, 'labelled text')}\n")
     for by, of in rows.items():
         headings = [name.replace("_", " ") for name in of[0]]
-        put_table(headings, [[_cell(value) for value in row.values()] for row in of], f"By {by}")
+        put_table(
+            headings,
+            [[f"{value:.3f}" if isinstance(value, float) else value for value in row.values()] for row in of],
+            f"By {by}",
+        )
         put("")
     return Exit.OK
-
-
-def _cell(value: Any) -> Any:
-    return f"{value:.3f}" if isinstance(value, float) else value

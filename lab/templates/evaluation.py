@@ -100,7 +100,11 @@ class LabelledArchives:
 
         `positional`: see `SplitOptions`. Raises FarmwatchError.
         """
-        chosen = self._found(positional) if found else {}
+        chosen: dict[PageKey, Mapping[str, PageKey]] = {}  # the pages beside each page that has some, by role
+        if found:
+            splitter = SiteSplitter(self._archives, self._settings, SplitOptions(positional=positional))
+            of_sites = (cross for site in self._archives.sites() for cross in splitter.neighbours(site))
+            chosen = {cross.key: cross.others for cross in of_sites if isinstance(cross, Neighbours)}
         crosses = []
         for line in self._lines:
             cur = self._key(line.cur)
@@ -117,12 +121,6 @@ class LabelledArchives:
                 raise FarmwatchError(f"{file}: no labels of {line.cur.url}: {error}") from error
             crosses.append(LabelledCross(line.cross, words, labels))
         return crosses
-
-    def _found(self, positional: float | None) -> dict[PageKey, Mapping[str, PageKey]]:
-        """The pages beside each page that has some, by role."""
-        splitter = SiteSplitter(self._archives, self._settings, SplitOptions(positional=positional))
-        crosses = (cross for site in self._archives.sites() for cross in splitter.neighbours(site))
-        return {cross.key: cross.others for cross in crosses if isinstance(cross, Neighbours)}
 
     def _key(self, page: _Page) -> PageKey:
         try:

@@ -154,7 +154,7 @@ def load_model(path: str) -> BlockModel:
 
 def read_model(data: bytes, where: str) -> BlockModel:
     """Read and check a model, which `load_model` then knows; `where` names it in errors. Raises BadModel."""
-    model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, trainer="train-extractor")
+    model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, kind="extractor model")
     sample = sample_inputs(model.marked)
     if model.inputs != inputs_digest(sample):
         raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")

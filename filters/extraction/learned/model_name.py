@@ -32,7 +32,7 @@ def model_digest(path: str) -> str:
         return digest_of(_shipped())
     named = _NAME.fullmatch(PurePath(path).name)
     if named is None:
-        raise BadModel(f"extractor model {path!r}: keep the file name that `train-extractor` gave it, DIGEST.json")
+        raise BadModel(f"extractor model {path!r}: its file has the name of its digest, DIGEST.json")
     return named[1]
 
 

@@ -24,9 +24,9 @@ def test_only_what_differs_is_named() -> None:
     """The same page measured again has no difference, and keeps its likeness; another text names what it changes."""
     html = article_html(300)
     old = Measurer(SETTINGS).measure("http://a.example/p", html, "a.example", page_id="p")
-    same = measured_again(old, measure(old.url, html, "", SETTINGS))
+    same = measured_again(old, measure(old.url, html, "", SETTINGS), SETTINGS.tokenizer)
     assert same == old
-    other = measured_again(old, measure(old.url, article_html(200), "", SETTINGS))
+    other = measured_again(old, measure(old.url, article_html(200), "", SETTINGS), SETTINGS.tokenizer)
     assert {"blocks", "tokens", "quality of main", "structure"} <= set(differing(old, other))
     assert other.measures["duplicate_share"] == old.measures["duplicate_share"]
     assert list(differing(old, msgspec.structs.replace(old, text="another"))) == []  # its digest tells
@@ -36,7 +36,7 @@ def test_only_what_differs_is_named() -> None:
 def test_check_compares_stored_pages_and_writes_nothing(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts and verdicts of stored pages are as stored; with other settings a difference ends with exit code 1."""
+    """Stored pages measured again are as stored; with other settings a difference ends with exit code 1."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extraction_filter = tarfile.data_filter
         archive.extractall(tmp_path)
@@ -44,9 +44,11 @@ def test_check_compares_stored_pages_and_writes_nothing(
     before = {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()}
     log = f"--log=sqlite:{tmp_path / 'log'}"
     command = ("upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
-    same = json.loads(farmwatch(*command).out)
+    unchanged = farmwatch(*command)
+    same = json.loads(unchanged.out)
+    assert unchanged.code == Exit.OK
     assert 0 < same["pages"] <= 8
-    assert (same["texts"], same["verdicts"]) == (0, {})
+    assert (same["texts"], same["features"], same["verdicts"]) == (0, {}, {})
     ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
     changed = json.loads(ran.out)
     assert ran.code == Exit.PROBLEM

@@ -113,8 +113,8 @@ def _steps(at: list[float], values: list[list[float]], name: str = "tokens") -> 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no model of `train-articles`, or a damaged one: Input data was truncated"),
-        (_with()[:-9], "no model of `train-articles`, or a damaged one: Input data was truncated"),
+        (b"", "no article model, or a damaged one: Input data was truncated"),
+        (_with()[:-9], "no article model, or a damaged one: Input data was truncated"),
         (b"[" * 100_000, "damaged one: Expected `object`"),
         (b'{"x":' + b"[" * 100_000, "damaged one: maximum recursion depth"),
         (_with(more="[" * 100), "unknown field `more`"),

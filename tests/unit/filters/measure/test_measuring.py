@@ -131,9 +131,7 @@ def test_the_epoch_has_the_model_of_blocks_and_needs_no_file() -> None:
     other = msgspec.structs.replace(shipped, extractor_model="models/0123456789abcdef.json")
     assert feature_epoch(named) == feature_epoch(shipped) != feature_epoch(other)
     assert epoch_settings(other)["measure.extractor_model"] == "models/0123456789abcdef.json"
-    with pytest.raises(
-        BadModel, match=r"'mine\.json': keep the file name that `train-extractor` gave it, DIGEST\.json"
-    ):
+    with pytest.raises(BadModel, match=r"'mine\.json': its file has the name of its digest"):
         feature_epoch(msgspec.structs.replace(shipped, extractor_model="mine.json"))
 
 

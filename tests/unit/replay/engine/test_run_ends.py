@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ import pytest
 from farmwatch.commands.runs.replay import _report_ending
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
+from replay.engine.summary import summary_of
 from replay.rows.gaps import count_dead_letters
 from replay.rows.site_table import read_rows
 from stream.embedded.log import EmbeddedLog
@@ -245,14 +247,14 @@ def test_a_stopped_run_reads_nothing_for_its_result(
     run, _ = world.begin(name="mine", detector=DETECTOR)
     read: list[str] = []
 
-    def reading(_: object, what: object, *__: object) -> dict[str, int]:
-        read.append(type(what).__name__)
-        return {}
+    def watched(name: str, work: Callable[..., object], *given: object) -> object:
+        read.append(name)
+        return work(*given)
 
-    monkeypatch.setattr("farmwatch.commands.runs.replay.count_dead_letters", reading)
-    monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
-    monkeypatch.setattr("farmwatch.commands.runs.replay.next_commands", lambda *_: [])
+    for name, work in (("count_dead_letters", count_dead_letters), ("summary_of", summary_of)):
+        monkeypatch.setattr(f"farmwatch.commands.runs.replay.{name}", partial(watched, name, work))
     assert _report_ending(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []
-    assert _report_ending(world.log, world.config, run, ending, [], True)[1] == ['{"next": []}']
-    assert read == ["Run", "Control"]
+    (line,) = _report_ending(world.log, world.config, run, ending, [], True)[1]
+    assert json.loads(line)["run"] == "mine"
+    assert read == ["count_dead_letters", "summary_of"]

@@ -132,7 +132,7 @@ LARGE = msgspec.to_builtins(layer([[30_000]] * 64, [0]))
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no model of `train-extractor`, or a damaged one: Input data was truncated"),
+        (b"", "no extractor model, or a damaged one: Input data was truncated"),
         (DATA[:-9], "damaged one"),
         (b"[" * 100_000, "Expected `object`"),
         (b'{"x":' + b"[" * 100_000, "maximum recursion depth"),
@@ -173,5 +173,5 @@ def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match=f"{file.name}: the model cannot be read: No such file"):
         model_bytes(str(file))
     for wrong in ("blocks.json", "0123456789ABCDEF.json", "0123456789abcdef", "models/", SHIPPED):
-        with pytest.raises(BadModel, match=r"keep the file name that `train-extractor` gave it, DIGEST\.json"):
+        with pytest.raises(BadModel, match=r"its file has the name of its digest"):
             model_digest(wrong)
