@@ -72,9 +72,8 @@ def canary_file(folder: Path) -> Path:
             flagged = (truth == "llm") != (name in MISSED)
             for page in range(PAGES_EACH):
                 text = prose(f"{name}/{page}", "LLM" if flagged else "nobody")
-                lines.append(
-                    {"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text, "made_at": "2019-04-02"}
-                )
+                line = {"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text}
+                lines.append({**line, "made_at": "2019-04-02"})
     for page in range(sum(TURNED)):
         text = prose(f"turned/{page}", "LLM" if page < TURNED[0] else "nobody")
         lines.append({"truth": "llm", "site": "turned", "title": f"Turned, {page}", "text": text})

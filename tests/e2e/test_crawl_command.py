@@ -118,9 +118,8 @@ def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb
     plans = commands.json("crawl", "--dry-run", "--hits", "hits.txt")
     assert not web.requests and not (commands.folder / "log").exists()
     assert [path for _, path in planned(plans)] == ["/robots.txt"] * 3
-    gaps = [
-        later["requests"][0]["start_at"] - plan["requests"][0]["start_at"] for plan, later in itertools.pairwise(plans)
-    ]
+    starts_at = [plan["requests"][0]["start_at"] for plan in plans]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(starts_at)]
     assert gaps == [300, 300]  # one place after the other for hosts of a domain
 
     commands.crawl_to_the_end("--hits", "hits.txt")

@@ -256,7 +256,6 @@ def check_shared_pace(crawled: Crawled) -> None:
     }
     for name, (gap, delay_s) in gaps.items():
         print(f"{name}: least gap {gap:.3f} s, delay {delay_s:.3f} s")
-    for name, (gap, delay_s) in gaps.items():
         assert gap >= delay_s - crawled.tolerance_s, name
 
 

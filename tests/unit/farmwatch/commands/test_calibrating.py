@@ -30,20 +30,17 @@ GOLDEN = ROOT / "tests" / "golden" / "calibrate.txt"
 def rows(human: int = 400, llm: int = 200, *, sites: bool = True) -> list[dict[str, object]]:
     """Scores of a pair, drawn from two normal laws; LLM texts have lower scores."""
     rng = np.random.default_rng(11)
-    made: list[dict[str, object]] = []
-    for number in range(human + llm):
-        is_llm = number >= human
-        made.append(
-            {
-                "label": "llm" if is_llm else "human",
-                "detector": IDENTITY,
-                "score": round(float(rng.normal(0.8 if is_llm else 1.0, 0.06)), 4),
-                "words": (100, 250, 500, 1000)[number % 4],
-                "genre": ("news", "blog", "guide")[number % 3],
-                **({"site": f"{'l' if is_llm else 'h'}{number % 20}.example"} if sites else {}),
-            }
-        )
-    return made
+    return [
+        {
+            "label": label,
+            "detector": IDENTITY,
+            "score": round(float(rng.normal(0.8 if label == "llm" else 1.0, 0.06)), 4),
+            "words": (100, 250, 500, 1000)[number % 4],
+            "genre": ("news", "blog", "guide")[number % 3],
+            **({"site": f"{label[0]}{number % 20}.example"} if sites else {}),
+        }
+        for number, label in enumerate(["human"] * human + ["llm"] * llm)
+    ]
 
 
 def jsonl(path: Path, lines: Sequence[object]) -> Path:
@@ -186,13 +183,12 @@ def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: 
 
 
 class _Words:
-    """Scores a text by its first word; abstains from an empty one."""
+    """Scores a text, without a flag, by its first word; abstains from an empty one."""
 
     identity = IDENTITY
     warning = ""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """One TextScore per text, without a flag: it has no threshold yet."""
         return [TextScore(score=float(text.split()[0])) if text else TextScore(abstain="empty") for text in texts]
 
 
@@ -210,8 +206,8 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
         {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and {number}"}
         for number, row in enumerate(scored)
     ]
-    empty = [{"label": "human", "text": ""}, {"label": "human", "text": ""}, {"label": "llm", "text": ""}]
-    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", [*texts, *empty]), "--name", "texts")
+    texts += [{"label": label, "text": ""} for label in ("human", "human", "llm")]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts), "--name", "texts")
     assert ran.code == 0, ran.err
     assert "2 human and 1 LLM texts on which the detector abstains" in ran.out
     assert "0-149 words\t400" in ran.out and "\nguide\t" in ran.out

@@ -199,10 +199,8 @@ def test_training_without_the_extra_says_what_to_install(
 def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
     """A paragraph of help is rewrapped to full lines, whatever the line breaks of its docstring."""
     ran = farmwatch(command, "--help")
-    text = ran.out.partition("╭")[0].split("\n\n")
-    for paragraph in text:
-        lines = paragraph.rstrip().splitlines()
-        for line, following in itertools.pairwise(lines):
+    for paragraph in ran.out.partition("╭")[0].split("\n\n"):
+        for line, following in itertools.pairwise(paragraph.rstrip().splitlines()):
             assert len(line.rstrip()) + 1 + len(following.split()[0]) >= 79, paragraph
 
 

@@ -133,10 +133,8 @@ class Engine:
         if self.losses:
             self.losses -= 1
             raise DeviceLost("the card fell off the bus")
-        return [
-            PoisonText("it does not fit") if text == "bad" else TextScore(abstain="too_short", tokens=1)
-            for text in texts
-        ]
+        poison, abstains = PoisonText("it does not fit"), TextScore(abstain="too_short", tokens=1)
+        return [poison if text == "bad" else abstains for text in texts]
 
     def close(self) -> None:
         """Do nothing."""
@@ -158,12 +156,8 @@ def test_several_detectors_print_a_line_each(
     ran = farmwatch("score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")
     lines = ran.lines
     pair = "binoculars/a+b@1/float32/512/uncalibrated"
-    assert [(line["id"], line["detector"]) for line in lines] == [
-        ("0", "fake/1"),
-        ("0", pair),
-        ("2", "fake/1"),
-        ("2", pair),
-    ]
+    both = [(number, name) for number in "02" for name in ("fake/1", pair)]
+    assert [(line["id"], line["detector"]) for line in lines] == both
     assert list(lines[0]) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens"]
     assert ran.code == Exit.PROBLEM
     assert "line 2: it does not fit" in ran.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -48,13 +47,11 @@ SETTINGS = RateSettings(groups={"health": ["health-*"]})
 class Clock:
     """The time that the test sets."""
 
-    def __init__(self) -> None:
-        self.now_s = START_S
+    now_s = START_S
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """The log's clock."""
     return Clock()
 
 
@@ -71,14 +68,9 @@ def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
     """Series of all sites, and of each source, rank band and query group, equal `rate` at the interval's start."""
     SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
-    assert set(points) == {
-        ("", ""),
-        ("source", "file"),
-        ("source", "searx"),
-        ("rank", "1-3"),
-        ("query-group", "health"),
-        ("query-group", "unknown"),
-    }
+    by_source = {("source", "file"), ("source", "searx")}
+    by_query = {("query-group", "health"), ("query-group", "unknown")}
+    assert set(points) == {("", ""), ("rank", "1-3"), *by_source, *by_query}
     assert {point.at for point in points.values()} == {int(START_S * 1000)}
     whole = points["", ""]
     assert (whole.llm, whole.human, whole.unclassifiable, whole.rate) == (1, 1, 1, 0.5)
@@ -177,12 +169,9 @@ class TestHistoryCommand:
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
         """JSON has one object per point, with group, versions and the detector's warning."""
         kept(finished, HOUR_S)
-        lines = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).out.splitlines()
-        points = [json.loads(line) for line in lines]
-        assert [(point["by"], point["group"], point["llm"]) for point in points] == [
-            ("source", "file", 1),
-            ("source", "searx", 0),
-        ]
+        points = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).lines
+        told = [(point["by"], point["group"], point["llm"]) for point in points]
+        assert told == [("source", "file", 1), ("source", "searx", 0)]
         assert {point["warning"] for point in points} == {"indicative only"}
 
     def test_names_are_those_of_the_rate(self, farmwatch: Runner, finished: str) -> None:
@@ -192,11 +181,8 @@ class TestHistoryCommand:
             (new,) = (point for point in read_points(log) if not point.by)
         after = farmwatch("rate", "--history", "--json", "--log", finished).json
         assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
-        assert (after["look_low"], after["look_high"], after["high"]) == (
-            new.share_low,
-            new.share_high,
-            new.share_high_once,
-        )
+        looked = (after["look_low"], after["look_high"], after["high"])
+        assert looked == (new.share_low, new.share_high, new.share_high_once)
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
 

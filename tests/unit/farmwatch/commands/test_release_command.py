@@ -151,18 +151,9 @@ def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
     now_ms, number = int(time.time() * 1000), SITES_MADE
     site, run = site_name(number), find_run(Control(world.log), "live")
     put_site(world, run, number, now_ms - 5 * DAY_MS)
-    verdict = Verdict(
-        id="new",
-        site=site,
-        page_id="new",
-        url=f"http://{site}/new",
-        verdict="dropped",
-        first_failed="min_tokens",
-        ruleset=run.ruleset,
-        digest=run.digest,
-        fetched_at=now_ms,
-        first_at=now_ms - 90 * DAY_MS,
-    )
+    by: dict[str, Any] = {"ruleset": run.ruleset, "digest": run.digest, "first_failed": "min_tokens"}
+    times: dict[str, Any] = {"fetched_at": now_ms, "first_at": now_ms - 90 * DAY_MS}
+    verdict = Verdict(id="new", site=site, page_id="new", url=f"http://{site}/new", verdict="dropped", **by, **times)
     world.log.append([Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))])
     tally(world, run)
     assert (rows_of(world)[site].term, rows_of(world)[site].scored) == (1, 0)

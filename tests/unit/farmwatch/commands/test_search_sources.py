@@ -241,8 +241,8 @@ def _search(tmp_path: Path, url: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
-    sources = ("--source", "searxng", "--source", "brave")
-    return _search(tmp_path, url, *sources, "--every", "6h", "--json", "--set", "metrics.port=0", *more)
+    every = ("--every", "6h", "--json", "--set", "metrics.port=0")
+    return _search(tmp_path, url, "--source", "searxng", "--source", "brave", *every, *more)
 
 
 def _logged(daemon: subprocess.Popen[str], event: str) -> str:

@@ -59,17 +59,10 @@ def _address(name: str) -> str:
 
 def _features(name: str, text: str, share: float | None = None, **more: Any) -> Features:
     fields: dict[str, Any] = {
-        "id": f"{name} fetched",
-        "site": SITE,
-        "page_id": page_id(_address(name)),
-        "url": _address(name),
-        "epoch": EPOCH,
-        "extract_path": "recall",
-        "text": text,
-        "text_digest": f"digest of {name}",
-        "measures": {"duplicate_share": share},
+        **{"id": f"{name} fetched", "site": SITE, "page_id": page_id(_address(name)), "url": _address(name)},
+        **{"epoch": EPOCH, "extract_path": "recall", "text": text, "text_digest": f"digest of {name}"},
     }
-    return Features(**{**fields, **more})
+    return Features(**{**fields, "measures": {"duplicate_share": share}, **more})
 
 
 def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
@@ -321,16 +314,15 @@ def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> No
 
 def test_a_value_is_shown_with_the_digits_that_decide() -> None:
     """A value that fails narrowly is not shown as the threshold; no exponent and no superfluous digits."""
-
-    def shown(value: float, threshold: float) -> str:
-        return shown_value(RuleOutcome("r", value, ">=", threshold, "fail"))
-
-    assert shown(0.74996, 0.75) == "0.74996"
-    assert shown(0.123456, 0.75) == "0.123"
-    assert shown(123456.75, 200.0) == "123456.8"
-    assert shown(0.00001234, 0.5) == "0.0000123"
-    assert shown(250.0, 250.0) == "250"
-    assert shown(0.1 + 0.2, 0.3) == "0.30000000000000004"
+    cases = {
+        (0.74996, 0.75): "0.74996",
+        (0.123456, 0.75): "0.123",
+        (123456.75, 200.0): "123456.8",
+        (0.00001234, 0.5): "0.0000123",
+        (250.0, 250.0): "250",
+        (0.1 + 0.2, 0.3): "0.30000000000000004",
+    }
+    assert {at: shown_value(RuleOutcome("r", at[0], ">=", at[1], "fail")) for at in cases} == cases
 
 
 def test_extraction_has_a_text() -> None:
@@ -346,13 +338,8 @@ def test_extraction_has_a_text() -> None:
 def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
     """With the text on another site, or a later detector, the configured detector on this site counts."""
     page = _features("a", _own(1))
-    scores = [
-        _score(page, p_llm=0.1),
-        _score(page, p_llm=0.2),
-        _score(page, "newer/2", p_llm=0.3),
-        _score(page, p_llm=0.4, site="b.example"),
-    ]
-    log = _log(tmp_path, [page, *scores])
+    scores = [_score(page, p_llm=0.1), _score(page, p_llm=0.2), _score(page, "newer/2", p_llm=0.3)]
+    log = _log(tmp_path, [page, *scores, _score(page, p_llm=0.4, site="b.example")])
     found = farmwatch("explain", _address("a"), "--json", "--log", log).json["score"]
     assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
 
@@ -371,10 +358,8 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
     assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
     assert "p(llm) 0.700" in ran.out
-    assert (
-        "scored text: main text, 10 words"
-        in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
-    )
+    ran = farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log)
+    assert "scored text: main text, 10 words" in ran.out
 
 
 def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_path: Path) -> None:
@@ -439,25 +424,21 @@ shop = '/(?:product|item)s?/'
 """
 
 
-def _mine(folder: Path) -> Path:
-    file = folder / "mine.toml"
-    file.write_text(_MINE, encoding="utf-8")
-    return file
-
-
 def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> None:
     """The condition has the other fields of the rule; the URL kind has its pattern and match."""
     blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
     measures = {"tokens": None, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
-    ran = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--log", log)
+    mine = tmp_path / "mine.toml"
+    mine.write_text(_MINE, encoding="utf-8")
+    ran = farmwatch("explain", _address("a"), "--ruleset", mine, "--log", log)
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
     assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
     assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
     assert 'url_kind: shop, because the URL matches /(?:product|item)s?/: "/Items/"\n' in ran.out
     assert "1 of 4 rules in force failed:" in ran.out
-    found = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).json
+    found = farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).json
     rules = {rule["name"]: rule for rule in found["rules"]}
     matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
     assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
@@ -491,21 +472,16 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 7
     logits = model.logits(pages[0])
     assert logits and sum(part["logit"] for part in rule_found["contributions"]) == pytest.approx(logits[0])
-    assert rule_found["contributions"][0] == {
-        "name": "password_fields",
-        "value": 4,
-        "logit": 1.75,
-        "meaning": "password fields",
-    }
+    largest = {"name": "password_fields", "value": 4, "logit": 1.75, "meaning": "password fields"}
+    assert rule_found["contributions"][0] == largest
     assert " by " not in farmwatch("explain", _address("b"), "--ruleset", mine, "--log", log).out
 
 
 def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
     """382 words are 382 in measures, quality and rules; fractions are kept."""
     quality = {"main": [382.0, 4.25], "c4": [None]}
-    log = _log(
-        tmp_path, [_features("a", _own(1), 0.0, measures={"tokens": 382.0, "x": 0.5, "big": 1e300}, quality=quality)]
-    )
+    measures = {"tokens": 382.0, "x": 0.5, "big": 1e300}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, quality=quality)])
     text = farmwatch("explain", _address("a"), "--json", "--log", log).out
     assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text
     assert '"words": 382, "mean_word_chars": 4.25' in text
