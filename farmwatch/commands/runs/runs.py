@@ -17,14 +17,13 @@ from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from farmwatch.terminal.remedies import in_full, resume_command
 from farmwatch.upkeep.disk_forecast import held_for
-from replay.engine.lifecycle import cancel
+from replay.engine.lifecycle import RunNeeded, cancel, removal_obstacle, remove, topic_sizes
 from replay.engine.summary import summary_of
 from replay.live.epoch_change import seams
 from replay.rows.gaps import count_dead_letters
 from replay.rows.site_table import short_ruleset
 from replay.runs.lookup import find_run, resolve_name, run_named
 from replay.runs.overview import STOPPED, RunState, run_state, run_states
-from replay.runs.removal import RunNeeded, removal_obstacle, remove, topic_sizes
 from replay.runs.run_rules import method_name
 from stream.log.contract import wall_ms
 from stream.schema.control import Control

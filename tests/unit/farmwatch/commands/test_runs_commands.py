@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from farmwatch.commands.runs.progress_line import ProgressLine, line_of
+from replay.engine.lifecycle import RunNeeded, remove
 from replay.engine.runner import Pace, ReplayStatus
 from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
-from replay.runs.removal import RunNeeded, remove
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
@@ -333,9 +333,7 @@ def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp
     assert replay(farmwatch, world, "--ruleset", "nonesuch").code == 2
     assert replay(farmwatch, world, "--ruleset", world.rules, "--name", "live").code == 2
     put_rows(
-        world.log,
-        msgspec.structs.replace(world.row("live"), name="now-live"),
-        Alias(run="now-live", before="live"),
+        world.log, msgspec.structs.replace(world.row("live"), name="now-live"), Alias(run="now-live", before="live")
     )
     assert replay(farmwatch, world, "--name", "now-live").code == 1
     window = ("--from", "2020-01-01", "--to", "2020-01-02")
