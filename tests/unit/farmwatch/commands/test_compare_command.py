@@ -130,7 +130,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
 def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     """One object: both runs, all tables, the groups, the sample with its texts, and the changes as text."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
-    found = json.loads(ran.out)
+    found = ran.json
     assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
     assert (found["a"]["classifiable"], found["b"]["llm"]) == (20, 6)
     assert found["pages"]["a_only_article"] == 20
@@ -183,10 +183,7 @@ def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, t
 
 
 def test_the_order_of_a_saved_sample_reveals_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """Neither do kinds of flips take turns, nor do frequent kinds come first.
-
-    A larger sample keeps the order of the smaller.
-    """
+    """Kinds of flips do not take turns, nor do frequent kinds come first; a larger sample keeps the order."""
     pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
     pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
     url = log_with(tmp_path, pages)

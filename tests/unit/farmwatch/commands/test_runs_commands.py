@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -70,10 +69,7 @@ def test_the_lag_is_that_of_a_cutover(world: LiveWorld) -> None:
 
 
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
-    """Whatever end its replay had, it has no phases and no end of its window; after a cutover it ended at that time.
-
-    This also holds while a live stage is still leaving it, until a replay resumes it.
-    """
+    """It has no phases and no end of its window, also while a stage still leaves it; after a cutover it ended then."""
     world.replay(ruleset=world.rules, name="mine")
     row = world.row("mine")
     put_rows(
@@ -84,7 +80,7 @@ def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> N
     shown = farmwatch("runs", "show", "live", "--log", world.url).out
     assert "window: earliest .. live" in shown and "state: live" in shown
     assert not any(line.startswith(("ended", "phase")) for line in shown.splitlines())
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
+    listed = farmwatch("runs", "--json", "--log", world.url).lines
     assert [(run["run"], run["to_at"], run["ended_at"], run["phases"]) for run in listed] == [
         ("mine", 0, 0, []),
         ("first", row.ended_at, row.ended_at, []),
@@ -122,7 +118,7 @@ def test_a_replay_prints_its_result(world: LiveWorld, farmwatch: Runner) -> None
     world.score()
     again = replay(farmwatch, world, "--name", "mine", "--json")
     assert again.code == 0, again.err
-    summary = json.loads(again.out)
+    summary = again.json
     assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
 
 
@@ -145,7 +141,7 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
     world.alter("half", detector=long)
     assert f"\t{long}\t" in farmwatch("runs", "--log", world.url).out  # a pipe shows all of it
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
+    listed = farmwatch("runs", "--json", "--log", world.url).lines
     states = [("first", "live"), ("done", "done"), ("half", "stopped")]
     assert [(run["run"], run["state"]) for run in listed] == states
     assert listed[1]["share"] == 1.0
@@ -184,7 +180,7 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     assert ran.code == 0
     for part in ("state: done", "source: features, because ", "window: earliest .. ", ": to see", "judge: 63 of 63"):
         assert part in ran.out
-    shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", world.url).out)
+    shown = farmwatch("runs", "show", "mine", "--json", "--log", world.url).json
     assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
     live = farmwatch("runs", "show", "live", "--log", world.url)
     assert "next:" not in live.out  # no replay of or cutover to the live run
@@ -202,7 +198,7 @@ def test_the_text_of_a_ruleset_is_printed_unchanged(world: LiveWorld, farmwatch:
     text = Path(world.rules).read_text()
     Path(world.rules).unlink()
     assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url).out == text
-    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", world.url).out)
+    shown = farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", world.url).json
     assert (shown["run"], shown["text"]) == ("mine", text)
     world.alter("mine", digest="0" * 16)
     gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url)
@@ -246,13 +242,13 @@ def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> 
     world.begin(ruleset=world.rules, name="mine", end="follow")
     before = world.live_traces()
     ran = farmwatch("runs", "cancel", "mine", "--json", "--log", world.url)
-    assert (ran.code, json.loads(ran.out)) == (0, {"run": "mine", "cancelled": True})
+    assert (ran.code, ran.json) == (0, {"run": "mine", "cancelled": True})
     assert state_of(world, "mine") == RunStatus.CANCELLED
     assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 1
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", world.url)
     assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 5 topics, ")) == (0, True)
     assert "verdicts.mine" in world.log.topics()
-    freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", world.url).out)
+    freed = farmwatch("runs", "rm", "mine", "--json", "--log", world.url).json
     assert (freed["removed"], freed["topics"]) == (
         True,
         ["sites.mine", "sites.terms.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
