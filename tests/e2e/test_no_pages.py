@@ -70,10 +70,7 @@ class AnyPath(dict[str, object]):
 
 def test_a_challenged_page_is_fetched_later(loopback: Web) -> None:
     """A challenge on one page parks the site; it is asked again, and all pages are fetched, at their distances."""
-    loopback.routes |= {
-        "a.test/0": at_first(CHALLENGE, 2, text("zero")),
-        "a.test/1": text("one"),
-    }
+    loopback.routes |= {"a.test/0": at_first(CHALLENGE, 2, text("zero")), "a.test/1": text("one")}
     settings = settings_for(loopback.target, use_sitemaps=False, delay_s=0.2, retry_s=0.5)
     pages = crawl(settings, hits_of("http://a.test/0", "http://a.test/1"), inspector=FakeInspector())
     assert ends(pages) == {"0": ("fetched", ""), "1": ("fetched", "")} and len(pages) == 2

@@ -222,7 +222,6 @@ NUMBERS = ("nan", "inf", "-inf", "-1e308", "1e308", "-1000000000000000", "100000
 
 
 def _numeric(kind: Any) -> bool:
-    """Whether a setting of this type may be a number."""
     if get_origin(kind) in (Annotated, Union, UnionType):
         return any(_numeric(part) for part in get_args(kind) if not isinstance(part, msgspec.Meta))
     return kind in (int, float)

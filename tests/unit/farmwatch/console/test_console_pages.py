@@ -40,15 +40,15 @@ def without_remarks(answer: Answer) -> list[dict[str, Any]]:
 def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """/answer.json is `rate --json`, /sites.json `sites --json`, /page.json `explain --json`."""
     (answer, sites) = visited(finished, tmp_path, "/answer.json", "/sites.json")
-    assert without_remarks(answer) == [json.loads(farmwatch("rate", "--json", "--log", finished).out)]
-    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    assert without_remarks(answer) == [farmwatch("rate", "--json", "--log", finished).json]
+    rows = farmwatch("sites", "--json", "--log", finished).lines
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
     for row, said in zip(sites.json["sites"], rows, strict=True):
         del said["label"], said["no_page"]  # of the command only
         assert {name: row[name] for name in said} == said
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
-        explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+        explained = farmwatch("explain", url, "--json", "--log", finished).json
         assert {name: page.json[name] for name in explained if name != "warning"} == {
             name: value for name, value in explained.items() if name != "warning"
         }
@@ -75,7 +75,7 @@ def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
         said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
         assert without_remarks(answer) == [json.loads(line) for line in said.splitlines()]
     flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")
-    status = json.loads(farmwatch("status", "--json", "--log", finished).out)
+    status = farmwatch("status", "--json", "--log", finished).json
     assert [flow.json["status"][name] for name in ("run", "crawl")] == [status[name] for name in ("run", "crawl")]
     of_share = ("share", "low", "high", "scored_sites", "sites", "digest")
     assert [flow.json["status"]["share"][name] for name in of_share] == [status["share"][name] for name in of_share]
@@ -92,7 +92,6 @@ def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp
     ).config
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         return await browser.get("/answer.json")
 
     answer = browse(finished, tmp_path, visit, config=config)
@@ -111,7 +110,6 @@ def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
     """Whatever characters the fields of the address have."""
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         page = await browser.get("/sites", {"search": "%41#&verdict=llm+"})
         (twin,) = re.findall(r'href="(/sites\.json[^"]*)"', page.text)
         return await browser.get(html.unescape(twin))
@@ -123,7 +121,6 @@ def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> 
     """The page says so in words; its twin too."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         (tmp_path / "console.sqlite").unlink()
         return [await browser.get("/sites"), await browser.get("/sites.json")]
 
@@ -150,7 +147,6 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
         log.append([Output(SITES, partition_of(r.site, PARTITIONS), r.site.encode(), encode(r)) for r in rows])
 
     async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
-        await browser.open()
         found = []
         for query in (
             {},
@@ -192,7 +188,6 @@ def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:
         log.append([Output(SITES, 0, SITE.encode(), encode(SiteState(id=SITE, site=SITE)))])
 
     async def visit(browser: Browser) -> list[list[str]]:
-        await browser.open()
         screens, after = [], ""
         while True:
             got = (await browser.get("/site.json", {"site": SITE, "after": after})).json
@@ -229,7 +224,7 @@ def test_earlier_pages_that_are_far_apart_are_found(farmwatch: Runner, finished:
             fetched = Page(id=features.id, site=SITE, page_id=features.page_id, url=url)
             log.append([Output(PAGES, partition, SITE.encode(), encode(fetched))])
     (page,) = visited(finished, tmp_path, "/page.json", url=url)
-    explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+    explained = farmwatch("explain", url, "--json", "--log", finished).json
     assert page.json["repeats"] == explained["repeats"] and page.json["repeats"][0]["pages"] == 4
 
 
@@ -289,7 +284,6 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
     """The first form pauses it, as `farmwatch crawl pause` does; the second learns that it was paused already."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         pause = await browser.form("/crawl", why=HOSTILE, order="pause")
         done = [await browser.post("/crawl/pause", pause) for _ in range(2)]
         said = await browser.get("/crawl", {"already": "1"})
@@ -307,7 +301,6 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
     """As `farmwatch exclude`; a pattern that reaches beyond one domain and a name that is none change nothing."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         form = await browser.form("/crawl", order="exclude", why="owner")
         names = ["WWW.Example.com", "b.example.com", "*.com", "a b"]
         done = [await browser.post("/crawl/exclude", {**form, "name": name}) for name in names]
@@ -317,7 +310,7 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
     *answers, page = browse(finished, tmp_path, visit)
     assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
     assert "reaches beyond one domain" in answers[2].text
-    listed = [json.loads(line) for line in farmwatch("exclude", "--list", "--json", "--log", finished).out.splitlines()]
+    listed = farmwatch("exclude", "--list", "--json", "--log", finished).lines
     assert [one["name"] for one in listed if one["excluded"]] == ["www.example.com"]
     assert [(one["name"], one["why"]) for one in page.json["exclusions"]] == [("www.example.com", "owner")]
 
@@ -330,7 +323,6 @@ def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Pa
             log.append([dead_letter(Message(HITS, 0, offset, SITE.encode(), b"{", {}, 0), "crawl", error, 1, run)])
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         page = await browser.get("/letters")
         drop = await browser.form("/letters", order="drop", stage="crawl", run="", reason="KeyError")
         return [page, await browser.post("/letters", drop), await browser.get("/letters.json")]

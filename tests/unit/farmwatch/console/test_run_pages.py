@@ -39,11 +39,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWo
 
 
 def visit_console(world: CutoverWorld, folder: Path, visit: Any, replays: Replays | None = None) -> Any:
-    async def known(browser: Browser) -> Any:
-        await browser.open()
-        return await visit(browser)
-
-    return browse(world.config.log.url, folder, known, config=world.config, replays=replays)
+    return browse(world.config.log.url, folder, visit, config=world.config, replays=replays)
 
 
 class Begun(Replays):
@@ -93,7 +89,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     found, page, unknown = visit_console(world, tmp_path, visit)
     flags = [part for flag in SETTINGS for part in ("--set", flag)]
     ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
-    said = json.loads(ran.out)
+    said = ran.json
     assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
     assert unknown.status == 404 and "no run" in unknown.text
@@ -143,10 +139,7 @@ def test_of_two_cutovers_from_one_page_one_is_told(world: CutoverWorld, tmp_path
     assert (moved.status, late.status, back.status) == (303, 409, 303) and "another run became live" in late.text
     assert [run["run"] for run in after["runs"] if run["state"] == "live"] == ["kept"]
     assert [run["run"] for run in last["runs"] if run["state"] == "live"] == ["first"]
-    assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [
-        ("first", "stricter"),
-        ("kept", "stricter"),
-    ]
+    assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [("first", "stricter"), ("kept", "stricter")]
     assert Control(world.log).cutovers[0].why == "stricter"
 
 
@@ -206,7 +199,7 @@ def test_rulesets_differ_as_the_command_says(farmwatch: Runner, world: CutoverWo
         ]
 
     shipped, of_runs, unknown = visit_console(world, tmp_path, visit)
-    said = json.loads(farmwatch("rulesets", "diff", "default", OTHER, "--json").out)
+    said = farmwatch("rulesets", "diff", "default", OTHER, "--json").json
     places = [(row["rule"] or "(ruleset)", row["field"]) for row in said["differences"]]
     assert [(row["rule"], row["field"]) for row in shipped.json["differences"]] == places
     assert of_runs.json["differences"] == shipped.json["differences"]
@@ -220,7 +213,7 @@ def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) 
     url = frontier_log(tmp_path, parked, SiteRow(site="b.example", stopped_at=5, stopped="excluded"))
 
     found, page = visited(url, tmp_path, "/frontier.json", "/frontier")
-    said = json.loads(farmwatch("frontier", "--json", "--log", url).out)
+    said = farmwatch("frontier", "--json", "--log", url).json
     assert {name: found.json[name] for name in said} == said and said["sites"]["parked"] == 1
     assert "a.example" in page.text and found.json["meanings"]["robots.txt:http_503"]["text"] in page.text
 
@@ -229,7 +222,6 @@ def test_a_host_is_forgotten_after_its_name_was_typed_twice(finished: str, tmp_p
     """A slip removes nothing; otherwise the page says when it is done, and the host is on no page."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         form = await browser.form("/crawl", host=SITE)
         slip = await browser.post("/crawl/forget", {**form, "again": "other.example"})
         there = await browser.get("/site", {"site": SITE})
