@@ -20,7 +20,7 @@ from stream.text.user_errors import FarmwatchError
 SITES_FILE, LABELS_FILE = "sites.jsonl", "labels.jsonl"
 SETTINGS_FILE, RATE_FILE = "settings.json", "rate.json"
 _CLOSE = 1e-6  # the last digits depend on the processor
-_WORDS = ("remarks", "judged_remarks", "canary_remark", "change")  # they follow from the numbers
+_WORDS = ("remarks", "judged_remarks", "canary_remark", "change", "design_effect")  # not in a bundle: they follow
 _EMPTY_ROW = msgspec.structs.asdict(SiteState(id="", site=""))
 T = TypeVar("T")
 

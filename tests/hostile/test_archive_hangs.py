@@ -54,8 +54,6 @@ def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -
             delay_s=0.2,
             use_sitemaps=False,
             use_links=False,
-            refetch_error_s=0.0,
-            refetch_refused_s=0.0,
             warc_folder=str(folder),
         )
         with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings) as crawl:
