@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import zstandard
@@ -24,6 +24,7 @@ from stream.schema.control import Control
 from stream.schema.records import Page, RatePoint, Record, Score, SiteState, Verdict
 from stream.schema.runs import shown_run
 from stream.schema.topics import PAGES, SCORES
+from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
 
 What = Literal["pages", "verdicts", "scores", "sites", "rate"]
@@ -54,16 +55,12 @@ class ExportWindow:
     @property
     def begin_ms(self) -> int:
         """First time of the window; never that of an unknown one."""
-        return 1 if self.since is None else _ms(self.since)
+        return 1 if self.since is None else day_ms(self.since)
 
     @property
     def end_ms(self) -> int:
         """First time after the window."""
-        return 2**63 if self.until is None else _ms(self.until + timedelta(days=1))
-
-
-def _ms(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+        return 2**63 if self.until is None else day_ms(self.until + timedelta(days=1))
 
 
 def _columns(record: type[Record], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Column]:

@@ -40,6 +40,7 @@ class PeriodicJob:
     every_s: float
     run: Callable[[], None]
     at_once: bool = False
+    rests: bool = True  # after costly work for longer, so that it takes at most `BUSY` of a processor
     due_s: float = field(init=False, default=0.0)
 
 
@@ -74,7 +75,8 @@ class Maintenance:
                 job.run()
             except Exception as error:  # noqa: BLE001 - a failed job must not stop TALLY; it runs again at its next interval
                 _log.warning("maintenance_failed", job=job.name, error=f"{type(error).__name__}: {error}"[:300])
-            job.due_s = started + max(job.every_s, (self._cpu() - cpu_s) / BUSY)
+            rest_s = (self._cpu() - cpu_s) / BUSY if job.rests else 0.0
+            job.due_s = started + max(job.every_s, rest_s)
 
 
 def jobs_of_tally(
@@ -111,5 +113,7 @@ def jobs_of_tally(
         PeriodicJob("status", STATUS_S, log_status),
         PeriodicJob("retention", RETENTION_S, retention.apply),
         PeriodicJob("sizes", RETENTION_S, partial(set_size_gauges, log, metrics), at_once=True),
-        PeriodicJob("series", _SERIES_S, partial(share.append_due_points, clocks)),
+        PeriodicJob(
+            "series", _SERIES_S, partial(share.append_due_points, clocks), rests=False
+        ),  # no interval is skipped
     ]

@@ -17,6 +17,7 @@ from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
+from stream.text.times import day_ms
 
 _THIN_BACK_DAYS = 7  # days that are thinned again, because no process may have run on the right day
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
@@ -75,11 +76,11 @@ def read_points(log: Log, since: date | None = None, until: date | None = None) 
     start, end = log.beginning(RATES)[0], None
     first, last = 0, None
     if since is not None:
-        start = max(start, log.offset_at(RATES, _ms(since - _EARLY))[0])
-        first = _ms(since)
+        start = max(start, log.offset_at(RATES, day_ms(since - _EARLY))[0])
+        first = day_ms(since)
     if until is not None and until < date.max - 2 * _EARLY:
-        end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
-        last = _ms(until + timedelta(days=1))
+        end = log.offset_at(RATES, day_ms(until + 2 * _EARLY))[0]
+        last = day_ms(until + timedelta(days=1))
     newest: dict[bytes, bytes] = {}
     points = (message for message in log.read(RATES, 0, start) if not message.key.startswith(ANSWER_KEY.encode()))
     for kept, point in rows_of(RatePoint, points):
@@ -89,7 +90,3 @@ def read_points(log: Log, since: date | None = None, until: date | None = None) 
             newest[kept.key] = kept.value
     for value in newest.values():
         yield decode(RatePoint, value)
-
-
-def _ms(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)

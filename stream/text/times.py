@@ -51,6 +51,11 @@ def read_day(text: str, now_ms: int, *, may_come: bool = False) -> date:
     return (_EPOCH + read_time(text, now_ms, may_come=may_come) * _MILLISECOND).date()
 
 
+def day_ms(day: date) -> int:
+    """Milliseconds since 1970 at the start of a day, UTC."""
+    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+
+
 def is_day(text: str) -> bool:
     """Whether the text has the form of a day."""
     return _IS_DAY.fullmatch(text.strip()) is not None

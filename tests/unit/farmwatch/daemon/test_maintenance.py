@@ -21,10 +21,10 @@ from tests.support.runs.live_rows import CONFIG, IN_FORCE, LIVE, METHOD, YEAR_S,
 class _Times:
     """Maintenance with one job, which keeps the times of its starts."""
 
-    def __init__(self, every_s: float, takes_s: float = 0.0, cpu_s: float = 0.0, *, at_once: bool = False) -> None:
+    def __init__(self, every_s: float, takes_s: float = 0.0, cpu_s: float = 0.0, **how: bool) -> None:
         self.clock, self._cpu, self.began = Clock(), Clock(), list[float]()
         self._takes_s, self._cpu_s = takes_s, cpu_s
-        jobs = [PeriodicJob("job", every_s, self._work, at_once=at_once)]
+        jobs = [PeriodicJob("job", every_s, self._work, **how)]
         self.maintenance = Maintenance(jobs, self.clock, self._cpu)
 
     def _work(self) -> None:
@@ -46,10 +46,10 @@ def test_each_job_runs_at_its_interval(at_once: bool, starts: list[int]) -> None
     assert _Times(60, at_once=at_once).run(150) == starts
 
 
-@pytest.mark.parametrize(("cpu_s", "interval_s"), [(60.0, 1200), (0.0, 300)])
-def test_a_job_with_much_cpu_time_runs_less_often(cpu_s: float, interval_s: int) -> None:
-    """A job takes at most a twentieth of a processor. A job that only waits keeps its interval."""
-    began = _Times(300, 60.0, cpu_s).run(3000)
+@pytest.mark.parametrize(("cpu_s", "rests", "interval_s"), [(60.0, True, 1200), (0.0, True, 300), (60.0, False, 300)])
+def test_a_job_with_much_cpu_time_runs_less_often(cpu_s: float, rests: bool, interval_s: int) -> None:
+    """A job takes at most a twentieth of a processor, but for one that must not rest. One that waits does not rest."""
+    began = _Times(300, 60.0, cpu_s, rests=rests).run(3000)
     assert {later - earlier for earlier, later in pairwise(began)} == {interval_s}
 
 
