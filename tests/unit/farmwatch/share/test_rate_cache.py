@@ -15,6 +15,7 @@ from farmwatch.config.config import load
 from farmwatch.share import rate_cache
 from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_cache import read_cached_rate, store_rate
+from farmwatch.share.rate_series import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_rows
 from replay.runs.run_rules import RunRules
@@ -23,9 +24,9 @@ from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
-from stream.schema.records import SiteState, encode
+from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, encode
 from stream.schema.runs import Run
-from stream.schema.topics import SITES, all_topics
+from stream.schema.topics import RATES, SITES, all_topics
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.sizes import LONG
 
@@ -96,7 +97,7 @@ def test_a_split_is_printed_from_what_was_kept(farmwatch: Runner, large: str) ->
 
 
 def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
-    """After its time, a cached rate is used only without new rows; it is never used for other settings or rows."""
+    """After its time it is used only without new rows; never for other settings or rows, or kept in another form."""
     now_ms = int(time.time() * 1000)
     answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms)
     assert answer is not None and answer.until > now_ms
@@ -108,6 +109,11 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
     store_rate(log, SITES, answer)
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
+    key = f"{ANSWER_KEY}{SITES}"  # as it was kept when answers were points of the series
+    point = RatePoint(id=key, site="", at=answer.at, by="answer", group=SITES, answer=msgspec.json.encode(answer))
+    log.append([Output(RATES, 0, key.encode(), encode(point))])
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
+    assert all(kept.by != "answer" for kept in read_points(log))
 
 
 @pytest.mark.parametrize("by", ["source", "rank", "query-group"])
