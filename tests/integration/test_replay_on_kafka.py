@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from replay.engine.lifecycle import remove, topic_sizes
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.rows.site_table import counts_of, read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
-from replay.runs.removal import remove, topic_sizes
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control
 from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
