@@ -28,7 +28,7 @@ from scoring.rates.settings import RateSettings
 from scoring.sites.settings import TallySettings
 from stream.kafka.settings import KafkaSettings
 from stream.processing.loop import LoopSettings
-from stream.schema.retention import RetentionSettings
+from stream.schema.topics import RetentionSettings
 from stream.text.toml import BadToml, read_toml
 from stream.text.user_errors import ConfigError
 

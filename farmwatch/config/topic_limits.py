@@ -9,8 +9,7 @@ from farmwatch.config.opening import refuse_unfinished
 from farmwatch.terminal.messages import message
 from filters.measure.epoch import feature_epoch
 from stream.log.contract import CleanupPolicy, Log, Topic
-from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE, Limits
-from stream.schema.topics import FEATURES, SETTING_OF, VERDICTS, all_topics
+from stream.schema.topics import FEATURES, ON_KAFKA, ON_ONE_MACHINE, SETTING_OF, VERDICTS, Limits, all_topics
 from stream.text.times import DAY_MS
 from stream.text.wording import size
 

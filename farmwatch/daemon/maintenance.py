@@ -21,8 +21,8 @@ from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log
 from stream.processing import heartbeat
-from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.topics import HITS
 
 _log = structlog.get_logger()

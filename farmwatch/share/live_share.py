@@ -25,8 +25,8 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
-from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError

@@ -12,8 +12,8 @@ from farmwatch.metrics import LOG_BYTES
 from replay.runs.retention import offsets_to_keep, renew_idle
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
-from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.control import Control
 
 _log = structlog.get_logger()

@@ -23,8 +23,7 @@ from stream.opening import open_log
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost
-from stream.schema.retention import ON_KAFKA
-from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
+from stream.schema.topics import CONTROL, DEAD_LETTERS, DECISIONS, FEATURES, HITS, ON_KAFKA, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.logs.embedded_worker import segments
 from tests.support.logs.tallied_log import put_site, rows_of, tallied, tally
@@ -55,7 +54,7 @@ def content(log: Log, topic: str) -> list[list[tuple[bytes, bytes | None, Any, i
 def test_records_and_state_are_the_same(worlds: tuple[World, World]) -> None:
     """A copy has the same records, tombstones, headers, timestamps and order, and the same state with due times."""
     source, target = worlds
-    source.topics(HITS, FEATURES, partitions=3, store="frontier")
+    source.topics(HITS, FEATURES, PAGES, partitions=3, store="frontier")
     source.topics(DECISIONS, cleanup=CleanupPolicy.COMPACT)
     for number in range(4):
         headers = {"run": f"{number}"}
@@ -68,25 +67,16 @@ def test_records_and_state_are_the_same(worlds: tuple[World, World]) -> None:
     copied = copy_log(source.log, target.log)
     assert (copied.records, copied.damaged, copied.state) == (12, 0, 3)
     assert target.log.topics() == source.log.topics()
+    limits, usual = limits_of(target.log.definitions()[PAGES]), ON_KAFKA["pages"]
+    assert limits.days == usual.days
+    assert limits.size_bytes == pytest.approx(usual.size_bytes, abs=3)  # it is divided among the partitions
     for topic in (HITS, FEATURES, DECISIONS):
         assert content(target.log, topic) == content(source.log, topic)
+    copy = target.again()
     for partition in range(3):
-        assert list(target.again().dump_state("frontier", partition)) == list(
-            source.log.dump_state("frontier", partition)
-        )
+        assert list(copy.dump_state("frontier", partition)) == list(source.log.dump_state("frontier", partition))
     member = target.owner(3, HITS, store="frontier")
     assert member.state(1).due(10, 10) == [(b"k", b"v" * 3000, -1), (b"k\x00", b"", 7)]
-
-
-@on_embedded
-def test_a_topic_has_the_usual_limits_however_many_partitions_it_has(worlds: tuple[World, World]) -> None:
-    """A limit by size is that of all partitions together."""
-    source, target = worlds
-    source.topics(PAGES, partitions=3)
-    copy_log(source.log, target.log)
-    found, usual = limits_of(target.log.definitions()[PAGES]), ON_KAFKA["pages"]
-    assert found.days == usual.days
-    assert found.size_bytes == pytest.approx(usual.size_bytes, abs=3)  # it is divided among the partitions
 
 
 def test_a_group_goes_on_where_it_was(worlds: tuple[World, World]) -> None:

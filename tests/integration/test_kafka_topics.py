@@ -25,9 +25,8 @@ from stream.log.errors import StreamError
 from stream.log.offsets import renew_offsets
 from stream.schema import topics
 from stream.schema.control import Control, exclusive
-from stream.schema.retention import RetentionSettings
 from stream.schema.runs import Alias, Run
-from stream.schema.topics import CONTROL, all_topics
+from stream.schema.topics import CONTROL, RetentionSettings, all_topics
 from tests.support.kafka_broker import Broker, broker
 from tests.support.limits import with_limits
 from tests.support.sizes import LONG

@@ -30,8 +30,7 @@ from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
 from filters.structure.names import MEANINGS
 from stream.log.contract import CleanupPolicy
-from stream.schema.retention import ON_KAFKA, ON_ONE_MACHINE
-from stream.schema.topics import DEFAULT_PARTITIONS, SETTING_OF, all_topics
+from stream.schema.topics import DEFAULT_PARTITIONS, ON_KAFKA, ON_ONE_MACHINE, SETTING_OF, all_topics
 from stream.text import ranges
 from stream.text.user_errors import Exit
 from stream.text.wording import size

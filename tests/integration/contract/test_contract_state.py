@@ -12,8 +12,7 @@ from tests.support.worlds import World, settle
 def joined(world: World) -> Member:
     """A member with a store that owns both partitions."""
     world.topics("in", store="s")
-    member = world.owner(2, "in", store="s")
-    return member
+    return world.owner(2, "in", store="s")
 
 
 def test_keys_are_scanned_in_order_of_bytes(world: World) -> None:
@@ -66,9 +65,14 @@ def test_changes_apply_in_order(world: World) -> None:
 
 
 def test_partitions_have_states_of_their_own(world: World) -> None:
-    """The same key in two partitions holds two values; a store with another name is empty."""
+    """The same key in two partitions holds two values; another store is empty; without a store there is no state."""
     member = joined(world)
     world.topics(store="other")
+    without = world.owner(2, "in", group="without")
+    with pytest.raises(StreamError):
+        without.state(0)
+    with pytest.raises(StreamError):
+        without.commit(Commit(state={0: [StateChange(b"k", b"v")]}))
     member.commit(Commit(state={0: [StateChange(b"k", b"0")], 1: [StateChange(b"k", b"1", 3)]}))
     assert (member.state(0).get(b"k"), member.state(1).get(b"k")) == (b"0", b"1")
     assert (member.state(0).next_due(), member.state(1).next_due()) == (None, 3)
@@ -118,13 +122,3 @@ def test_state_goes_with_its_partition(world: World) -> None:
     second.close()
     settle([first], 2)
     assert first.state(moved).get(b"owner") == b"second"
-
-
-def test_state_needs_a_store(world: World) -> None:
-    """A member that joined without a store can neither read nor commit state."""
-    world.topics("in")
-    member = world.owner(2, "in")
-    with pytest.raises(StreamError):
-        member.state(0)
-    with pytest.raises(StreamError):
-        member.commit(Commit(state={0: [StateChange(b"k", b"v")]}))

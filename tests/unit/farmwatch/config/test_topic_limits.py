@@ -10,8 +10,7 @@ from farmwatch.config.settings import LogSettings
 from farmwatch.config.topic_limits import create_missing, create_topics, limits_of
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.retention import RetentionSettings
-from stream.schema.topics import DEAD_LETTERS, PAGES, SETTING_OF
+from stream.schema.topics import DEAD_LETTERS, PAGES, SETTING_OF, RetentionSettings
 
 GIB = 1024**3
 CONFIG = Config(log=LogSettings(partitions=2))

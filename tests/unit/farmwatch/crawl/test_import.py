@@ -26,8 +26,7 @@ from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing import heartbeat
 from stream.schema.records import Hit, Page, decode
-from stream.schema.retention import ON_ONE_MACHINE
-from stream.schema.topics import HITS, PAGES, all_topics
+from stream.schema.topics import HITS, ON_ONE_MACHINE, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT

@@ -16,8 +16,8 @@ from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.memory.log import MemoryLog
-from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.records import Template, encode
 from stream.schema.topics import TEMPLATES
 from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, YEAR_S, Clock, new_log, row

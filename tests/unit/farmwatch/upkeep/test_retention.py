@@ -13,8 +13,8 @@ from farmwatch.upkeep.retention import RetentionRounds, set_size_gauges
 from stream.log.contract import Log, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.processing.clock_watch import ClockWatch
 from stream.processing.metrics import Metrics
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.control import Control
 from stream.schema.topics import HITS, all_topics
 

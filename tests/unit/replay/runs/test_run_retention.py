@@ -17,7 +17,7 @@ from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
 from stream.log.contract import wall_ms
 from stream.opening import open_log
-from stream.processing.clock_watch import ClockWatch
+from stream.processing.steady_clock import ClockWatch
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.support.front_door import Runner
