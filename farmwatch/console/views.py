@@ -274,7 +274,7 @@ class Console:
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
-        lines = read_canary_lines(self._log, self.config, self._clock()).lines
+        _, _, lines = read_canary_lines(self._log, self.config, self._clock())
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
     def _change(self) -> Data | None:

@@ -186,13 +186,13 @@ def by_review(
     labels = np.array([is_llm.get(row.site, math.nan) for row in sites.rows], dtype=float)
     reviewed = reviewed_share(likely, labels, confidence, sites.weights)
     number = int(np.isfinite(labels).sum())
+    direct = msgspec.structs.replace(direct, labelled=number, drawn=review.drawn)
     place = 1 + any(remark.kind in REASONS for remark in direct.remarks[1:2])  # the headline with its reason
     headline, others = direct.remarks[:place], direct.remarks[place:]
     if reviewed is None:
         added = [Remark.of(RemarkKind.FEW_LABELS, number=number, needed=FEWEST_LABELS)]
         added += [Remark.of(RemarkKind.LABELS_TOO_OLD, labels=review.too_old)] if review.too_old else []
-        remarks = (*headline, *added, *others)
-        return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
+        return msgspec.structs.replace(direct, remarks=(*headline, *added, *others))
     agree = agreement(sites, reviewed.moves)
     ends = ends_of(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
     missing = review.unlabelled  # they may be of either kind
@@ -204,21 +204,19 @@ def by_review(
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.llm_shares), drawn=review.drawn))
     if high - low > WIDEST:
-        remarks = (*headline, Remark(RemarkKind.REVIEWED_SHARE, facts), *added, *others)
-        return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
+        by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
+        return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))
     if definition not in BY_LABELS:
         if direct.share is not None and not low <= direct.share <= high:
             added.insert(0, Remark(RemarkKind.CONTRADICTION))
         by_flags, *more = direct.remarks
         added += [Remark(RemarkKind.WITHOUT_LABELS, {**by_flags.facts, "headline": by_flags.kind}), *more]
     facts |= {"sites": direct.scored_sites, "definition": definition}
-    return DirectShare(
+    return msgspec.structs.replace(
+        direct,
         share=round(share, PLACES),
         **ends,
-        labelled=number,
-        drawn=review.drawn,
         method=ShareState.REVIEWED,
-        scored_sites=direct.scored_sites,
         design_effect=round(agree.effect, PLACES),
         remarks=(Remark(RemarkKind.SHARE, facts), *added),
     )
