@@ -49,10 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def guarded_sockets(allowed: frozenset[str] | None = frozenset()) -> SocketFactory:
-    """A socket factory that raises PrivateAddress for every non-public address.
-
-    With some `allowed` addresses, it allows only those. None disables the guard.
-    """
+    """Sockets to public addresses only, or to the `allowed` ones (None: all); others raise PrivateAddress."""
 
     def make(info: Any) -> socket.socket:
         family, kind, protocol, _, target = info
@@ -78,7 +75,14 @@ class FixedResolver(AbstractResolver):
 
     def __init__(self, table: Mapping[str, str]) -> None:
         """Raises BadCrawlSettings if a target is no address with a port."""
-        self._table = {host: _target(host, text) for host, text in table.items()}
+        self._table: dict[str, tuple[str, int]] = {}
+        for host, text in table.items():
+            target = endpoint(text)
+            if target is None:
+                raise BadCrawlSettings(
+                    f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000"
+                )
+            self._table[host] = target
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -118,10 +122,3 @@ def endpoint(text: str, port: int | None = None) -> tuple[str, int] | None:
     except ValueError:
         return None
     return (address, number) if 0 < number < 65536 else None
-
-
-def _target(host: str, text: str) -> tuple[str, int]:
-    target = endpoint(text)
-    if target is None:
-        raise BadCrawlSettings(f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000")
-    return target

@@ -288,10 +288,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 def room_for(connections: int) -> None:
-    """Raise the process's limit of open files, if it is too low for so many connections, as far as allowed.
-
-    If that is not enough, a warning says how to raise it.
-    """
+    """Raise the process's limit of open files for so many connections, as allowed; warn if that is not enough."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHERS
     if soft == resource.RLIM_INFINITY or soft >= wanted:

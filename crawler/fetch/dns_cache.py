@@ -99,7 +99,13 @@ class DnsCache(AbstractResolver):
         except TimeoutError:
             return self._failed(f"no nameserver answered for {host} within {settings.connect_timeout_s} s", "dns")
         except (pycares.AresError, UnicodeError) as error:
-            return self._failed(*_failure(host, error))
+            code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
+            if code in _NO_NAME or isinstance(error, UnicodeError):
+                return self._failed(f"there is no host {host}", "dns_no_name")
+            if code == pycares.errno.ARES_ENODATA:
+                return self._failed(f"{host} has no address", "dns_no_address")
+            what = str(error.args[-1]) if error.args else type(error).__name__
+            return self._failed(f"no answer for {host}: {what}", "dns")
         ttl_s = min([node.ttl for node in answer.nodes] + [alias.ttl for alias in answer.cnames], default=0)
         kept_s = min(max(ttl_s, settings.dns_least_s), settings.dns_most_s)
         addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in answer.nodes))[:ADDRESSES]
@@ -109,16 +115,6 @@ class DnsCache(AbstractResolver):
 
     def _failed(self, failure: str, reason: str) -> _Known:
         return _Known(self._clock() + self._failure_s, (), failure, reason)
-
-
-def _failure(host: str, error: Exception) -> tuple[str, str]:
-    code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
-    if code in _NO_NAME or isinstance(error, UnicodeError):
-        return f"there is no host {host}", "dns_no_name"
-    if code == pycares.errno.ARES_ENODATA:
-        return f"{host} has no address", "dns_no_address"
-    what = str(error.args[-1]) if error.args else type(error).__name__
-    return f"no answer for {host}: {what}", "dns"
 
 
 def _nameserver(text: str) -> str:

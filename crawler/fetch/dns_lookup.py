@@ -30,10 +30,7 @@ class Nameservers:
         self._turned = 0
 
     async def look_up(self, host: str, timeout_s: float) -> Found:
-        """Look up the addresses of both families.
-
-        Raises AresError, UnicodeError, TimeoutError, and OSError if this machine has no socket left.
-        """
+        """Addresses of both families. Raises AresError, UnicodeError, TimeoutError; OSError without a socket left."""
         loop = asyncio.get_running_loop()
         began, first_s, turned = loop.time(), min(_TRY_S, timeout_s / 2), self._turned
         try:

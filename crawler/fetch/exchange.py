@@ -67,16 +67,13 @@ class Exchange:
         return yarl.URL(url, encoded=True)
 
     async def make(self, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect) -> None:
-        """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft.
-
-        `on_connect` is awaited between a new connection and the request.
-        """
+        """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft."""
         tape = _Tape() if self._tap is not None else None
         try:
             await self._send(context, request, url, on_connect, tape)
         except FetchEnded as end:
             if tape is not None:
-                tape.on_broken(end)
+                tape.truncated = tape.truncated or _TRUNCATED.get(end.reason, "")
             raise
         finally:
             if tape is not None and tape.response is not None:
@@ -139,7 +136,6 @@ class Exchange:
     async def _read(
         self, context: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
     ) -> None:
-        """Read and inflate the body, up to the cap of its kind."""
         headers = context.headers
         is_page = context.job.kind in (RequestKind.PAGE, RequestKind.PROBE)
         if is_page and not content.may_be_html(headers.get("content-type", "")):
@@ -189,8 +185,6 @@ class Exchange:
 
 
 class _Tape:
-    """Collects what a tap gets of one response."""
-
     def __init__(self) -> None:
         self.response: aiohttp.ClientResponse | None = None
         self.pieces: list[bytes] = []
@@ -213,9 +207,6 @@ class _Tape:
         except (aiohttp.ClientError, OSError):
             self.truncated = "disconnect"
         response.close()
-
-    def on_broken(self, end: FetchEnded) -> None:
-        self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
     def capture(self, context: FetchContext) -> Capture:
         job, response = context.job, self.response

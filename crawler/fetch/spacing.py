@@ -32,8 +32,6 @@ _PRUNE_S = 60.0  # seconds between two prunings of places
 
 
 class _Clock:
-    """The clock of one domain or address; seconds."""
-
     __slots__ = ("began", "free", "promised")
 
     def __init__(self, began: float) -> None:
@@ -50,8 +48,6 @@ class _Clock:
 
 
 class _Clocks:
-    """The clocks of one kind, and their delay."""
-
     def __init__(self, delay_s: float, born: float) -> None:
         self.delay_s = delay_s
         self.clocks: dict[str, _Clock] = {}

@@ -177,7 +177,6 @@ class Answers:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
     def _take_page(self, row: SiteRow, answer: FetchResult) -> FetchResult:
-        """Returns the answer, with the reason that the site gives it."""
         url_row = self.store.url(row.site, answer.job.url)
         if url_row is None or not url_row.is_queued:
             return answer
@@ -224,10 +223,7 @@ class Answers:
         return answer
 
     def _is_soft_404(self, row: SiteRow, answer: FetchResult) -> bool:
-        """Whether a page is the site's page "not found".
-
-        The home page is none, because some sites send it for any URL; but it is no sign of pages where none has come.
-        """
+        """Whether a page is the site's page "not found". Some sites send the home page for any URL: it is none."""
         if self.inspector is None or not row.outline or not answer.outline:
             return False
         is_home = answer.final_url.split("/", 3)[3] == ""

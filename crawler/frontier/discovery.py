@@ -112,7 +112,22 @@ class Discovery:
                 reading.pending = allowed
                 self.store.state.put(sitemap_key(row.site), pack(reading))
             return Job(RequestKind.SITEMAP, row.site, allowed[0][0], row.delay_s, rules)
-        self._finish_sitemaps(row, reading, rules)
+        # All are read: queue the sample. They are read again with the revisits, sooner if some could not be had, but
+        # each time after twice as long.
+        settings = self.store.settings
+        self.store.state.delete(sitemap_key(row.site))
+        row.sitemaps_done = True
+        row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
+        again_s = settings.refetch_fetched_s  # 0 = never
+        if reading.missed:
+            wait_s = max(settings.robots_retry_s, settings.retry_s) * 2.0 ** min(row.sitemap_misses - 1, _DOUBLINGS)
+            again_s = min(wait_s, again_s) if again_s > 0 else wait_s if wait_s <= settings.robots_ttl_s else 0.0
+        row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
+        refused = 0
+        for url in reading.sample:
+            if row.spent + row.wanted >= settings.page_budget or refused >= _REFUSED_CAP:
+                break
+            refused += not self.add(row, url, Priority.SITEMAP, 0, rules)
         return None
 
     def apply_sitemap(self, row: SiteRow, answer: FetchResult) -> None:
@@ -142,23 +157,3 @@ class Discovery:
         size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
-
-    def _finish_sitemaps(self, row: SiteRow, reading: SitemapRow, rules: RobotsRules) -> None:
-        """Queue the sample. The sitemaps are read again with the re-visits.
-
-        That is sooner if some could not be had, but each time after twice as long.
-        """
-        settings = self.store.settings
-        self.store.state.delete(sitemap_key(row.site))
-        row.sitemaps_done = True
-        row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
-        again_s = settings.refetch_fetched_s  # 0 = never
-        if reading.missed:
-            wait_s = max(settings.robots_retry_s, settings.retry_s) * 2.0 ** min(row.sitemap_misses - 1, _DOUBLINGS)
-            again_s = min(wait_s, again_s) if again_s > 0 else wait_s if wait_s <= settings.robots_ttl_s else 0.0
-        row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
-        refused = 0
-        for url in reading.sample:
-            if row.spent + row.wanted >= settings.page_budget or refused >= _REFUSED_CAP:
-                break
-            refused += not self.add(row, url, Priority.SITEMAP, 0, rules)

@@ -175,7 +175,6 @@ class Frontier:
         return job
 
     def _exclude(self, row: SiteRow) -> None:
-        """Stop an excluded site, which replaces an earlier stop."""
         if row.stopped != Stop.EXCLUDED:
             row.stopped = ""
             self._store.stop(row, Stop.EXCLUDED)
@@ -202,7 +201,6 @@ class Frontier:
         return "queued"
 
     def _attach(self, row: SiteRow, url_row: UrlRow, hit: str) -> None:
-        """Add a hit to a queued URL; a discovered URL gets the priority of hits."""
         if hit not in url_row.hits and len(url_row.hits) < _HITS_CAP:
             url_row.hits.append(hit)
         if url_row.place is Priority.HIT or (url_row.place is Priority.AGAIN and url_row.visit > 0):
@@ -269,10 +267,7 @@ def _next_probe(row: SiteRow, rules: RobotsRules) -> Job | None:
 
 
 def _may_pass(url_row: UrlRow) -> bool:
-    """Whether a later hit retries an ended URL: another cause ended it, and its site is open again.
-
-    A URL that failed itself is not retried: such reasons also stop sites.
-    """
+    """Whether a later hit retries an ended URL: another cause than its own failure ended it, and its site is open."""
     if url_row.site_failed:
         return True
     by_itself = url_row.status is Status.ERROR and url_row.reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY

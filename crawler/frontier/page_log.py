@@ -34,15 +34,17 @@ class PageLog:
     emit: Callable[[Page], None]
 
     def end(self, row: SiteRow, url_row: UrlRow, answer: FetchResult, signals: Sequence[str] = ()) -> None:
-        """Record a visit, take its URL out of the queue, and schedule the next visit.
-
-        `signals` are opt-outs beyond those of the answer.
-        """
+        """Record a visit, with `signals` beyond the answer's opt-outs; dequeue its URL, and schedule the next visit."""
         url_row.visit += 1
         url_row.status, url_row.reason, url_row.attempts = _STATUS_OF[answer.outcome], answer.reason, 0
         url_row.site_failed = False
         if url_row.status is Status.FETCHED:
-            _keep_conditions(url_row, answer)
+            # Keep validators that are harmless to send back; a 304 renews those that it names (RFC 9111 section 3.2)
+            etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
+            renewed = answer.outcome is FetchOutcome.UNCHANGED
+            url_row.etag = etag if _ETAG.fullmatch(etag) else url_row.etag if renewed else ""
+            url_row.last_modified = modified if _DATE.fullmatch(modified) else url_row.last_modified if renewed else ""
+            url_row.has_page = True
         self.emit(_page(row, url_row, answer, [*answer.opt_out, *signals]))
         self.store.schedule(row, url_row, answer.started_ms)
 
@@ -97,21 +99,6 @@ def _page(row: SiteRow, url_row: UrlRow, answer: FetchResult, opt_out: list[str]
     )
 
 
-def _keep_conditions(url_row: UrlRow, answer: FetchResult) -> None:
-    """Keep the validators for the next visit, if they are harmless to send back.
-
-    A 304 renews the validators that it names (RFC 9111 section 3.2) and leaves the rest.
-    """
-    etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
-    renewed = answer.outcome is FetchOutcome.UNCHANGED
-    url_row.etag = etag if _ETAG.fullmatch(etag) else url_row.etag if renewed else ""
-    url_row.last_modified = modified if _DATE.fullmatch(modified) else url_row.last_modified if renewed else ""
-    url_row.has_page = True
-
-
 def page_headers(page: Page) -> dict[str, str]:
-    """The headers of a page record: a trace (W3C Trace Context) that starts with the fetch.
-
-    A page belongs to no run.
-    """
+    """The headers of a page record: a trace (W3C Trace Context) that starts with the fetch."""
     return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01"}

@@ -47,10 +47,7 @@ QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "li
 
 
 def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Totals:
-    """The sums of the committed frontiers of all partitions; reads one row of each.
-
-    The crawl is complete when no site is `active`.
-    """
+    """The sums of all committed partitions, by one row of each. A crawl is complete when no site is `active`."""
     rows = (next(iter(log.scan_state(store, partition)), None) for partition in range(partitions))
     parts = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
     names = ("sites", "active", "stopped", "queued", "fetched")
@@ -191,7 +188,11 @@ class FrontierReader:
         report.fetched += line.fetched
         for status, urls in line.urls.items():
             report.urls[status] += urls
-        self._count_domain(self._domain_of(line.site))
+        # exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)
+        self._domains[self._domain_of(line.site)] += 1
+        if len(self._domains) > self._domains_kept:
+            self._dropped += 1
+            self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
         if line.state == "parked":
             self._reasons["parked"][line.parked_why] += 1
             self._parked.add(line)
@@ -203,13 +204,6 @@ class FrontierReader:
         if line.state == "active" and line.due_at <= self._now:
             report.due += 1
             self._oldest.add(line)
-
-    def _count_domain(self, domain: str) -> None:
-        """Exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)."""
-        self._domains[domain] += 1
-        if len(self._domains) > self._domains_kept:
-            self._dropped += 1
-            self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
 
 
 def read_frontier(
@@ -313,10 +307,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
 def site_report(
     state: StateReader, settings: CrawlSettings, site: str, now_ms: int, limit: int | None
 ) -> SiteReport | None:
-    """The report on a site with its first `limit` URLs (None: all), queued ones first; None if it is unknown.
-
-    Raises OldFrontier.
-    """
+    """A site with its first `limit` URLs (None: all), queued ones first; None if unknown. Raises OldFrontier."""
     require_readable(state)
     value = state.get(site_key(site))
     if value is None:

@@ -147,7 +147,6 @@ class SiteRow(FrontierRow):
         return self.empty >= _EMPTY_PAGES and not self.spent
 
     def reopen(self) -> None:
-        """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # the stop dropped their URLs
         self.probed = False  # the answer may have been that of a stop
@@ -181,7 +180,6 @@ class UrlRow(FrontierRow):
 
     @property
     def page(self) -> bytes:
-        """Its page in keys."""
         return page_bytes(self.url)
 
     @property

@@ -165,7 +165,6 @@ class SiteStore:
         return planned < self.settings.page_budget and row.known < self.settings.url_cap
 
     def _sums(self, row: SiteRow) -> Sums:
-        """The contribution of a site to the totals."""
         active = self.has_work(row)
         stopped = bool(row.stopped)
         parked = active and not stopped and row.parked_until > 0

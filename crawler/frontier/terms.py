@@ -19,10 +19,7 @@ _LIFTED = MAY_PASS | {Stop.DECIDED, Stop.BUDGET, Stop.REQUESTS, Stop.CRAWL_DELAY
 
 
 def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
-    """Open a site for the term of a decision, and queue what is known of it. Changes `row` in place.
-
-    A site that is stopped for a lasting reason stays so.
-    """
+    """Open a site for the term of a decision, and queue what is known of it, unless it is stopped for good."""
     if row.stopped and row.stopped not in _LIFTED:
         return
     row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
@@ -33,7 +30,13 @@ def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
     drawn = _draw(store, row)
     for refused in [each for each in drawn if each.status is Status.REFUSED and each.reason in _LIFTED][:budget]:
         store.queue(row, refused)
-    _queue_home_page(store, row)
+    home = store.url(row.site, url := f"{row.origin}/")  # its links lead to new pages
+    if home is None:
+        row.known += 1
+        store.queue(row, UrlRow(url, priority=Priority.SITEMAP))
+    elif home.has_page and not home.is_queued:  # the first of the known pages
+        home.depth = 0
+        store.queue(row, home, Priority.AGAIN)
     for known in [each for each in drawn if each.has_page][:budget]:
         fresh = store.stored_url(row.site, known.page)
         if not fresh.is_queued:
@@ -49,15 +52,3 @@ def _draw(store: SiteStore, row: SiteRow) -> list[UrlRow]:
         keys += [key for key, _ in store.state.scan(prefix, _LOOKED_AT - len(keys)) if key <= start]
     drawn = [store.stored_url(row.site, key[len(prefix) :]) for key in keys]
     return [url_row for url_row in drawn if not url_row.is_queued]
-
-
-def _queue_home_page(store: SiteStore, row: SiteRow) -> None:
-    """Its links lead to new pages; a known one is the first of the known pages."""
-    url = f"{row.origin}/"
-    home = store.url(row.site, url)
-    if home is None:
-        row.known += 1
-        store.queue(row, UrlRow(url, priority=Priority.SITEMAP))
-    elif home.has_page and not home.is_queued:
-        home.depth = 0
-        store.queue(row, home, Priority.AGAIN)

@@ -9,15 +9,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from crawler.frontier.rows import (
-    CLOCK_KEY,
-    ClockRow,
-    SiteRow,
-    beyond_site,
-    is_site_key,
-    pack,
-    revisit_prefix,
-)
+from crawler.frontier.rows import CLOCK_KEY, ClockRow, beyond_site, is_site_key, pack, revisit_prefix
 from crawler.frontier.site_store import STEP, SiteStore, revisit_key, revisit_of_key
 from crawler.frontier.stored_times import longest_revisit_s
 
@@ -35,12 +27,8 @@ def check_times(store: SiteStore, partition: int) -> bool:
     row = clock.row
     if not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
-        _log.warning(
-            "frontier_written_ahead",
-            partition=partition,
-            ahead_s=ahead_s,
-            mend="set this machine's clock if it is behind",
-        )
+        mend = "set this machine's clock if it is behind"
+        _log.warning("frontier_written_ahead", partition=partition, ahead_s=ahead_s, mend=mend)
     after = row.checked or CLOCK_KEY
     for _ in range(_SITES):
         rows = store.state.scan(b"", 1, after)
@@ -60,16 +48,11 @@ def _check_site(store: SiteStore, value: bytes) -> None:
         row = store.read(value)
     except msgspec.DecodeError:  # its next claim reports it
         return
-    _limit_revisits(store, row)
-    if pack(row) != value:
-        store.save(row)
-
-
-def _limit_revisits(store: SiteStore, row: SiteRow) -> None:
-    """Count the revisits that are too far ahead from now on."""
-    latest = store.now_ms + int(1000 * longest_revisit_s(store.settings))
+    latest = store.now_ms + int(1000 * longest_revisit_s(store.settings))  # of a revisit; later ones count from now on
     after = revisit_key(row.site, latest, _LAST_PAGE)
     while keys := store.state.scan(revisit_prefix(row.site), STEP, after):
         for key, _ in keys:
             _, page = revisit_of_key(row.site, key)
             store.schedule(row, store.stored_url(row.site, page), store.now_ms)
+    if pack(row) != value:
+        store.save(row)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from crawler.fetch.response_headers import retry_after_s
+from crawler.sources.settings import BraveSettings, MarginaliaSettings, MojeekSettings
 from crawler.sources.source import (
     BadAnswer,
     QueryRefused,
@@ -92,16 +93,6 @@ def url_of(value: Any) -> str:
     return value.strip()
 
 
-class EngineSettings(Protocol):
-    """What a `JsonEngine` reads of its settings."""
-
-    @property
-    def url(self) -> str: ...
-
-    @property
-    def count(self) -> int: ...
-
-
 class JsonEngine(Source):
     """The common part of the search APIs that answer with a list of JSON objects. `_means` explains their statuses."""
 
@@ -109,7 +100,7 @@ class JsonEngine(Source):
     _items = "results"  # path to the list
     _paths = ("url", "title", "description")  # of a result: paths to its URL, title and snippet
 
-    def __init__(self, settings: EngineSettings, key: str) -> None:
+    def __init__(self, settings: BraveSettings | MojeekSettings | MarginaliaSettings, key: str) -> None:
         super().__init__(key)
         self._url = settings.url
         self._count = settings.count

@@ -198,7 +198,6 @@ class DryRun:
         return "delay" if store.has_work(row) else "revisit"
 
     def _walk(self, plan: SitePlan, staged: KeyedState, pages: list[Page], requests: int) -> None:
-        """Claim and simulate results until there are `requests` requests, or nothing is left to request."""
         key = site_key(plan.site)
         at = self._now
         for _ in range(_STEPS):

@@ -12,10 +12,7 @@ from crawler.settings import CrawlSettings
 
 
 def check_crawl(settings: CrawlSettings) -> None:
-    """Check the settings and the archive's folder, which is created.
-
-    Raises NoContact, BadCrawlSettings, and ArchiveUnwritable if no file can be created in `warc_folder`.
-    """
+    """Check the settings, and create the archive's folder. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
     settings.check()
     DnsCache(settings)
     FixedResolver(settings.resolve_to)

@@ -92,8 +92,6 @@ def pages_of(
 
 @dataclass(slots=True)
 class _Reader:
-    """Converts records to pages."""
-
     _settings: CrawlSettings
     _inspector: Inspector | None
     _now_ms: int

@@ -59,10 +59,7 @@ class _Broken(Exception):
 
 
 def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) -> Iterator[WarcRecord | WarcFault]:
-    """The records in order, with the blocks of the `wanted` types.
-
-    `offset` is the start of the stream in its file. Raises OSError from the stream.
-    """
+    """The records in order, with the blocks of the `wanted` types; `offset` is the stream's start. Raises OSError."""
     bytes_ = _Bytes(stream, offset)
     while bytes_.begin():
         start = bytes_.record_offset
@@ -166,8 +163,11 @@ class _Bytes:
                 if not self._raw and not self._read():
                     return False
             try:
-                if self._gap_bytes and not self._back:
-                    self._pass_gap()
+                if self._gap_bytes and not self._back:  # go to the next record behind the bytes that were not kept
+                    self._ready, self._behind = self._behind, b""
+                    self._made += self._gap_bytes + len(self._ready)
+                    self._gap_bytes = 0
+                    self._next_line()
                 else:
                     self._fill()
             except _Broken:
@@ -227,13 +227,6 @@ class _Bytes:
                 self._behind = self._ready
             self._made = self._block_at
             self._ready = b""
-
-    def _pass_gap(self) -> None:
-        """Go to the next record behind the bytes that were not kept. Raises _Broken."""
-        self._ready, self._behind = self._behind, b""
-        self._made += self._gap_bytes + len(self._ready)
-        self._gap_bytes = 0
-        self._next_line()
 
     def resume(self) -> None:
         """Skip a broken record: to the next line or member that begins one, or to the end of the stream."""

@@ -73,7 +73,9 @@ class Inflater:
         if not self._fault:
             try:
                 if self._name == "br":
-                    self._feed_brotli(piece)
+                    self._keep(self._decoder.process(piece, output_buffer_limit=self._left + 1))
+                    while not self.full and not self._decoder.can_accept_more_data():
+                        self._keep(self._decoder.process(b"", output_buffer_limit=self._left + 1))
                 else:
                     self._feed_zlib(piece)
             except (zlib.error, brotli.error, BadEncoding) as error:
@@ -145,11 +147,6 @@ class Inflater:
                 self._is_full = True
                 return
             self._decoder = None
-
-    def _feed_brotli(self, piece: bytes) -> None:
-        self._keep(self._decoder.process(piece, output_buffer_limit=self._left + 1))
-        while not self.full and not self._decoder.can_accept_more_data():
-            self._keep(self._decoder.process(b"", output_buffer_limit=self._left + 1))
 
 
 def _window_bits(name: str, piece: bytes) -> int:

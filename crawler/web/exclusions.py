@@ -57,7 +57,6 @@ class Exclusions:
     """The exclusions in force."""
 
     def __init__(self, exclusions: Iterable[str] = ()) -> None:
-        """`exclusions` as `exclusion_of` returns them."""
         every = list(exclusions)
         self._names = frozenset(name for name in every if "*" not in name)
         patterns = [re.compile(fnmatch.translate(pattern)) for pattern in every if "*" in pattern]

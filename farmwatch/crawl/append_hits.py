@@ -33,12 +33,10 @@ class AppendSummary:
     skipped: int = 0
 
     def __add__(self, other: AppendSummary) -> AppendSummary:
-        """The sum over two files."""
         return AppendSummary(self.hits + other.hits, self.new + other.new, self.skipped + other.skipped)
 
     @property
     def text(self) -> str:
-        """The counts in words."""
         return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
 
 

@@ -85,7 +85,6 @@ class MeasuredStream:
     on_progress: Callable[[int], None]
 
     def read(self, size: int = -1) -> bytes:
-        """Read from the stream."""
         piece = self.stream.read(size)
         self.on_progress(len(piece))
         return piece

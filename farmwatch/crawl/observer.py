@@ -74,19 +74,16 @@ class CrawlObserver:
                 return
             if self._error is None:
                 try:
-                    self._show_and_check()
+                    if self.view is not None:
+                        self.view.show(self.watch.figures())
+                    elif time.monotonic() - self._shown_at >= _STATUS_S:
+                        self._shown_at = time.monotonic()
+                        message(status_line(self.watch.figures()))
+                    if self.until_done and not self.stop.is_set() and self._is_done():
+                        self.stop.set()
                 except Exception as error:  # noqa: BLE001 - raised in the main thread, behind the drain
                     self._error = error
                     self.stop.set()
-
-    def _show_and_check(self) -> None:
-        if self.view is not None:
-            self.view.show(self.watch.figures())
-        elif time.monotonic() - self._shown_at >= _STATUS_S:
-            self._shown_at = time.monotonic()
-            message(status_line(self.watch.figures()))
-        if self.until_done and not self.stop.is_set() and self._is_done():
-            self.stop.set()
 
     def _is_done(self) -> bool:
         is_kafka = self.config.log.url.startswith("kafka:")

@@ -81,8 +81,6 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
 
 
 class _PlanInputs:
-    """The inputs of a plan: the frontier, unread records of the log, and hits of files."""
-
     def __init__(self, log: Log | None, partitions: int, from_files: Sequence[Hit]) -> None:
         topics = log.topics() if log is not None else {}
         self._log = log

@@ -169,7 +169,10 @@ class SearchRunner:
             self.metrics.touch(SEARCH_HITS, source=source.name, outcome=outcome)
         logged_ms = 0
         while not self.stopping.is_set():
-            queries = self._read_again(queries)
+            try:
+                queries, _ = queries_of(self.file, quiet=True)
+            except FarmwatchError as error:
+                _log.warning("queries_unreadable", error=str(error))
             now_ms = int(time.time() * 1000)
             last = searcher.ledger.round
             due_ms, round_ = next_round(last, digest_of(queries), len(queries), self.every_s, now_ms)
@@ -209,13 +212,6 @@ class SearchRunner:
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
         return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
-
-    def _read_again(self, queries: Sequence[Query]) -> Sequence[Query]:
-        try:
-            return queries_of(self.file, quiet=True)[0]
-        except FarmwatchError as error:
-            _log.warning("queries_unreadable", error=str(error))
-            return queries
 
     def _ending_on_signals(self, then: str) -> AbstractContextManager[None]:
         """Let SIGTERM and SIGINT end the search between two requests, and a second signal end it at once."""

@@ -66,7 +66,6 @@ class CrawlView:
         self.close()
 
     def show(self, figures: CrawlFigures) -> None:
-        """Replace the shown figures."""
         self._live.update(render(figures, self._log_url, self._most), refresh=True)
 
     def close(self) -> None:

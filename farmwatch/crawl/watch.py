@@ -88,7 +88,6 @@ class CrawlWatch:
         return _ObservedMember(member, self)
 
     def count_pages(self, outputs: Iterable[Output]) -> None:
-        """Count the page records of a commit."""
         outcomes: Counter[str] = Counter()
         for output in outputs:
             if output.topic == PAGES and output.value:
@@ -125,7 +124,6 @@ class CrawlWatch:
             self._totals, self._due, self._parked = totals, due, min(parked, default=None)
 
     def figures(self) -> CrawlFigures:
-        """The figures of this moment."""
         now, now_ms = self._monotonic(), self._clock()
         with self._lock:
             while self._recent and self._recent[0][0] < now - _WINDOW_S:
@@ -155,8 +153,6 @@ class CrawlWatch:
 
 
 class _ObservedMember(ForwardingMember):
-    """A member that reports each poll and commit to a watch."""
-
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
         super().__init__(member)
         self._watch = watch

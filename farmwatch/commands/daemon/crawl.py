@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,7 +11,6 @@ from cyclopts import App, Parameter
 from crawler.stages.orders import in_words
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
-from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.orders import order_pause
@@ -76,7 +74,22 @@ def run_crawl(
         )
     if site or json or limit is not None:
         raise UsageError("--site, --limit and --json go with --dry-run")
-    return _run(config, hits or [], until_done, member)
+    prepare(config, [Role.CRAWL])
+    stop, hurry = threading.Event(), threading.Event()
+    console = error_console()
+    with ExitStack() as held:
+        if member is None:
+            member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
+        skipped = append_hits_of(config, hits or [])
+        watch = CrawlWatch()
+        view = None
+        if console.is_terminal and not console.is_dumb_terminal:
+            view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
+        start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
+        held.enter_context(stopping_on_signals(stop, hurry))
+        held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
+        run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
+    return Exit.PROBLEM if skipped else Exit.OK
 
 
 @crawl.command
@@ -102,22 +115,3 @@ def resume(*, why: Why = "", common: Common = DEFAULTS) -> int:
     else:
         message(f"the crawl goes on; it was paused {in_words(before.changes[-1])}")
     return Exit.OK
-
-
-def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
-    prepare(config, [Role.CRAWL])
-    stop, hurry = threading.Event(), threading.Event()
-    console = error_console()
-    with ExitStack() as held:
-        if member is None:
-            member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
-        skipped = append_hits_of(config, hits)
-        watch = CrawlWatch()
-        view = None
-        if console.is_terminal and not console.is_dumb_terminal:
-            view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
-        start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
-        held.enter_context(stopping_on_signals(stop, hurry))
-        held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
-        run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
-    return Exit.PROBLEM if skipped else Exit.OK
