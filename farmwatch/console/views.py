@@ -34,9 +34,8 @@ from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from farmwatch.share.change_since import change_since, in_points
-from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
+from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page, site_fields
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.site_fields import site_fields
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
@@ -275,7 +274,7 @@ class Console:
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
-        lines = read_canary_lines(self._log, self.config, self._clock()).lines
+        _, _, lines = read_canary_lines(self._log, self.config, self._clock())
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
     def _change(self) -> Data | None:

@@ -6,11 +6,12 @@ not count: a request that SCORE cannot answer would be lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
-from replay.runs.topology import is_record, processed_by, unread_of
+from replay.runs.topology import MAX_LAG, Stops, is_at_stops, is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
@@ -20,11 +21,13 @@ from stream.processing.topic_reader import records_of
 from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
-from stream.schema.runs import Run
-from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.schema.runs import Run, RunNames
+from stream.schema.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.schema.vocabulary import PageClass
 
 _NONE = b""  # a key without a score, for the position in a partition
+# TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
+SURELY_KEPT = 200
 _FIRST_KEPT = 16  # features whose verdicts are searched for the first one
 
 
@@ -37,9 +40,7 @@ def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_m
 
 def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
     """Identities of the detectors that SCORE runs; before its first start the configured ones; [] = unknown."""
-    if control.scorers is not None:
-        return control.scorers.detectors
-    return configured_detectors(config)
+    return configured_detectors(config) if control.scorers is None else control.scorers.detectors
 
 
 def configured_detectors(config: ReplaySettings) -> list[str]:
@@ -61,7 +62,7 @@ def known_texts(log: Log, detector: str) -> KnownScores:
 
     `read_on` adds later scores, but not later requests.
     """
-    unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
+    unread = unread_of(log, Role.SCORE, REPLAY_REQUESTS) | unread_of(log, Role.SCORE, SCORE_REQUESTS)
     looked_at: set[int] = set()
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
@@ -81,9 +82,14 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
     Articles whose features expired are left out: no score can be requested for them. `known` gives the texts that have
     a score or wait for one. Default: read from the log when a partition is read.
     """
-    return UnrequestedTexts(
-        lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector))
-    )
+
+    def articles(partition: int) -> Iterator[ArticleText]:
+        topic = run.names().verdicts
+        for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
+            if verdict.verdict == PageClass.ARTICLE:
+                yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
+
+    return UnrequestedTexts(articles, known or (lambda: known_texts(log, run.detector)))
 
 
 def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
@@ -101,9 +107,8 @@ def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: 
 
 def requests_wait(log: Log) -> bool:
     """Whether requests of replays wait for SCORE. Raises LogUnavailable."""
-    if REPLAY_REQUESTS not in log.topics():
-        return False
-    return next(_waiting(log, _unread_requests(log, (REPLAY_REQUESTS,))), None) is not None
+    unread = unread_of(log, Role.SCORE, REPLAY_REQUESTS) if REPLAY_REQUESTS in log.topics() else {}
+    return next(_waiting(log, unread), None) is not None
 
 
 def score_keys(log: Log) -> ScoreKeys:
@@ -122,20 +127,58 @@ def score_keys(log: Log) -> ScoreKeys:
     return keys
 
 
-def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
-    return {at: span for topic in topics for at, span in unread_of(log, Role.SCORE.value, topic).items()}
+def scores_of_backlog(
+    log: Log, names: RunNames, detector: str, few: int = MAX_LAG, surely_kept: int = SURELY_KEPT
+) -> KnownScores | None:
+    """The texts scored since the oldest record that the run with these names still has to measure or judge.
+
+    A run that becomes live again judges records of the time when another run was live, and most of their texts have a
+    score. None if at most `few` records wait, as at an ordinary start: reading the scores would cost more than
+    duplicate requests. Sites with so many new scores that TALLY may have dropped some are left out. Raises
+    LogUnavailable.
+    """
+    reads = ((names.measure_group, PAGES), (names.judge_group, names.features))
+    unread = {at: span for group, topic in reads for at, span in unread_of(log, group, topic).items()}
+    if sum(end - start for start, end in unread.values()) <= few:
+        return None
+    firsts = (next(iter(log.read(*at, *span)), None) for at, span in unread.items())
+    begins = [message.timestamp_ms for message in firsts if message is not None]
+    if not begins:
+        return None
+    first = log.offset_at(SCORES, min(begins))
+
+    def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
+        from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
+        end = f":{detector}".encode()
+        of_site = Counter(key.partition(b" ")[0] for _, _, key in score_keys(log)(from_there) if key.endswith(end))
+        many = {site for site, scores in of_site.items() if scores > surely_kept}
+        return (scored for scored in score_keys(log)(from_there) if scored[2].partition(b" ")[0] not in many)
+
+    return KnownScores(detector, keys)
+
+
+def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
+    """A function that tells whether part of the present backlog is left. Call it from one thread.
+
+    Both raise LogUnavailable.
+    """
+    pages: Stops | None = {PAGES: log.end(PAGES)}
+    features: Stops = {}  # known once those pages are measured
+
+    def is_left() -> bool:
+        nonlocal pages, features
+        if pages is not None:
+            if not is_at_stops(log, names.measure_group, pages):
+                return True
+            pages, features = None, {names.features: log.end(names.features)}
+        return not is_at_stops(log, names.judge_group, features)
+
+    return is_left
 
 
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:
     """(partition, request) of these offsets. Unreadable requests are left out."""
     return ((message.partition, request) for message, request in records_of(ScoreRequest, log.read_all(spans)))
-
-
-def _articles(log: Log, run: Run, partition: int) -> Iterator[ArticleText]:
-    topic = run.names().verdicts
-    for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
-        if verdict.verdict == PageClass.ARTICLE:
-            yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmw
     pages = sum(len(list(at_rest.log.read(PAGES, partition))) for partition in range(PARTITIONS))
     ran, said = farmwatch("audit", "--log", at_rest.config.log.url), f"{pages} records wait (measure: {pages})"
     assert (ran.code, ran.err.splitlines()[-1]) == (Exit.OK, f"audit: nothing broken; {said}")
-    told = json.loads(farmwatch("audit", "--json", "--log", at_rest.config.log.url).out)
+    told = farmwatch("audit", "--json", "--log", at_rest.config.log.url).json
     assert (told["ok"], told["settled"], told["waiting"]["measure"]) == (True, False, pages)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +19,7 @@ from farmwatch.share.words import short_judged
 from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
-from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.site_rates import site_rate
+from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
@@ -130,7 +128,7 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     assert f"share recomputed from the log: {found}; the stored rows give {stored}" in ran.err
     assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
     ran = farmwatch("audit", "--json", *at)
-    told = json.loads(ran.out)
+    told = ran.json
     (rate,) = told["rates"]
     assert (ran.code, told["ok"], rate["ok"]) == (Exit.PROBLEM, False, False)
     assert (rate["rows"]["llm"], rate["recomputed"]["llm"]) == (LLM_SITES + 1, LLM_SITES)
