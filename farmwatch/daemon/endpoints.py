@@ -134,24 +134,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _Server
 
-    def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002 - the signature is the library's
         return
 
-    def _answer(self, with_body: bool) -> None:
-        self.server.has_asked(self.connection)
+    def do_GET(self) -> None:
+        self.server.silent.pop(self.connection, None)
         status, content_type, body = self.server.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if with_body:
+        if self.command == "GET":
             self.wfile.write(body)
+
+    do_HEAD = do_GET
 
 
 def _shut_down(connection: socket.socket) -> None:
@@ -173,12 +169,12 @@ class _Server(ThreadingHTTPServer):
         self._request_s = request_s
         self._free = threading.Semaphore(_CONNECTIONS)
         self._until: dict[socket.socket, float] = {}  # the oldest first
-        self._silent: dict[socket.socket, None] = {}  # those without a request so far
+        self.silent: dict[socket.socket, None] = {}  # those without a request so far
         super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
         if not self._free.acquire(blocking=False):
-            for slowest in list(self._silent or self._until)[:1]:
+            for slowest in list(self.silent or self._until)[:1]:
                 _shut_down(slowest)
             if not self._free.acquire(timeout=_POLL_S):
                 raise BlockingIOError  # the connection stays in the queue
@@ -188,19 +184,15 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
             raise
         self._until[connection] = time.monotonic() + self._request_s
-        self._silent[connection] = None
+        self.silent[connection] = None
         return connection, client
-
-    def has_asked(self, connection: socket.socket) -> None:
-        """The request of a connection is complete."""
-        self._silent.pop(connection, None)
 
     def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]  # of TCP it is a socket
         try:
             super().shutdown_request(request)
         finally:
             self._until.pop(request, None)
-            self._silent.pop(request, None)
+            self.silent.pop(request, None)
             self._free.release()
 
     def service_actions(self) -> None:

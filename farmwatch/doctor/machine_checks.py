@@ -14,9 +14,9 @@ from pathlib import Path
 
 from crawler.frontier.report import newest_row_at
 from crawler.frontier.stored_times import CLOCK_SLACK_MS
-from farmwatch.config.member_names import names_folder
 from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import CheckState, Results, Subject, fail, ok, warn
+from farmwatch.upkeep.disk_forecast import existing_folder
 from stream.log.contract import Log, wall_ms
 from stream.log.errors import BadRecord
 from stream.schema.records import Page, read
@@ -101,8 +101,7 @@ def ports(at: Subject) -> Results:
 
 def disk(at: Subject) -> Results:
     """Room for the log, and for local state on Kafka. Reading a log needs no write permission."""
-    folder = names_folder(at.config).absolute()
-    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
+    existing = existing_folder(at.config)
     free = shutil.disk_usage(existing).free
     room = f"{free / _GIB:.1f} GiB free at {existing}"
     if not os.access(existing, os.W_OK):

@@ -40,10 +40,7 @@ def extractor(at: Subject) -> Results:
 
 
 def ruleset(at: Subject) -> Results:
-    """The ruleset loads; a failure is only a warning if the live run has its rules from the log.
-
-    Raises BadRuleset.
-    """
+    """The ruleset loads; a failure is only a warning if the live run has its rules from the log. Raises BadRuleset."""
     try:
         configured = load_configured_ruleset(at.config)
     except BadRuleset as error:

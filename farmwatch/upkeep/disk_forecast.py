@@ -12,6 +12,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -72,7 +73,13 @@ def topic_growths(log: Log, now_ms: int) -> tuple[list[TopicGrowth], float]:
         deletes = topic.cleanup is CleanupPolicy.DELETE
         span_days = max(LEAST_DAYS, (now_ms - oldest[name]) / DAY_MS if deletes and name in oldest else age_days)
         pace = size_bytes / span_days if age_days >= LEAST_DAYS else 0.0
-        growths.append(TopicGrowth(name, size_bytes, pace, _most_bytes(topic, pace), kept(topic)))
+        most_bytes = math.inf
+        if deletes:
+            limits = limits_of(topic)
+            by_size = limits.size_bytes if topic.retention_bytes is not None else math.inf
+            by_time = pace * limits.days if topic.retention_ms is not None and pace else math.inf
+            most_bytes = min(by_size, by_time)
+        growths.append(TopicGrowth(name, size_bytes, pace, most_bytes, kept(topic)))
     return growths, age_days
 
 
@@ -130,20 +137,15 @@ def held_in_words(log: Log, control: Control, now_ms: int) -> Iterator[str]:
             )
 
 
-def free_bytes(config: Config) -> int:
-    """Free bytes on the disk of an embedded log, or of the local state on Kafka."""
+def existing_folder(config: Config) -> Path:
+    """The folder of an embedded log, or of the local state on Kafka; while it is not made, the first above it."""
     folder = names_folder(config).absolute()
-    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
-    return shutil.disk_usage(existing).free
+    return next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
 
 
-def _most_bytes(topic: Topic, pace: float) -> float:
-    if topic.cleanup is CleanupPolicy.COMPACT:
-        return math.inf
-    limits = limits_of(topic)
-    by_size = limits.size_bytes if topic.retention_bytes is not None else math.inf
-    by_time = pace * limits.days if topic.retention_ms is not None and pace else math.inf
-    return min(by_size, by_time)
+def free_bytes(config: Config) -> int:
+    """Free bytes on the disk of this folder."""
+    return shutil.disk_usage(existing_folder(config)).free
 
 
 def _oldest_ms(log: Log, topics: Mapping[str, Topic]) -> dict[str, int]:

@@ -14,7 +14,7 @@ Every step may be repeated: after a crash the same command completes the work.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +165,12 @@ class Forgetting:
         """Wait until no state of the hosts is left; delete that of stores without a running owner."""
         give_up_at = self.monotonic() + _WAIT_S
         while left := _stores_with(self.log, hosts):
-            owners = _owners(Control(self.log))
+            owners = {FRONTIER_STORE: "crawl", TALLY_STORE: "tally"}  # stores of earlier feature epochs have none
+            for run in Control(self.log).runs.values():
+                names = run.names()
+                owners[names.tally_store] = names.tally_group
+                owners[memory_store(run.features, run.epoch)] = names.measure_group
+                owners[requested_store(run.name)] = names.judge_group
             for store in left:
                 if not self.log.members(owners.get(store, "")):
                     self._sweep(store)
@@ -213,14 +218,3 @@ def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
                     stores.append(store)
                     break
     return stores
-
-
-def _owners(control: Control) -> Mapping[str, str]:
-    """Store -> the group that owns it. Stores of earlier feature epochs have no owner."""
-    owners = {FRONTIER_STORE: "crawl", TALLY_STORE: "tally"}
-    for run in control.runs.values():
-        names = run.names()
-        owners[names.tally_store] = names.tally_group
-        owners[memory_store(run.features, run.epoch)] = names.measure_group
-        owners[requested_store(run.name)] = names.judge_group
-    return owners

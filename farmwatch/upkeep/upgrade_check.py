@@ -96,22 +96,16 @@ def newest_pages(log: Log, topic: str, pages: int) -> Iterator[tuple[Page, Featu
     bounds = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
     each = -(-pages // max(1, sum(first < end for _, (first, end) in bounds)))
     for partition, (first, end) in bounds:
-        features: dict[str, Features] = {}
-        for _, record in records_of(Features, log.read(topic, partition, max(first, end - each), end)):
-            features[record.id] = record
-        yield from _with_pages(log, partition, features)
-
-
-def _with_pages(log: Log, partition: int, features: dict[str, Features]) -> Iterator[tuple[Page, Features]]:
-    """The pages of these features, as far as they are retained."""
-    first, stop = log.beginning(PAGES)[partition], log.end(PAGES)[partition]
-    window = _WINDOW * len(features)
-    while features and first < stop:
-        start = max(first, stop - window)
-        for _, page in records_of(Page, log.read(PAGES, partition, start, stop)):
-            if (known := features.pop(page.id, None)) is not None:
-                yield page, known
-        stop, window = start, 2 * window
+        newest = records_of(Features, log.read(topic, partition, max(first, end - each), end))
+        features = {record.id: record for _, record in newest}
+        first, stop = log.beginning(PAGES)[partition], log.end(PAGES)[partition]
+        window = _WINDOW * len(features)
+        while features and first < stop:
+            start = max(first, stop - window)
+            for _, page in records_of(Page, log.read(PAGES, partition, start, stop)):
+                if (known := features.pop(page.id, None)) is not None:
+                    yield page, known
+            stop, window = start, 2 * window
 
 
 def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features:

@@ -27,20 +27,14 @@ def retry(world: World, *, read: bool) -> None:
         world.log.reset("measure", RETRIES, world.log.end(RETRIES))
 
 
-def test_a_retry_waits_until_its_stage_reads_it(world: World) -> None:
-    """The record is still accounted for by its letter; the report says that MEASURE has work."""
-    retry(world, read=False)
+@pytest.mark.parametrize(("read", "counts"), [(False, (1, 0, 1)), (True, (0, 1, 0))])
+def test_a_retry_waits_until_its_stage_reads_it(world: World, read: bool, counts: tuple[int, int, int]) -> None:
+    """Until then the letter accounts for the record; then it excuses nothing, and without a result it is broken."""
+    retry(world, read=read)
     report = world.report()
-    assert report.ok
-    assert (report.steps[MEASURED].dead, report.waiting["measure"]) == (1, 1)
-
-
-def test_a_retry_that_left_no_result_is_broken(world: World) -> None:
-    """Once MEASURE has read the retry, the letter excuses nothing."""
-    retry(world, read=True)
-    report = world.report()
-    assert not report.ok
-    assert (report.steps[MEASURED].dead, report.steps[MEASURED].broken) == (0, 1)
+    step = report.steps[MEASURED]
+    assert (step.dead, step.broken, report.waiting["measure"]) == counts
+    assert report.ok is not read
 
 
 def test_a_retried_page_counts_once(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from farmwatch.audit.scope import TALLIED
 from scoring.stages.site_tally import term_key
 from stream.memory.log import MemoryLog
-from stream.schema.records import Score, SiteState
+from stream.schema.records import SiteState
 from stream.schema.topics import SITE_TERMS, SITES
 from tests.support.logs.tally_desk import DAY_MS, SITE, Desk, page, score
 from tests.support.runs.audit_world import World
@@ -21,20 +21,23 @@ FIRST = 20_000 * DAY_MS
 TERM = 90 * DAY_MS
 
 
+def fed(*pages_of_terms: int, flag_later: bool = False) -> tuple[World, Desk]:
+    """A log with the verdicts and scores of a site in some terms, and TALLY's desk that has them."""
+    world, desk = World(MemoryLog(clock=lambda: FIRST + TERM + DAY_MS)), Desk(DETECTOR)
+    for term, pages in enumerate(pages_of_terms):
+        for number in range(pages):
+            text = f"t{term}{number}"
+            judged = page(number, visit=FIRST + term * TERM + number, text=text, first_at=FIRST)
+            scored = score(text, flag_later and term > 0, DETECTOR)
+            world.put("verdicts", judged)
+            world.put("scores", scored, f"{SITE} {scored.id}")
+            desk.feed(judged, scored)
+    return world, desk
+
+
 def world_of(change: Callable[[SiteState], SiteState | None] = lambda row: row) -> World:
     """A log with a site in two terms and its rows; `change` is done to that of the first, None leaves it out."""
-    world, desk = World(MemoryLog(clock=lambda: FIRST + TERM + DAY_MS)), Desk(DETECTOR)
-    for term in (0, 1):
-        for number in range(4):
-            text = f"t{term}{number}"
-            records = (
-                page(number, visit=FIRST + term * TERM + number, text=text, first_at=FIRST),
-                score(text, term > 0, DETECTOR),
-            )
-            for record in records:
-                is_score = isinstance(record, Score)
-                world.put("scores" if is_score else "verdicts", record, f"{SITE} {record.id}" if is_score else "")
-                desk.feed(record)
+    world, desk = fed(4, 4, flag_later=True)
     world.put(SITES, desk.rows[-1])
     first = change(desk.terms[0])
     if first is not None:
@@ -80,15 +83,7 @@ def test_a_row_on_the_wrong_term_is_broken() -> None:
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_the_former_verdict_of_a_row_is_proved(is_wrong: bool) -> None:
     """A row whose term has no verdict yet names that of the term before, as the log has it."""
-    world, desk = World(MemoryLog(clock=lambda: FIRST + TERM + DAY_MS)), Desk(DETECTOR)
-    for term, pages in enumerate((8, 1)):
-        for number in range(pages):
-            text = f"t{term}{number}"
-            judged = page(number, visit=FIRST + term * TERM + number, text=text, first_at=FIRST)
-            scored = score(text, False, DETECTOR)
-            world.put("verdicts", judged)
-            world.put("scores", scored, f"{SITE} {scored.id}")
-            desk.feed(judged, scored)
+    world, desk = fed(8, 1)
     newest, former = desk.rows[-1], desk.rows[-1].former
     assert former is not None and former.verdict == "human"
     if is_wrong:

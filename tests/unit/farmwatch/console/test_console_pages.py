@@ -128,17 +128,20 @@ def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> 
         assert answer.status == 503 and "the index of the console" in answer.text
 
 
+async def screens_of(browser: Browser, path: str, query: dict[str, str]) -> list[Any]:
+    """All screens of a list."""
+    screens = [(await browser.get(path, query)).json]
+    while after := screens[-1]["next"]:
+        screens.append((await browser.get(path, {**query, "after": after})).json)
+    return screens
+
+
 def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     """Each site is on exactly one screen, in order; canaries are on none."""
     url = f"sqlite:{tmp_path / 'log'}"
     rows = [
         SiteState(
-            id=site,
-            site=site,
-            verdict="llm" if n % 3 else "human",
-            articles=n % 7,
-            updated_at=n,
-            sources=["file"] * (n % 2),
+            id=site, site=site, verdict=("human", "llm", "llm")[n % 3], articles=n % 7, sources=["file"] * (n % 2)
         )
         for n, site in enumerate([*(f"s{n:03}.example" for n in range(120)), "x.ab.3.1.human.canary.invalid"])
     ]
@@ -148,22 +151,10 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
 
     async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
         found = []
-        for query in (
-            {},
-            {"sort": "articles"},
-            {"verdict": "human"},
-            {"search": "S01"},
-            {"source": "file"},
-            {"least": "5"},
-        ):
-            screens: list[dict[str, Any]] = []
-            after = ""
-            while True:
-                got = (await browser.get("/sites.json", {**query, "after": after})).json
-                screens += got["sites"]
-                if not (after := got["next"]):
-                    break
-            found.append(screens)
+        fields = {"sort": "articles", "verdict": "human", "search": "S01", "source": "file", "least": "5"}
+        for query in ({}, *({name: value} for name, value in fields.items())):
+            screens = await screens_of(browser, "/sites.json", query)
+            found.append([site for screen in screens for site in screen["sites"]])
         return found
 
     by_name, by_articles, human, search, of_file, many = browse(url, tmp_path, visit)
@@ -188,12 +179,8 @@ def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:
         log.append([Output(SITES, 0, SITE.encode(), encode(SiteState(id=SITE, site=SITE)))])
 
     async def visit(browser: Browser) -> list[list[str]]:
-        screens, after = [], ""
-        while True:
-            got = (await browser.get("/site.json", {"site": SITE, "after": after})).json
-            screens.append([page["url"] for page in got["pages"]])
-            if not (after := got["next"]):
-                return screens
+        screens = await screens_of(browser, "/site.json", {"site": SITE})
+        return [[page["url"] for page in screen["pages"]] for screen in screens]
 
     screens = browse(url, tmp_path, visit)
     assert [len(screen) for screen in screens] == [100, 100, 50]

@@ -97,10 +97,8 @@ class RawConsole:
 
     async def never_reads(self, sent: Sent) -> None:
         """Send a request again and again, without reading an answer, until the console ends the connection."""
-        loop, request = (
-            asyncio.get_running_loop(),
-            sent._replace(headers={**sent.headers, "Connection": b"keep-alive"}).encoded(),
-        )
+        loop = asyncio.get_running_loop()
+        request = sent._replace(headers={**sent.headers, "Connection": b"keep-alive"}).encoded()
         with socket.socket() as client:
             client.setblocking(False)
             await loop.sock_connect(client, ("127.0.0.1", self.port))

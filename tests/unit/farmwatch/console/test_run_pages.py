@@ -80,11 +80,8 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
 
     async def visit(browser: Browser) -> list[Answer]:
         sides = {"a": "live", "b": "other"}
-        return [
-            await browser.get("/compare.json", sides),
-            await browser.get("/compare", sides),
-            await browser.get("/compare", {"b": "no-such"}),
-        ]
+        places = (("/compare.json", sides), ("/compare", sides), ("/compare", {"b": "no-such"}))
+        return [await browser.get(path, query) for path, query in places]
 
     found, page, unknown = visit_console(world, tmp_path, visit)
     flags = [part for flag in SETTINGS for part in ("--set", flag)]
@@ -118,9 +115,8 @@ def test_of_two_people_who_label_a_page_one_is_told(world: CutoverWorld, tmp_pat
     assert second["at"] != first["at"] and "labelled article, written by a human" in shown.text
     lines = [json.loads(line) for line in Path(first["file"]).read_text().splitlines()]
     assert Path(first["file"]).stat().st_mode & 0o777 == 0o600  # it holds texts
-    assert [(line["fetch_id"], line["label"]) for line in lines] == [(first["page"]["fetch_id"], "human")] * 1 + [
-        (first["page"]["fetch_id"], "")
-    ]
+    fetch_id = first["page"]["fetch_id"]
+    assert [(line["fetch_id"], line["label"]) for line in lines] == [(fetch_id, "human"), (fetch_id, "")]
     assert wrong.status == 404
 
 
@@ -151,13 +147,9 @@ def test_a_replay_begins_with_a_text_of_rules(world: CutoverWorld, tmp_path: Pat
 
     async def visit(browser: Browser) -> list[Answer]:
         form = await browser.form("/rulesets", why="longer pages")
-        return [
-            await browser.post("/runs/replay", {**form, "text": text.replace("\n", "\r\n")}),
-            await browser.post("/runs/replay", {**form, "text": text}),
-            await browser.post("/runs/replay", {**form, "text": "[rules.no_such]\nthreshold = 1"}),
-            await browser.post("/runs/replay", {**form, "ruleset": "/etc/passwd"}),
-            await browser.post("/runs/replay", {**form, "ruleset": "c4"}),
-        ]
+        texts = [text.replace("\n", "\r\n"), text, "[rules.no_such]\nthreshold = 1"]
+        forms = [*({"text": text} for text in texts), {"ruleset": "/etc/passwd"}, {"ruleset": "c4"}]
+        return [await browser.post("/runs/replay", {**form, **more}) for more in forms]
 
     answers = visit_console(world, tmp_path, visit, begun)
     assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
@@ -192,11 +184,8 @@ def test_rulesets_differ_as_the_command_says(farmwatch: Runner, world: CutoverWo
     """The differences are those of `rulesets diff`, the text that of `rulesets show`; for the rules of a run too."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        return [
-            await browser.get("/rulesets.json", {"a": "default", "b": OTHER}),
-            await browser.get("/rulesets.json", {"a": "run first", "b": "run other"}),
-            await browser.get("/rulesets", {"b": "../default"}),
-        ]
+        twins = ({"a": "default", "b": OTHER}, {"a": "run first", "b": "run other"}, {"b": "../default"})
+        return [await browser.get("/rulesets.json", query) for query in twins]
 
     shipped, of_runs, unknown = visit_console(world, tmp_path, visit)
     said = farmwatch("rulesets", "diff", "default", OTHER, "--json").json
@@ -244,9 +233,8 @@ def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: Cu
         sides = {"a": "live", "b": "other"}
         before = (await browser.get("/compare.json", sides)).json
         second = (await browser.get("/label.json", {**sides, "at": "1"})).json
-        form = await browser.form(
-            "/crawl", **sides, fetch_id=second["page"]["fetch_id"], said="", answer="a", after="1"
-        )
+        fetch_id = second["page"]["fetch_id"]
+        form = await browser.form("/crawl", **sides, fetch_id=fetch_id, said="", answer="a", after="1")
         third = (await browser.get("/label.json", {**sides, "after": "1"})).json
         led = (await browser.post("/label", form)).headers["Location"]
         last = (await browser.get("/label.json", {**sides, "after": str(second["of"] - 1)})).json

@@ -21,28 +21,6 @@ from stream.text.user_errors import ConfigError, FarmwatchError
 from tests.support.waiting import wait_until
 
 
-class _Loop:
-    def __init__(self) -> None:
-        self.health = Health(True, True, "ok")
-
-
-@pytest.fixture
-def loop() -> _Loop:
-    """The health of the loop, set by the test."""
-    return _Loop()
-
-
-@pytest.fixture
-def served(loop: _Loop) -> Iterator[Endpoints]:
-    """Endpoints on a free port."""
-    metrics = Metrics()
-    metrics.count(DEAD_LETTERS, 3, stage="judge", reason="BadRecord")
-    endpoints = Endpoints(metrics.registry, lambda: loop.health, "127.0.0.1", 0)
-    endpoints.start()
-    yield endpoints
-    endpoints.close()
-
-
 @contextmanager
 def _endpoints(
     host: str = "127.0.0.1",
@@ -53,13 +31,22 @@ def _endpoints(
     patience_s: float = 0.0,
     stop: threading.Event | None = None,
 ) -> Iterator[Endpoints]:
-    """Further endpoints, started and closed."""
-    endpoints = Endpoints(Metrics().registry, health, host, port, request_s)
+    """Endpoints with a dead letter, started and closed."""
+    metrics = Metrics()
+    metrics.count(DEAD_LETTERS, 3, stage="judge", reason="BadRecord")
+    endpoints = Endpoints(metrics.registry, health, host, port, request_s)
     endpoints.start(patience_s, stop)
     try:
         yield endpoints
     finally:
         endpoints.close()
+
+
+@pytest.fixture
+def served() -> Iterator[Endpoints]:
+    """Endpoints on a free port."""
+    with _endpoints() as endpoints:
+        yield endpoints
 
 
 def _get(endpoints: Endpoints, path: str) -> tuple[int, str, str]:
@@ -87,12 +74,10 @@ def test_metrics_are_exposed(served: Endpoints) -> None:
         (Health(False, True, "input waits"), (503, "not ok: input waits\n"), (200, "ok: input waits\n")),
     ],
 )
-def test_health_and_readiness_are_told_apart(
-    served: Endpoints, loop: _Loop, health: Health, healthz: tuple[int, str], readyz: tuple[int, str]
-) -> None:
+def test_health_and_readiness_are_told_apart(health: Health, healthz: tuple[int, str], readyz: tuple[int, str]) -> None:
     """A loop without a partition is healthy but not ready; a stuck loop is not healthy."""
-    loop.health = health
-    assert (_get(served, "/healthz")[::2], _get(served, "/readyz")[::2]) == (healthz, readyz)
+    with _endpoints(health=lambda: health) as served:
+        assert (_get(served, "/healthz")[::2], _get(served, "/readyz")[::2]) == (healthz, readyz)
 
 
 def _connected(endpoints: Endpoints, sent: bytes = b"") -> socket.socket:

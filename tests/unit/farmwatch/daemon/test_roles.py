@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener
@@ -77,16 +78,12 @@ def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[
     role = _Process(tmp_path, "--role", "judge", "--in-process", *_flags(url))
     started.append(role)
     address = role.until(r"url=(http://127\.0\.0\.1:\d+)/metrics").group(1)
-    log = open_configured(load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], {}).config)
-    try:
+    config = load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], {}).config
+    with closing(open_configured(config)) as log:
         wait_until(lambda: sum(offset or 0 for offset in log.committed("judge", FEATURES)) == 2, role.output)
         assert sum(log.end(SCORE_REQUESTS)) == 1
-    finally:
-        log.close()
-    with urllib.request.urlopen(f"{address}/readyz", timeout=10) as answer:
-        assert answer.status == 200
-    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
-        page = answer.read().decode()
+    assert _read(f"{address}/readyz").startswith("ok")
+    page = _read(f"{address}/metrics")
     assert 'farmwatch_page_verdicts_total{role="judge",ruleset="default",run="first",verdict="article"} 1.0' in page
     assert 'farmwatch_rule_drops_total{role="judge",rule="url_kind",ruleset="default",run="first"} 0.0' in page
     assert re.search(r'farmwatch_ruleset_info\{digest="[0-9a-f]{16}",role="judge",ruleset="default"\} 1\.0', page)
@@ -138,8 +135,7 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     os.kill(first, signal.SIGKILL)
     up.until(rf"role_died role=judge code=-9(.|\n)*role_started role=judge pid=(?!{first})\d+(.|\n)*event=assigned")
     address = re.findall(r"url=(http://127\.0\.0\.1:\d+/metrics)", up.output())[-1]
-    with urllib.request.urlopen(address, timeout=10) as answer:
-        assert 'farmwatch_role_restarts_total{role="judge"} 1.0' in answer.read().decode()
+    assert 'farmwatch_role_restarts_total{role="judge"} 1.0' in _read(address)
     assert up.stop() == Exit.PROBLEM
 
 

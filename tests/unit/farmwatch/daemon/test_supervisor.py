@@ -83,11 +83,15 @@ class _Running:
 
 @pytest.fixture
 def run() -> Iterator[Callable[..., _Running]]:
-    """Start supervisors; all are ended after the test."""
+    """Start supervisors, and wait until the child has made the file `ready`; all are ended after the test."""
     started: list[_Running] = []
 
-    def start(command: list[str], drain_s: float = 10.0, extra: list[str] | None = None) -> _Running:
+    def start(
+        command: list[str], drain_s: float = 10.0, extra: list[str] | None = None, *, ready: str = "started"
+    ) -> _Running:
         started.append(_Running(command, drain_s, extra))
+        if ready:
+            wait_until((Path(command[-1]) / ready).exists, "the child", _PATIENCE_S)
         return started[-1]
 
     yield start
@@ -99,7 +103,6 @@ def run() -> Iterator[Callable[..., _Running]]:
 def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """On stop the child gets SIGTERM, ends by itself, and the outcome is OK."""
     running = run(_child(_DRAINS, tmp_path))
-    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     assert running.end() == Exit.OK
     assert (tmp_path / "drained").exists()
 
@@ -108,7 +111,7 @@ def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Run
     """After kill -9, a new child starts with its number of restarts, and drains."""
     running = run(_child(_DRAINS, tmp_path))
     started = tmp_path / "started"
-    wait_until(lambda: started.exists() and started.read_text() == "x", "the start", _PATIENCE_S)
+    wait_until(lambda: started.read_text() == "x", "the start", _PATIENCE_S)
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
     wait_until(lambda: started.read_text() == "xy", "the next start", _PATIENCE_S)
     assert running.end() == Exit.OK
@@ -117,7 +120,6 @@ def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Run
 def test_a_child_that_ignores_sigterm_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """After drain_s, a child that ignores SIGTERM is killed, and the outcome is PROBLEM."""
     running = run(_child(_STUBBORN, tmp_path), 0.3)
-    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     pid = running.supervisor.pids()["child"]
     assert running.end() == Exit.PROBLEM
     assert not _alive(pid)
@@ -125,7 +127,7 @@ def test_a_child_that_ignores_sigterm_is_killed_at_the_deadline(tmp_path: Path, 
 
 def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """Exit code 2 of a child means that a restart cannot help: the supervisor ends with it."""
-    running = run(_child("import sys; sys.exit(2)", tmp_path))
+    running = run(_child("import sys; sys.exit(2)", tmp_path), ready="")
     wait_until(lambda: running.outcome is not None, "the child", _PATIENCE_S)
     assert running.outcome == Exit.USAGE
 
@@ -136,7 +138,6 @@ def test_a_failing_extra_stops_nothing(tmp_path: Path, run: Callable[..., _Runni
     running = run(_child(_DRAINS, tmp_path), extra=_child(tries, tmp_path))
     file = tmp_path / "tries"
     wait_until(lambda: file.exists() and len(file.read_text()) > 1, "the second try", _PATIENCE_S)
-    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     assert running.end() == Exit.OK
     assert (tmp_path / "drained").exists() and (tmp_path / "started").read_text() == "x"
 
@@ -155,7 +156,6 @@ def test_a_child_that_cannot_be_started_is_started_later(
     monkeypatch.setattr(subprocess, "Popen", popen)
     with structlog.testing.capture_logs() as logs:
         running = run(_child(_DRAINS, tmp_path))
-        wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
         assert running.end() == Exit.OK
     assert [entry["event"] for entry in logs].count("role_not_started") == 2
 
@@ -164,8 +164,7 @@ def test_an_extra_that_hangs_at_the_end_is_no_problem(tmp_path: Path, run: Calla
     """An extra child that ignores SIGTERM is killed at the deadline, and the outcome is OK."""
     (tmp_path / "extra").mkdir()
     running = run(_child(_DRAINS, tmp_path), 1.0, _child(_STUBBORN, tmp_path / "extra"))
-    for folder in (tmp_path, tmp_path / "extra"):
-        wait_until((folder / "started").exists, "the child", _PATIENCE_S)
+    wait_until((tmp_path / "extra" / "started").exists, "the extra child", _PATIENCE_S)
     pid = running.supervisor.pids()["extra"]
     assert running.end() == Exit.OK
     assert not _alive(pid)
@@ -175,7 +174,6 @@ def test_a_hurried_kill_is_logged(tmp_path: Path, run: Callable[..., _Running]) 
     """The event shows `hurried`, and not the time limit."""
     with structlog.testing.capture_logs() as events:
         running = run(_child(_STUBBORN, tmp_path), 300.0)
-        wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
         running.hurry.set()
         assert running.end() == Exit.PROBLEM
     (killed,) = [event for event in events if event["event"] == "role_killed"]
@@ -217,8 +215,7 @@ def test_processes_of_a_dead_child_are_killed(tmp_path: Path, run: Callable[...,
         "path.with_suffix('.new').rename(path)\n"
         "time.sleep(600)\n"
     )
-    running = run(_child(code, tmp_path), 0.2)
-    wait_until((tmp_path / "helper").exists, "the child", _PATIENCE_S)
+    running = run(_child(code, tmp_path), 0.2, ready="helper")
     helper = int((tmp_path / "helper").read_text())
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
     wait_until(lambda: not _alive(helper), "the child", _PATIENCE_S)

@@ -74,9 +74,8 @@ def test_a_setting_that_names_nothing_ends_up_at_once(
 def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
     """Topics with another log.partitions are reported before any role starts."""
     url = f"sqlite:{tmp_path / 'log'}"
-    log = open_log(url)
-    log.create(all_topics(PARTITIONS + 1, "e"))
-    log.close()
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS + 1, "e"))
     ran = farmwatch("up", "--log", url)
     assert (ran.code, "partitions" in ran.err) == (Exit.UNAVAILABLE, True)
 
@@ -92,10 +91,9 @@ def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_
 def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
     """If log.sqlite is missing beside segments: exit code 3, one line with the remedy, and no new log."""
     folder = tmp_path / "farmwatch-data"
-    log = open_log(f"sqlite:{folder}")
-    log.create(all_topics(PARTITIONS, "e"))
-    log.append([Output(HITS, 0, b"k", b"x" * 5000)])
-    log.close()
+    with closing(open_log(f"sqlite:{folder}")) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        log.append([Output(HITS, 0, b"k", b"x" * 5000)])
     (folder / "log.sqlite").unlink()
     ran = farmwatch(command)
     assert (ran.code, "restore the log.sqlite" in ran.err) == (Exit.UNAVAILABLE, True)
@@ -123,9 +121,8 @@ def test_a_second_up_on_an_embedded_log_is_refused_at_once(
 def test_the_roles_start_where_nothing_is_wrong(farmwatch: Runner, tmp_path: Path) -> None:
     """A valid configuration passes, and the topics exist before the roles start."""
     assert farmwatch("up").code == Exit.OK
-    log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
-    assert log.topics()[HITS] == PARTITIONS
-    log.close()
+    with closing(open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")) as log:
+        assert log.topics()[HITS] == PARTITIONS
 
 
 @pytest.mark.parametrize(
