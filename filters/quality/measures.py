@@ -37,11 +37,7 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, Value
     if punctuated not in values:
         kept = tokens.of_lines(punctuated_lines(text), punctuated)
         values[punctuated] = measure_text(punctuated, kept, clean(punctuated))
-    return {
-        TextName.MAIN: values[text],
-        TextName.C4: values[cleaned.text],
-        TextName.NOPUNC: values[punctuated],
-    }
+    return {TextName.MAIN: values[text], TextName.C4: values[cleaned.text], TextName.NOPUNC: values[punctuated]}
 
 
 def measure_main(text: str, tokenizer: str = "whitespace") -> Values:

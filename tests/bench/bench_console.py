@@ -41,17 +41,7 @@ from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, Record, SiteState, encode
-from stream.schema.topics import (
-    FEATURES,
-    HITS,
-    PAGES,
-    RATES,
-    SCORES,
-    SITE_TERMS,
-    SITES,
-    VERDICTS,
-    all_topics,
-)
+from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SCORES, SITE_TERMS, SITES, VERDICTS, all_topics
 from tests.bench.timing import apart, argument, memory_mib
 from tests.support.front_door import DETECTOR, article_html
 from tests.support.pages.page_records import text_score

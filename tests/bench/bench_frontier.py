@@ -28,15 +28,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.vocabulary import FetchOutcome
-from tests.bench.frontier_builder import (
-    PARTITIONS,
-    EmbeddedShelf,
-    LocalShelf,
-    Shelf,
-    build,
-    settle_cache,
-    size_bytes,
-)
+from tests.bench.frontier_builder import PARTITIONS, EmbeddedShelf, LocalShelf, Shelf, build, settle_cache, size_bytes
 from tests.bench.timing import argument, wall_and_cpu_s
 
 SMALLEST = 10_000

@@ -188,11 +188,7 @@ class Bench:
         result: Table = {
             "tflop_a_document": each / 1e12,
             **({"limit_documents_s": self.limit_flops / each} if self.on_card else {}),
-            "loop": {
-                "documents_s": loop,
-                "mixed_documents_s": loop_mixed,
-                **self._share(loop * each),
-            },
+            "loop": {"documents_s": loop, "mixed_documents_s": loop_mixed, **self._share(loop * each)},
         }
 
         def measured(way: Callable[[Any], Any]) -> Table:

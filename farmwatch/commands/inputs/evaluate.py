@@ -42,10 +42,7 @@ def evaluate_rulesets(
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
     judged = [RulesetVerdicts(ruleset) for ruleset in loaded]
-    with (
-        labelled(labels, source or [], common, jobs) as (pages, measured),
-        counting(len(pages.labels), "pages") as bar,
-    ):
+    with labelled(labels, source or [], common, jobs) as (pages, measured), counting(len(pages.labels), "pages") as bar:
         for page in measured(bar):
             for verdicts in judged:
                 verdicts.add(page)

@@ -33,8 +33,7 @@ def page(tokens: float | None, forms: float | None = None) -> Features:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "forms", "logit"),
-    [(None, None, 1.25), (0, 1, -0.5), (200, 1, -0.5), (201, 1, 2.0), (200.5, 2, 1.0)],
+    ("tokens", "forms", "logit"), [(None, None, 1.25), (0, 1, -0.5), (200, 1, -0.5), (201, 1, 2.0), (200.5, 2, 1.0)]
 )
 def test_a_logit_is_the_bias_and_a_step_of_each_input(tokens: float | None, forms: float | None, logit: float) -> None:
     """A step holds up to its edge and with it; an unknown value has the lowest step."""

@@ -110,10 +110,7 @@ def test_features_of_a_page_without_url(article: str) -> None:
 
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    others = {
-        "extractor": "blocks",
-        "tokenizer": "words",
-    }
+    others = {"extractor": "blocks", "tokenizer": "words"}
     kept = set()
     for field in set(MeasureSettings.__struct_fields__) - {"extractor_model"}:
         value = others.get(field) or getattr(SETTINGS, field) + 1

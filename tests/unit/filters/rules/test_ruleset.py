@@ -192,16 +192,7 @@ def test_any_text_is_a_ruleset_or_refused(text: str) -> None:
             assert parse_ruleset(source, "mine").rules[0].name == "extracted"
 
 
-LITERALS = [
-    "0x" + "F" * 9000,
-    "nan",
-    "[" * 150 + "]" * 150,
-    "{a = 1}",
-    "true",
-    "07:32:00",
-    '"\\u001b"',
-    "'\u202e'",
-]
+LITERALS = ["0x" + "F" * 9000, "nan", "[" * 150 + "]" * 150, "{a = 1}", "true", "07:32:00", '"\\u001b"', "'\u202e'"]
 PLACES = [
     "description = {0}\n" + MINIMAL,
     "scores = {0}\n" + MINIMAL,
