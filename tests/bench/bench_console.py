@@ -64,7 +64,6 @@ class Kind(NamedTuple):
 
 
 def main() -> None:
-    """Print every figure."""
     sites, pages, requests = argument(1, 100_000), argument(2, 1_000_000), argument(3, 10_000)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:{folder}/log"
@@ -112,8 +111,6 @@ def idle(pid: int, seconds: float = 60.0) -> None:
 
 
 class Client:
-    """Asks a console over one connection."""
-
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         self._cookie = ""
@@ -198,7 +195,6 @@ def kinds_of(sites: int) -> list[Kind]:
 
 @contextmanager
 def console(url: str) -> Iterator[tuple[Client, int]]:
-    """A running console of the log."""
     port = free_port()
     command = [sys.executable, "-m", "farmwatch", "console", "--log", url]
     sets = (f"console.port={port}", f"console.token={TOKEN}", f"log.partitions={PARTITIONS}")
@@ -310,7 +306,6 @@ def peer(index: Path, sites: int) -> None:
 
 
 def free_port() -> int:
-    """A port that is free now."""
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         return int(probe.getsockname()[1])
 
@@ -330,18 +325,15 @@ def figures(times: Sequence[float]) -> str:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def site_name(n: int) -> str:
-    """The name of a site."""
     return f"s{n}.d{n // 2}.example"
 
 
 def page_url(site: str, n: int) -> str:
-    """The address of a site's page."""
     return f"https://{site}/articles/{n}/a-page-of-a-site"
 
 
@@ -377,7 +369,6 @@ class Maker:
             yield _output(SCORES, score, score_key(score))
 
     def site(self, site: str, articles: int, flagged: int, n: int) -> SiteState:
-        """The row of a site."""
         verdict = ("llm", "human", "human", "undecided")[n % 4] if articles else "unclassifiable"
         return SiteState(
             id=site,
@@ -401,7 +392,6 @@ class Maker:
 
 
 def write(url: str, sites: int, pages: int) -> None:
-    """Write the log."""
     rng, maker = np.random.default_rng(3), Maker()
     scored = np.where(rng.random(sites) < 0.7, np.minimum(rng.geometric(0.25, sites), 20), 0)
     flagged = rng.binomial(scored, np.where(rng.random(sites) < 0.15, 0.8, 0.05))
@@ -431,7 +421,6 @@ def write(url: str, sites: int, pages: int) -> None:
 
 
 def letters() -> Iterator[Output]:
-    """Dead letters of a few reasons."""
     for n in range(LETTERS):
         site, error = site_name(n), (KeyError, ValueError, OSError)[n % 3]("broken")
         message = Message(HITS, partition_of(site, PARTITIONS), n, site.encode(), b"{" * 5_000, {}, 0)

@@ -41,8 +41,6 @@ _BODY = "".join(f'<a href="/articles/{n:09}/found.html">An article</a>\n' for n 
 
 @dataclass(slots=True)
 class Cost:
-    """Cost per page, in microseconds."""
-
     claim: float  # wall
     cpu: float  # of all
     rest: float  # wall, without the claim

@@ -48,7 +48,6 @@ COMMANDS = (
 
 
 def main() -> None:
-    """Print every line."""
     sites = argument(1, 100_000)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:{folder}/log"

@@ -43,8 +43,6 @@ _TEST = SiteTest(SprtParams())
 
 
 class Web(NamedTuple):
-    """A web from which sites are drawn."""
-
     sites: int
     share: float
     known: int = 40  # sites of each truth
@@ -72,7 +70,6 @@ WEBS = (
 
 
 def main() -> None:
-    """Print every table."""
     if sys.argv[1:2] == ["looks"]:
         return looks(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
     if sys.argv[1:] == ["scores"]:

@@ -13,7 +13,6 @@ from tests.bench.timing import wall_and_cpu_s
 
 
 def seconds(*arguments: str) -> float:
-    """Median wall time of a Python command."""
     command = [sys.executable, *arguments]
     return statistics.median(
         wall_and_cpu_s(lambda: subprocess.run(command, check=True, capture_output=True))[0] for _ in range(15)

@@ -28,8 +28,6 @@ Documents = list[list[int]]
 
 
 class Plan(NamedTuple):
-    """The amount and place of the measurements."""
-
     device: str
     dtype: str
     shape: FalconShape

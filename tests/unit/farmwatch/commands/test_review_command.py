@@ -39,10 +39,7 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """51 of 60 sites are drawn with two articles each, without the detector's result, and labelled; `rate` uses them.
-
-    With two labels too few, the direct share stays, and the text says so.
-    """
+    """51 of 60 sites are drawn blind and labelled: `rate` uses them; with two labels too few it does not."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     ran = farmwatch("review", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
     assert ran.code == Exit.OK
@@ -142,10 +139,7 @@ def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
 
 
 def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
-    """A site has the label of at least half of its articles: the last line of a page counts.
-
-    Articles without an author and withdrawn labels do not count.
-    """
+    """A site has the label of at least half of its articles, by the last line of each page that has an author."""
     lines = [
         {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
         {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},

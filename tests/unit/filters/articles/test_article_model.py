@@ -26,7 +26,6 @@ BODY: dict[str, Any] = msgspec.to_builtins(MODEL)
 
 
 def page(tokens: float | None, forms: float | None = None) -> Features:
-    """A page with these measures; others are unknown."""
     structure = [forms if name == "forms" else None for name in MEASURES]
     measures: dict[str, float | str | None] = {} if tokens is None else {"tokens": tokens}
     return Features(id="f", site="a.example", page_id="p", url="", epoch="e", measures=measures, structure=structure)

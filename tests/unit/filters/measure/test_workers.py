@@ -1,7 +1,4 @@
-"""Worker processes: every page gets a result, whatever fails in the page or the worker.
-
-No worker outlives its parent.
-"""
+"""Worker processes: every page gets a result, whatever fails in it or the worker; no worker outlives its parent."""
 
 from __future__ import annotations
 
@@ -89,7 +86,6 @@ def new_pool() -> Iterator[NewPool]:
 
 
 def raw(html: str | bytes, url: str = "https://a.example/x") -> RawPage:
-    """A page as sent to a worker."""
     body = html.encode() if isinstance(html, str) else html
     return RawPage(url, "utf-8", zstandard.ZstdCompressor().compress(body))
 
@@ -100,7 +96,6 @@ def cpu_s(pid: int) -> float:
 
 
 def alive(pid: int) -> bool:
-    """True while the process runs."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -183,10 +178,7 @@ def test_worker_has_its_next_page_before_it_answers(new_pool: NewPool) -> None:
 
 
 def test_worker_is_recycled_after_its_pages(new_pool: NewPool) -> None:
-    """After the configured number of pages, a new process replaces the worker.
-
-    Pages and answers far larger than a socket's buffer arrive whole.
-    """
+    """After its pages a new process replaces a worker; pages and answers larger than a socket's buffer arrive whole."""
     pool = new_pool(workers=1, recycle_pages=2)
     htmls = [os.urandom(300_000).hex() for _ in range(3)]
     pids, texts = zip(*(result.text.split() for result in pool.map([*map(raw, htmls)])), strict=True)

@@ -24,7 +24,6 @@ ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u30
 
 
 def measures(text: str, tokenizer: str = "whitespace") -> dict[str, float | None]:
-    """The measures of a main text by name."""
     return dict(zip(MEASURES, measure_quality(text, tokenizer)["main"], strict=True))
 
 

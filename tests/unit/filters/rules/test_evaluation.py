@@ -112,10 +112,7 @@ judged_pages = st.lists(
 
 @given(judged_pages)
 def test_sums_agree(judged: list[LabelledVerdict]) -> None:
-    """Sources sum to the total, and marginal drops to the dropped pages.
-
-    A sole drop is marginal, a marginal drop a drop.
-    """
+    """Sources sum to the total, marginal drops to the drops; a sole drop is marginal, a marginal drop a drop."""
     found = evaluate(judged)
     assert found.whole.pages == len(judged) == sum(kept.pages for kept in found.sources.values())
     assert found.whole.kept == sum(kept.kept for kept in found.sources.values())

@@ -42,13 +42,11 @@ LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
-    """Features of a good article with these changes."""
     page = page_features(**{**GOOD, **measures})
     return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
 
 def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
-    """(value, outcome) of a rule."""
     return next((found.value, found.outcome) for found in verdict.rules if found.name == rule)
 
 
@@ -106,10 +104,7 @@ SHORT_AND_LONG = [(BlockKind.ITEM, 100), (BlockKind.CELL, 100), (BlockKind.ITEM,
     ],
 )
 def test_rules_on_blocks(rule: str, blocks: list[tuple[int, int]], value: float, expected: str) -> None:
-    """The longest block must exceed 250; blocks of 200 or more are large.
-
-    Items and cells up to 100 are lists or tables, whatever their number of rows.
-    """
+    """The longest block exceeds 250, large ones have 200; items and cells up to 100, of any rows, are listed."""
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in blocks])
     assert outcome(judge(page, NOTES), rule) == (value, expected)
 
@@ -208,7 +203,6 @@ def test_a_known_share_of_links_is_that_of_the_main_text() -> None:
 
 
 def ruled(*rules: str, **fields: str) -> Ruleset:
-    """A ruleset of `extracted` and these tables."""
     top = "".join(f"{field} = '{value}'\n" for field, value in fields.items())
     return parse_ruleset(top + '[rules.extracted]\nthreshold = "ok"\n' + "".join(rules), "mine")
 
@@ -357,10 +351,7 @@ def test_first_failed_is_in_the_rulesets_order() -> None:
     st.sampled_from(["", "timeout"]),
 )
 def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share: float, path: str, error: str) -> None:
-    """The same features, also read from a record, give the same verdict and stay unchanged.
-
-    Each rule has an outcome.
-    """
+    """The same features, also read from a record, give the same verdict, stay unchanged, and have all outcomes."""
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in rows], path=path, error=error, duplicate_share=share)
     packed = encode(page)
     for ruleset in (NOTES, RUNS):

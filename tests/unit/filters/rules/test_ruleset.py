@@ -17,7 +17,6 @@ MINIMAL = '[rules.extracted]\nthreshold = "ok"\n'
 
 
 def rule(name: str, *lines: str) -> str:
-    """A ruleset of `extracted` and this rule."""
     return MINIMAL + "\n".join([f"[rules.{name}]", *lines, ""])
 
 

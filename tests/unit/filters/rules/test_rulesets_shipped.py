@@ -20,7 +20,6 @@ Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the v
 
 
 def ngram_rules(prefix: str, measure: str, first: int, *limits: float) -> Published:
-    """Rules on the n-grams from `first` words on."""
     kind = measure.removeprefix("dolma_")
     return [
         (f"{prefix}{kind}_{n}gram_share", f"{measure}_{n}gram_share", ">", limit)
@@ -83,7 +82,6 @@ def features(values: dict[str, float | None], ruleset: str) -> Features:
 
 
 def passing(published: Published) -> dict[str, float | None]:
-    """Values that pass every rule."""
     least = {measure: limit for _, measure, op, limit in published if op == "<"}
     return {measure: least.get(measure, 0.0) for _, measure, _, _ in published}
 
@@ -195,10 +193,7 @@ def failed(
 
 
 def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
-    """`default` has every rule of the notes; those on the longest and on large blocks are shown only.
-
-    Of links, code, lists and tables it allows four times as much.
-    """
+    """`default` has every rule of the notes: two are shown only, and two allow four times as much."""
     rules = {rule.name: rule for rule in DEFAULT.rules}
     in_force = {name for name, rule in rules.items() if rule.threshold is not None}
     assert in_force == {
@@ -227,10 +222,7 @@ ARTICLES = """
 
 
 def test_urls_of_articles_and_of_other_pages() -> None:
-    """Index and tag pages, forums, shops, documentation, collections and company pages are dropped.
-
-    A word in a title is not a kind of URL, nor is a path that shops share with magazines, encyclopedias or letters.
-    """
+    """Index, tag, forum, shop and company pages are dropped; a word in a title, or a shared path, is no kind."""
     assert [path for path in NO_ARTICLES.split() if failed(path) != ["url_kind"]] == []
     assert [path for path in ARTICLES.split() if failed(path)] == []
 

@@ -27,13 +27,11 @@ SHARES = {name for name in MEASURES if name.endswith("_share")} | {"h1_in_title"
 
 
 def measured(html: str, url: str = "") -> Measures:
-    """The structure measures of a page."""
     tree = parse(html)
     return structure.structure_measures(list(tree.iter()), visible_text(tree), html, url)
 
 
 def jsonld(data: str) -> str:
-    """A page with this JSON-LD."""
     return f'<head><script type="application/ld+json">{data}</script></head><p>{TEXT}'
 
 

@@ -129,10 +129,7 @@ def raw(html: str) -> RawPage:
 
 @pytest.mark.slow
 def test_a_page_of_many_blocks_fits_into_the_memory_of_a_worker() -> None:
-    """98,000 blocks, as many as the guards accept, have a text: with FARMWATCH_LONG.
-
-    Else a quarter of them, in the least memory_bytes: of the default, a worker has as much left for each block.
-    """
+    """98,000 blocks, as many as the guards accept, have a text (else a quarter of them, in the least memory)."""
     settings = msgspec.structs.replace(SETTINGS, workers=1, time_limit_s=300.0)
     if not LONG:
         settings = msgspec.structs.replace(settings, memory_bytes=512 * 1024**2)
