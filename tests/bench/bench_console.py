@@ -140,14 +140,13 @@ class Client:
         for n in range(requests):
             kind = kinds[n % len(kinds)]
             path, mark, query = rng.choice(kind.paths).partition("?")
+            asked = f"{path}{'.json' if n // len(kinds) % 2 else ''}{mark}{query}"
             began = time.perf_counter()
-            while (
-                answer := self.get(f"{path}{'.json' if n // len(kinds) % 2 else ''}{mark}{query}")
-            ).status == 202:  # it is being found for the first time
+            while (answer := self.get(asked)).status == 202:  # it is being found for the first time
                 times[kind.name].append(self.last_s)
                 time.sleep(1)
             if answer.status != 200:
-                sys.exit(f"{path}{mark}{query}: {answer.status} {self.body[:300]!r}")
+                sys.exit(f"{asked}: {answer.status} {self.body[:300]!r}")
             first.setdefault(kind.name, time.perf_counter() - began)
             times[kind.name].append(self.last_s)
             if n + 1 in MARKS:
@@ -183,14 +182,15 @@ def kinds_of(sites: int) -> list[Kind]:
         Kind("site of 1 page", [f"/site?site={site_name(1)}"]),
         Kind("site of 10 pages", [f"/site?site={site}" for site in some]),
         Kind("site of 1,000 pages", [f"/site?site={site_name(0)}"]),
-        Kind("page", [f"/page?{urlencode({'url': page_url(site, 1)})}" for site in some]),
-        *(
-            Kind(f"page after {n} others", [f"/page?{urlencode({'url': page_url(site_name(0), n)})}"])
-            for n in (40, 500)
-        ),
-        Kind("page, another ruleset", [f"/page?{urlencode({'url': page_url(s, 1), 'ruleset': 'c4'})}" for s in some]),
+        Kind("page", [_page(site, 1) for site in some]),
+        *(Kind(f"page after {n} others", [_page(site_name(0), n)]) for n in (40, 500)),
+        Kind("page, another ruleset", [_page(site, 1, ruleset="c4") for site in some]),
         *(Kind(name, [f"/{name}"]) for name in ("crawl", "runs", "letters", "health")),
     ]
+
+
+def _page(site: str, n: int, **more: str) -> str:
+    return f"/page?{urlencode({'url': page_url(site, n), **more})}"
 
 
 @contextmanager
@@ -242,14 +242,11 @@ def keep_writing(url: str, sites: int) -> None:
 
 def floor(index: Path) -> None:
     """Bare queries of the table of sites, on one connection and without HTTP."""
-    real = "substr(site, -8) <> '.invalid'"
+    real, by_flagged = "substr(site, -8) <> '.invalid'", "ORDER BY flagged DESC, site DESC"
     with closing(sqlite3.connect(index)) as database:
         for name, query in (
             ("by site", "SELECT * FROM site WHERE site > 's5' ORDER BY site LIMIT 50"),
-            (
-                "by flagged",
-                f"SELECT * FROM site WHERE {real} AND flagged < 2 ORDER BY flagged DESC, site DESC LIMIT 50",
-            ),
+            ("by flagged", f"SELECT * FROM site WHERE {real} AND flagged < 2 {by_flagged} LIMIT 50"),
             ("none found", "SELECT * FROM site WHERE instr(site, 'zq') > 0 LIMIT 50"),
         ):
             times = []
@@ -351,13 +348,8 @@ class Maker:
     def page(self, site: str, n: int) -> Iterator[Output]:
         """The records of page `n` of a site; its text is short but on the first site."""
         kind, url = n % 3, page_url(site, n)
-        at: dict[str, Any] = {
-            "id": fetch_id(url, 1),
-            "site": site,
-            "page_id": page_id(url),
-            "url": url,
-            "fetched_at": 1_000 * n + 1,
-        }
+        at: dict[str, Any] = {"site": site, "page_id": page_id(url), "url": url}
+        at |= {"id": fetch_id(url, 1), "fetched_at": 1_000 * n + 1}
         features, verdict = self._features[kind], self._verdicts[kind]
         yield _output(PAGES, Page(**at, status=200, body=self._bodies[kind]))
         text = features.text if site == site_name(0) else features.text[:100]
@@ -370,25 +362,11 @@ class Maker:
 
     def site(self, site: str, articles: int, flagged: int, n: int) -> SiteState:
         verdict = ("llm", "human", "human", "undecided")[n % 4] if articles else "unclassifiable"
-        return SiteState(
-            id=site,
-            site=site,
-            verdict=verdict,
-            detector=DETECTOR,
-            ruleset=RULES.name,
-            digest=RULES.digest,
-            method_digest="0123abcd",
-            pages=articles + 1,
-            articles=articles,
-            scored=articles,
-            flagged=min(articles, flagged),
-            dropped_by={"language": 2, "words": 1},
-            sources=[f"source{n % 4}"],
-            queries=[f"q{n % 500}"],
-            best_rank=1 + n % 30,
-            days=[20_000 + n % 90],
-            updated_at=1_700_000_000_000 + 7_919 * n % 10_000_019,
-        )
+        row: dict[str, Any] = {"verdict": verdict, "updated_at": 1_700_000_000_000 + 7_919 * n % 10_000_019}
+        row |= {"detector": DETECTOR, "ruleset": RULES.name, "digest": RULES.digest, "method_digest": "0123abcd"}
+        row |= {"pages": articles + 1, "articles": articles, "scored": articles, "flagged": min(articles, flagged)}
+        row |= {"dropped_by": {"language": 2, "words": 1}, "sources": [f"source{n % 4}"], "queries": [f"q{n % 500}"]}
+        return SiteState(id=site, site=site, best_rank=1 + n % 30, days=[20_000 + n % 90], **row)
 
 
 def write(url: str, sites: int, pages: int) -> None:
@@ -433,16 +411,9 @@ def points() -> Iterator[Output]:
     for n in range(POINTS):
         for series in range(SERIES):
             group = f"g{series}" if series else ""
-            point = RatePoint(
-                id=f"{group} {n}",
-                site="",
-                at=now - n * 3_600_000,
-                by=group and "rank",
-                group=group,
-                share=0.2,
-                share_low=0.1,
-                share_high=0.3,
-            )
+            of_time: dict[str, Any] = {"at": now - n * 3_600_000, "by": group and "rank", "group": group}
+            shares = {"share": 0.2, "share_low": 0.1, "share_high": 0.3}
+            point = RatePoint(id=f"{group} {n}", site="", **of_time | shares)
             yield Output(RATES, 0, point.id.encode(), encode(point))
 
 

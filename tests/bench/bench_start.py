@@ -1,7 +1,4 @@
-"""The time of `farmwatch --help`, and of an interpreter that does nothing.
-
-Run: python -m tests.bench.bench_start
-"""
+"""The time of `farmwatch --help`, and of an interpreter that does nothing. Run: python -m tests.bench.bench_start"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def evaluate_rulesets(
             for verdicts in judged:
                 verdicts.add(page)
     reports = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
-    if not reports[0].found.whole.pages:
+    if not reports[0].evaluation.whole.pages:
         raise FarmwatchError(f"{labels}: no usable page")
     for remark in remarks(reports):
         message(remark)

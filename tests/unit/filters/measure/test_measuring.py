@@ -150,9 +150,8 @@ def test_epoch_has_the_libraries_in_use() -> None:
                 raise PackageNotFoundError(name)
             return versions.get(name, "1")
 
-        return feature_epoch(SETTINGS, version_of=version_of, outputs=str), feature_epoch(
-            other, version_of=version_of, outputs=str
-        )
+        own, others = (feature_epoch(each, version_of=version_of, outputs=str) for each in (SETTINGS, other))
+        return own, others
 
     before = epochs()
     for names, changed in LIBRARIES.items():

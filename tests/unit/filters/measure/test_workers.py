@@ -159,8 +159,7 @@ def test_a_bad_page_costs_its_own_result_only(new_pool: NewPool, workers: int, b
 
 def test_page_that_waits_has_its_whole_time(new_pool: NewPool) -> None:
     """A page's time limit counts from when its worker takes it, not from when it is sent."""
-    slow = OBEDIENT.replace("600", "0.5")
-    pool = new_pool(workers=1, time_limit_s=0.8, code=slow)
+    pool = new_pool(workers=1, time_limit_s=0.8, code=OBEDIENT.replace("600", "0.5"))
     assert [result.error for result in pool.map([raw("hang")] * 4)] == [""] * 4
 
 
@@ -215,19 +214,14 @@ def test_closed_pool_has_no_workers(new_pool: NewPool) -> None:
     pids = pool.pids
     pool.close()
     wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 5)
-    with pytest.raises(WorkersUnavailable, match="closed"):
+    with pytest.raises(WorkersUnavailable):
         pool.map([raw("one")])
 
 
 def test_workers_end_with_their_parent() -> None:
     """When the parent is killed, idle workers end at once and a worker that spins ends by its own alarm."""
-    root = ROOT
-    parent = subprocess.Popen(
-        [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "main(0.6)")],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "main(0.6)")]
+    parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     pids = [int(pid) for pid in parent.stdout.readline().split()]
     before = sum(map(cpu_s, pids))

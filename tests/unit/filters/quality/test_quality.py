@@ -66,14 +66,9 @@ def walked(words: list[str], n: int) -> int:
 def test_gophers_words() -> None:
     """Tokens of punctuation alone are not words but count in the divisor; symbols are counted in the text."""
     values = measures("The cat -- sat... on #1 mat, with ## 22")
-    assert values["words"] == 8  # neither -- nor ##
-    assert values["mean_word_chars"] == (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8
-    assert values["median_word_chars"] == 2.5
-    assert values["hashes_per_word"] == 3 / 10
-    assert values["ellipses_per_word"] == 1 / 10
-    assert values["alpha_word_share"] == 6 / 10
-    assert values["stop_words"] == 1
-    assert values["dolma_words"] == 10
+    shares = {"hashes_per_word": 3 / 10, "ellipses_per_word": 1 / 10, "alpha_word_share": 6 / 10}
+    means = {"mean_word_chars": (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8, "median_word_chars": 2.5}
+    assert values.items() >= {"words": 8, **means, **shares, "stop_words": 1, "dolma_words": 10}.items()
 
 
 def test_an_empty_text_has_unknown_shares() -> None:

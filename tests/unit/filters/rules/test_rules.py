@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +22,8 @@ from filters.structure.names import MEASURES as STRUCTURE
 from stream.schema.records import Features, Verdict, decode, encode
 from tests.support.pages.numbered_pages import page_features
 
-NOTES = replace(
-    load_ruleset("notes"),
-    rules=(
-        *load_ruleset("notes").rules,
-        *(rule for rule in load_ruleset("default").rules if rule.name in ("language", "url_kind")),
-    ),
-)
+_MORE = [rule for rule in load_ruleset("default").rules if rule.name in ("language", "url_kind")]
+NOTES = replace(load_ruleset("notes"), rules=(*load_ruleset("notes").rules, *_MORE))
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
 GOOD: dict[str, Any] = {
     "tokens": 400,
@@ -125,28 +121,23 @@ def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
     assert outcome(judge(features(*line), RUNS), "longest_block") == (370, "pass")
 
 
-URL_KINDS = {
+URL_KINDS: dict[str | None, Sequence[str | None]] = {
     "index": ["/", "/index.html", "/archive/"],
     "tag": ["/tag/rivers", "/blog/tags/rivers/"],
     "category": ["/Category/News"],
     "search": ["/search?q=river", "/?s=river"],
     "paging": ["/blog/page/3/", "/blog?page=3"],
     "other": ["/how-to-search-a-river", "/?p=123", "/tagging-fish", "/2024/05/page-turners", "/index-of-rivers"],
+    None: ["", None],
 }
 
 
 @pytest.mark.parametrize("kind", URL_KINDS)
-def test_url_kinds(kind: str) -> None:
-    """URLs of index, tag, category, search and paging pages are recognised, and those of articles are not."""
+def test_url_kinds(kind: str | None) -> None:
+    """URLs of index, tag, category, search and paging pages are recognised; an unreadable one is of no kind."""
     for path in URL_KINDS[kind]:
-        found = outcome(judge(features(url_path=path), NOTES), "url_kind")
-        assert found == (kind, "pass" if kind == "other" else "fail"), path
-
-
-def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
-    """For an unreadable URL the kind is unknown, neither "other" nor any kind."""
-    for path in ("", None):
-        assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (None, "n/a")
+        expected = "n/a" if kind is None else "pass" if kind == "other" else "fail"
+        assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (kind, expected), path
 
 
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
@@ -220,13 +211,11 @@ def test_templated_pages_are_dropped_where_a_ruleset_says_so(
 ) -> None:
     """A page too near to earlier pages of its site is dropped; the measure of a site's first page is unknown."""
     ruleset = ruled(f"[rules.{rule}]\nthreshold = {threshold}\n")
-    found: dict[float | None, Verdict] = {}
     for value in (*passing, *failing, None):
         measures: dict[str, Any] = {rule: value}
-        found[value] = judge(features(**measures), ruleset)
-    assert all(found[value].failed == [] for value in passing)
-    assert all(found[value].failed == [rule] for value in failing)
-    assert outcome(found[None], rule) == (None, "n/a")
+        verdict = judge(features(**measures), ruleset)
+        assert verdict.failed == ([rule] if value in failing else [])
+    assert outcome(verdict, rule) == (None, "n/a")
 
 
 def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
@@ -246,9 +235,8 @@ def test_a_rule_may_read_another_text_than_its_ruleset() -> None:
     """The text that a rule names comes before that of the ruleset, and is a part of the digest."""
     words = MEASURES.index("words")
     counts = {"main": 60.0, "c4": 40.0, "nopunc": 50.0, "own": 45.0}
-    page = msgspec.structs.replace(
-        features(), quality={text: [None] * words + [count] for text, count in counts.items()}
-    )
+    values = {text: [None] * words + [count] for text, count in counts.items()}
+    page = msgspec.structs.replace(features(), quality=values)
     least, most = "[rules.gopher_min_words]\nthreshold = 50\n", "[rules.gopher_max_words]\nthreshold = 50\n"
     for text, count in counts.items():
         ruleset = ruled(least, f'{most}text = "{text}"\n', reads="nopunc")
@@ -270,9 +258,8 @@ def test_own_text_without_template_lines_is_the_main_text() -> None:
 def test_measures_newer_than_the_features_are_unknown() -> None:
     """Features of an epoch with fewer measures are judged by those; rules on other measures are n/a."""
     page = msgspec.structs.replace(features(), quality={"main": [100.0]})
-    verdict = judge(
-        page, ruled("[rules.gopher_min_words]\nthreshold = 50\n[rules.dolma_max_repetitions]\nthreshold = 9\n")
-    )
+    rules = "[rules.gopher_min_words]\nthreshold = 50\n", "[rules.dolma_max_repetitions]\nthreshold = 9\n"
+    verdict = judge(page, ruled(*rules))
     assert outcome(verdict, "gopher_min_words") == (100, "pass")
     assert outcome(verdict, "dolma_max_repetitions") == (None, "n/a")
 

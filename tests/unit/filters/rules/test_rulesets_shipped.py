@@ -146,10 +146,9 @@ def test_a_published_threshold_drops_just_beyond_it(
     """The comparison is exact: the threshold itself, and the nearest number on each side of it."""
     good = passing(PUBLISHED[ruleset])
     below, above = math.nextafter(limit, -math.inf), math.nextafter(limit, math.inf)
-    dropped = {"<": [below], ">": [above]}[op]
     for value in (below, float(limit), above):
         failed = judge(features({**good, measure: value}, ruleset), load_ruleset(ruleset)).failed
-        assert (rule in failed) == (value in dropped)
+        assert (rule in failed) == (value < limit if op == "<" else value > limit)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -181,13 +180,10 @@ def test_texts_that_rulesets_read_and_score() -> None:
 DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")
 
 
-def failed(
-    url_path: str, tokens: int = 400, link_code_share: float | None = None, listed: int = 0, prose: int = 1
-) -> list[str]:
+def failed(url_path: str, listed: int = 0, prose: int = 1, **measures: float) -> list[str]:
     """The rules that a page of English words fails, with characters in short list items and in paragraphs."""
-    page = page_features(
-        tokens=tokens, language="en", duplicate_share=0.0, url_path=url_path, link_code_share=link_code_share
-    )
+    defaults: dict[str, Any] = {"tokens": 400, "link_code_share": None, "language": "en", "duplicate_share": 0.0}
+    page = page_features(**defaults | measures, url_path=url_path)
     blocks = [Block(BlockKind.ITEM, 1, 0, 0)] * listed + [Block(BlockKind.PARAGRAPH, prose, 0, 0)]
     return judge(msgspec.structs.replace(page, blocks=pack(blocks), extract_path="recall"), DEFAULT).failed
 
@@ -195,8 +191,7 @@ def failed(
 def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
     """`default` has every rule of the notes: two are shown only, and two allow four times as much."""
     rules = {rule.name: rule for rule in DEFAULT.rules}
-    in_force = {name for name, rule in rules.items() if rule.threshold is not None}
-    assert in_force == {
+    assert {name for name, rule in rules.items() if rule.threshold is not None} == {
         *("extracted", "no_page", "min_tokens", "duplicate_share", "language", "url_kind", "article_probability"),
         *("link_code_share", "list_table_share"),
     }

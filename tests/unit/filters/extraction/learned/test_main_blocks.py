@@ -103,13 +103,8 @@ def test_another_processor_finds_the_same_text(article: str) -> None:
         "import sys; from filters.extraction.html_tree import parse; from filters.extraction.learned.model import *;"
         "print(load_model('').probabilities(page_blocks(parse(sys.argv[1]))).tolist())"
     )
-    other = subprocess.run(
-        [sys.executable, "-c", code, page(article)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"},
-    )
+    command, env = [sys.executable, "-c", code, page(article)], {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    other = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
     blocks = page_blocks(parse(page(article)))
     assert blocks is not None and other.stdout.strip() == str(load_model("").probabilities(blocks).tolist())
 
