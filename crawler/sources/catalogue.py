@@ -67,7 +67,7 @@ def open_source(settings: SearchSettings, name: str, environment: Mapping[str, s
         return opener(mine, "")
     key = read_key(table, mine, environment)
     source = opener(mine, key)
-    if not key and (mine.key_env or mine.key_file) and not source.key_is_optional:
+    if not key and not source.key_is_optional:
         here = f"the environment variable {mine.key_env}, or " if mine.key_env else ""
         raise MissingKey(f"{table} needs a key: set {here}search.{table}.key_file to a file that holds it")
     return source

@@ -21,6 +21,7 @@ class JsonHttp(JsonEngine):
 
     def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
         Source.__init__(self, key)
+        self.key_is_optional = not (settings.key_env or settings.key_file)
         self.name = name
         self.pages_cap = 100 if settings.can_page else 1
         self._settings = settings

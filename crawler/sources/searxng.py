@@ -30,6 +30,7 @@ class Searxng(JsonEngine):
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
         """A `key` is sent as a bearer token, for a proxy before the instance."""
         Source.__init__(self, key)
+        self.key_is_optional = not (settings.key_env or settings.key_file)
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
         self._fixed = {
             name: ",".join(values)

@@ -123,7 +123,7 @@ class Source(ABC):
     name: str  # in hits, settings and metrics
     pages_cap = 10  # the most result pages of a query
     at_once = 1  # the most concurrent queries
-    key_is_optional = False  # it answers without the key that the settings name
+    key_is_optional = False  # it answers without a key
 
     def __init__(self, key: str = "") -> None:
         self._key = key

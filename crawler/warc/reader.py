@@ -104,8 +104,7 @@ def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
                 room -= len(kept[-1])
         bytes_.end_record()
     except _Broken:
-        if room:  # all of it was kept
-            bytes_.give_back(kept)  # its Content-Length may have reached into other records
+        bytes_.give_back(kept)  # its Content-Length may have reached into other records
         raise
     if not digest.matches():
         raise _Broken("the block does not match its WARC-Block-Digest")
@@ -152,6 +151,8 @@ class _Bytes:
         self._damage = ""  # its fault
         self._searched_to = offset  # where members were searched for after the last damage
         self._back = memoryview(b"")  # given back and not ready again yet
+        self._gap_bytes = 0  # that follow those, and were not kept
+        self._behind = b""  # the gap, and ready
         self._made = 0  # bytes that were ready, without those that are given back
         self._block_at = 0  # how many they were before the block of the current record
         self._given_to = 0  # and behind the last block that was given back
@@ -160,17 +161,21 @@ class _Bytes:
     def begin(self) -> bool:
         """Whether another record follows; skips the blank lines before it."""
         while not self._ready:
-            if self._inflate is None and not self._back:
+            if self._inflate is None and not self._back and not self._gap_bytes:
                 self.record_offset = self._at
                 if not self._raw and not self._read():
                     return False
             try:
-                self._fill()
+                if self._gap_bytes and not self._back:
+                    self._pass_gap()
+                else:
+                    self._fill()
             except _Broken:
                 return True  # `head` says so
             self._ready = self._ready.lstrip(b"\r\n")
         if not self._is_gzip:
-            self.record_offset = self._at - len(self._ready) - len(self._back)
+            ahead = len(self._ready) + len(self._back) + self._gap_bytes + len(self._behind)
+            self.record_offset = self._at - ahead
         return True
 
     def head(self) -> bytes:
@@ -208,12 +213,27 @@ class _Bytes:
         self._ready = self._ready.lstrip(b"\r\n")
 
     def give_back(self, block: Collection[bytes]) -> None:
-        """Take back the current block, unless a part was given back before: that bounds the time."""
+        """Take back what was kept of the current block, unless a part was given back before: that bounds the time.
+
+        If not all of it was kept, a record of that part ends there at the latest, as at the end of a file.
+        """
         if self._block_at >= self._given_to:
             self._given_to = self._made - len(self._ready)
-            self._back = memoryview(b"".join([*block, self._ready]))
+            self._back = memoryview(b"".join(block))
+            self._gap_bytes = self._given_to - self._block_at - len(self._back)
+            if not self._gap_bytes:
+                self._back = memoryview(b"".join([self._back, self._ready]))
+            else:
+                self._behind = self._ready
             self._made = self._block_at
             self._ready = b""
+
+    def _pass_gap(self) -> None:
+        """Go to the next record behind the bytes that were not kept. Raises _Broken."""
+        self._ready, self._behind = self._behind, b""
+        self._made += self._gap_bytes + len(self._ready)
+        self._gap_bytes = 0
+        self._next_line()
 
     def resume(self) -> None:
         """Skip a broken record: to the next line or member that begins one, or to the end of the stream."""
@@ -221,14 +241,19 @@ class _Bytes:
             if not self._damage:
                 self._next_line()
         if self._damage:
-            self._ready, self._back = b"", memoryview(b"")
+            self._ready, self._back, self._gap_bytes, self._behind = b"", memoryview(b""), 0, b""
             self._next_member()
 
     def _more(self) -> bool:
-        if not self._back and self._is_gzip and self._inflate is None:
-            return False
-        if not self._back and not self._is_gzip and not self._raw and not self._read():
-            return False
+        """Read more bytes of the same member, or file; False at its end, or at a gap. Raises _Broken."""
+        if not self._back:
+            if self._gap_bytes:
+                return False
+            if self._is_gzip:
+                if self._inflate is None:
+                    return False
+            elif not self._raw and not self._read():
+                return False
         self._fill()
         return True
 

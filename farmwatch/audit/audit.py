@@ -54,9 +54,7 @@ from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_
 from stream.schema.vocabulary import FetchOutcome, PageClass
 
 _IMPORT = "import"  # Page.found_by of an imported page
-_NO_PAGE = frozenset(
-    {"no_page", "refused", "failed"}
-)  # outcomes of visits without a page; an unchanged page had one before
+_NO_PAGE = frozenset({"no_page", "refused", "failed"})  # outcomes of visits; an unchanged page had one before
 
 
 def audit(
@@ -146,7 +144,6 @@ class _Partition:
                     self._count_row(site, sites.get(site), check)
 
     def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
-        """The records that a stage reads for the run."""
         begin, end = self.reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
 
@@ -299,7 +296,6 @@ class _Partition:
         key: Callable[[R], Hashable],
         wanted: Callable[[R], int] = lambda _: 1,
     ) -> None:
-        """Report each key with more than `wanted` records (at least one)."""
         seen: Counter[Hashable] = Counter()
         for result in results:
             record = result.record

@@ -39,13 +39,7 @@ class PartitionReader:
     """Reads the records of a partition, and counts unread and unreadable ones in the report."""
 
     def __init__(
-        self,
-        log: Log,
-        partition: int,
-        report: AuditReport,
-        scope: AuditScope,
-        settlements: Settlements,
-        now_ms: int,
+        self, log: Log, partition: int, report: AuditReport, scope: AuditScope, settlements: Settlements, now_ms: int
     ) -> None:
         """Take the offsets of the stages before any record: results of earlier records are then in the log."""
         self.partition = partition

@@ -171,7 +171,6 @@ def fold_records(evidence: Evidence, detector: str, row: SiteState | None, term_
 def _unknown(
     row: SiteState, recomputed: SiteState, evidence: Evidence, scope: AuditScope, reader: PartitionReader
 ) -> frozenset[str]:
-    """Fields of a row that may depend on missing records."""
     names, unknown = scope.names, frozenset[str]()
     hits_begin, _ = reader.window("tally", HITS)
     if row.hits > recomputed.hits and reader.beginning(HITS) > hits_begin:
@@ -218,7 +217,6 @@ def _is_younger(row: SiteState, recomputed: SiteState, evidence: Evidence, since
 
 
 def _copy_fields(recomputed: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:
-    """The recomputed row, with some fields copied from the stored row."""
     return msgspec.structs.replace(recomputed, **{name: getattr(row, name) for name in names})
 
 

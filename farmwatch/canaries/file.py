@@ -31,7 +31,6 @@ from stream.text.packed_files import bounded_lines
 from stream.text.times import DAY_MS
 from stream.text.user_errors import Exit, FarmwatchError
 
-FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
 HUMAN_BEFORE = date(2022, 11, 1)  # the month in which models that write whole articles became public
@@ -95,7 +94,7 @@ class CanarySite:
                 body=compressor.compress(body),
                 body_bytes=len(body),
                 fetched_at=now_ms - len(self.pages) + place,
-                found_by=FOUND_BY,
+                found_by="canary",
             )
 
 
@@ -130,10 +129,11 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
             made.setdefault(site, []).extend([page.made_at] if page.made_at else [])
     if not pages:
         raise BadCanaries(f"{file}: no page in the file")
-    return [
-        CanarySite(truth, label, _digest(bodies), tuple(bodies), max(made[truth, label], default=None))
-        for (truth, label), bodies in sorted(pages.items())
-    ]
+    sites = []
+    for (truth, label), bodies in sorted(pages.items()):
+        digest = xxhash.xxh3_64_hexdigest(b"\0".join(bodies))
+        sites.append(CanarySite(truth, label, digest, tuple(bodies), max(made[truth, label], default=None)))
+    return sites
 
 
 def canary_sender(
@@ -203,7 +203,3 @@ def page_of_text(title: str, text: str) -> str:
         f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{heading}</title></head>\n'
         f"<body><article>\n<h1>{heading}</h1>\n{paragraphs}\n</article></body></html>\n"
     )
-
-
-def _digest(bodies: Sequence[bytes]) -> str:
-    return xxhash.xxh3_64_hexdigest(b"\0".join(bodies))

@@ -53,16 +53,10 @@ class MeasuredCanaries(NamedTuple):
         }
 
 
-class CanaryLines(NamedTuple):
-    """All of them, and what is sent."""
-
-    sent: Sequence[CanarySite]
-    number: int  # of the present round
-    lines: Sequence[MeasuredCanaries]
-
-
-def read_canary_lines(log: Log, config: Config, now_ms: int) -> CanaryLines:
-    """Read the rows of the canaries. Raises as `read_canaries` and `Log.read`."""
+def read_canary_lines(
+    log: Log, config: Config, now_ms: int
+) -> tuple[Sequence[CanarySite], int, list[MeasuredCanaries]]:
+    """The sites that are sent, the present round, and what was measured. Raises BadCanaries, and as `Log.read`."""
     sent = read_canaries(config.canary)
     rows = [row for row in read_sites(log) if is_canary(row.site)]
     number = now_ms // (config.canary.every_s * 1000)
@@ -78,4 +72,4 @@ def read_canary_lines(log: Log, config: Config, now_ms: int) -> CanaryLines:
         through = sum(row.site in present and row.pages > 0 for row in of)
         warning = caveats(config, [versions.detector])[versions.detector]
         lines.append(MeasuredCanaries(versions, summary, said, through, len(sent), warning))
-    return CanaryLines(sent, number, lines)
+    return sent, number, lines

@@ -9,9 +9,9 @@ import gzip
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -42,12 +42,8 @@ class CanaryMaker:
     skipped: Counter[str] = field(default_factory=Counter)  # reason -> pages
     small: Counter[str] = field(default_factory=Counter)  # truth -> sites left out
     lines: list[CanaryLine] = field(default_factory=list)
+    labels: dict[str, set[str]] = field(default_factory=lambda: {Truth.HUMAN: set(), Truth.LLM: set()})  # of sites
     _human: dict[str, dict[bytes, CanaryLine]] = field(default_factory=dict)  # host -> digest of the page -> page
-    _sites: dict[str, set[str]] = field(default_factory=lambda: {Truth.HUMAN: set(), Truth.LLM: set()})  # labels
-
-    def sites(self, truth: str) -> int:
-        """The number of sites of a truth."""
-        return len(self._sites[truth])
 
     def add_human(self, pages: Iterable[Page]) -> None:
         """Add pages that were captured before HUMAN_BEFORE; `end_human` makes sites of them."""
@@ -67,7 +63,14 @@ class CanaryMaker:
                 except zstandard.ZstdError:
                     self.skipped["unreadable"] += 1
                     continue
-                self._add_page(page.site, decode(body, page.encoding), made_at)
+                html = decode(body, page.encoding)
+                if len(html.encode("utf-8", "surrogatepass")) > PAGE_CAP_BYTES or not html.strip():
+                    self.skipped[f"empty, or above {PAGE_CAP_BYTES:,} bytes"] += 1
+                    continue
+                digest = xxhash.xxh3_128_digest(html.encode())
+                line = CanaryLine(truth=Truth.HUMAN, site="", html=html, made_at=made_at)
+                if self._human.setdefault(page.site, {}).setdefault(digest, line) is not line:
+                    self.skipped["the same page again"] += 1
 
     def end_human(self) -> None:
         """Make a site of each host with enough pages."""
@@ -108,15 +111,6 @@ class CanaryMaker:
         finally:
             new.unlink(missing_ok=True)
 
-    def _add_page(self, host: str, html: str, made_at: date) -> None:
-        if len(html.encode("utf-8", "surrogatepass")) > PAGE_CAP_BYTES or not html.strip():
-            self.skipped[f"empty, or above {PAGE_CAP_BYTES:,} bytes"] += 1
-            return
-        digest = xxhash.xxh3_128_digest(html.encode())
-        line = CanaryLine(truth=Truth.HUMAN, site="", html=html, made_at=made_at)
-        if self._human.setdefault(host, {}).setdefault(digest, line) is not line:
-            self.skipped["the same page again"] += 1
-
     def _text_page(self, file: Path) -> CanaryLine | None:
         try:
             text = file.read_text(encoding="utf-8").strip()
@@ -135,21 +129,15 @@ class CanaryMaker:
         return CanaryLine(truth=Truth.LLM, site="", title=title, text=rest.strip())
 
     def _add_site(self, truth: str, name: str, pages: Sequence[CanaryLine]) -> None:
-        labels = self._sites[truth]
+        labels = self.labels[truth]
         if len(pages) < LEAST_PAGES:
             self.small[truth] += 1
         elif len(labels) == _SITES_CAP:
             self.skipped["enough pages of the site, or sites"] += len(pages)
         else:
-            label = next(label for label in _labels(name) if label not in labels)
+            first = _OTHER.sub("-", name.lower()).strip("-")[:_LABEL_CHARS].strip("-") or "site"
+            numbered = (f"{first}-{number}" for number in range(2, _SITES_CAP + 2))
+            label = next(label for label in (first, *numbered) if label not in labels)
+            assert is_label(label)
             labels.add(label)
             self.lines += [msgspec.structs.replace(page, site=label) for page in pages]
-
-
-def _labels(name: str) -> Iterator[str]:
-    """Labels for a site of this name, the first one without a number."""
-    label = _OTHER.sub("-", name.lower()).strip("-")[:_LABEL_CHARS].strip("-") or "site"
-    assert is_label(label)
-    yield label
-    for number in range(2, _SITES_CAP + 2):
-        yield f"{label}-{number}"

@@ -62,7 +62,13 @@ class CanaryRounds:
             _log.error("canaries_not_sent", round=number, error=f"{type(error).__name__}: {error}"[:300])
             return
         for ctx in late:
-            self._send(ctx, number, pages)
+            mine = [page for page in pages if partition_of(page.site, self.partitions) == ctx.partition]
+            for page in mine:
+                ctx.emit(topics.PAGES, page)
+            for site in {page.site for page in mine}:
+                expire_canary(ctx, site, self.keep_ms)
+            ctx.state.put(ROUND_KEY, str(number * self.every_s * 1000).encode())
+            ctx.meter.count(CANARY_PAGES_SENT, len(mine))
 
     def _is_late(self, ctx: Context) -> bool:
         begun = self._number(ctx) * self.every_s * 1000
@@ -71,17 +77,6 @@ class CanaryRounds:
         if ctx.partition not in self._before:
             self._before[ctx.partition] = self.sent_before(ctx.partition)
         return begun > self._before[ctx.partition]
-
-    def _send(self, ctx: Context, number: int, pages: Iterable[Page]) -> None:
-        sites = set()
-        for page in pages:
-            if partition_of(page.site, self.partitions) == ctx.partition:
-                ctx.emit(topics.PAGES, page)
-                sites.add(page.site)
-        for site in sites:
-            expire_canary(ctx, site, self.keep_ms)
-        ctx.state.put(ROUND_KEY, str(number * self.every_s * 1000).encode())
-        ctx.meter.count(CANARY_PAGES_SENT, len([page for page in pages if page.site in sites]))
 
     def _number(self, ctx: Context) -> int:
         return ctx.now_ms // (self.every_s * 1000)

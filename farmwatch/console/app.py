@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
-from typing import NamedTuple
 
 import structlog
 from aiohttp import web
@@ -45,43 +44,38 @@ _STATIC = {  # file -> its type
 }
 
 
-class PageView(NamedTuple):
-    """A page: its address, which with .json is that of its twin, and its template."""
-
-    path: str
-    template: str
-    load: Callable[[Query], Data]
+Load = Callable[[Query], Data]
 
 
 def application(console: Console, access: Access, request_s: float = _REQUEST_S) -> web.Application:
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
     templates = _environment(access)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
-    views = (
-        PageView("/answer", "answer.html", console.answer),
-        PageView("/flow", "flow.html", console.state.flow),
-        PageView("/sites", "sites.html", console.sites),
-        PageView("/site", "site.html", console.site),
-        PageView("/page", "page.html", console.page),
-        PageView("/templates", "templates.html", console.templates),
-        PageView("/crawl", "crawl.html", console.crawl),
-        PageView("/frontier", "frontier.html", console.frontier),
-        PageView("/runs", "runs.html", console.runs.runs),
-        PageView("/compare", "compare.html", console.runs.compare),
-        PageView("/label", "label.html", console.runs.label),
-        PageView("/rulesets", "rulesets.html", console.runs.rulesets),
-        PageView("/letters", "letters.html", console.state.letters),
-        PageView("/letter", "letter.html", console.state.letter),
-        PageView("/health", "health.html", console.state.health),
-    )
+    views = {  # the name is that of the address, with .json of its twin, and of the template
+        "answer": console.answer,
+        "flow": console.state.flow,
+        "sites": console.sites,
+        "site": console.site,
+        "page": console.page,
+        "templates": console.templates,
+        "crawl": console.crawl,
+        "frontier": console.frontier,
+        "runs": console.runs.runs,
+        "compare": console.runs.compare,
+        "label": console.runs.label,
+        "rulesets": console.runs.rulesets,
+        "letters": console.state.letters,
+        "letter": console.state.letter,
+        "health": console.state.health,
+    }
     get, post, other = (
         partial(add, expect_handler=_ignore)
         for add in (app.router.add_get, app.router.add_post, partial(app.router.add_route, "*"))
     )
     get("/", _to_answer)
-    for view in views:
-        get(view.path, partial(_html, view, templates, console.version))
-        get(f"{view.path}.json", partial(_twin, view))
+    for name, load in views.items():
+        get(f"/{name}", partial(_html, f"{name}.html", load, templates, console.version))
+        get(f"/{name}.json", partial(_twin, load))
     for name, kind in _STATIC.items():
         get(f"/static/{name}", partial(_static, name, kind))
     get(EVENTS, events(console.version, console.stopped))
@@ -147,17 +141,13 @@ def _require_text(*values: str) -> None:
             raise web.HTTPBadRequest
 
 
-def _ask_for_token(
-    templates: Environment, request: web.Request, where: str = "", *, wrong: bool = False
-) -> web.Response:
+def _ask_for_token(templates: Environment, request: web.Request, where: str = "", wrong: bool = False) -> web.Response:
     """`where` the browser goes with the right token, by default to the address that it asked for."""
     if request.path.endswith(".json"):
-        return web.json_response(
-            {"error": "no token: open the address that `farmwatch up` or `console` prints"}, status=401
-        )
+        error = "no token: open the address that `farmwatch up` or `console` prints"
+        return web.json_response({"error": error}, status=401)
     where = where or (request.raw_path if request.method == "GET" else "/")
-    html = _page("token.html", templates, {"wrong": wrong, "where": where}, request)
-    return web.Response(status=401, text=html, content_type="text/html")
+    return _page("token.html", templates, {"wrong": wrong, "where": where}, request, status=401)
 
 
 async def _take_token(access: Access, templates: Environment, request: web.Request) -> web.Response:
@@ -188,8 +178,7 @@ def _refused(templates: Environment, request: web.Request, status: int, why: str
         before = URL(request.headers.get("Referer", "")).raw_path_qs
     except ValueError:
         before = "/"
-    html = _page("refused.html", templates, {"error": why, "back": before}, request)
-    return web.Response(status=status, text=html, content_type="text/html")
+    return _page("refused.html", templates, {"error": why, "back": before}, request, status)
 
 
 async def _form(request: web.Request) -> dict[str, str]:
@@ -215,31 +204,30 @@ async def _to_answer(_: web.Request) -> web.Response:
 
 
 async def _html(
-    view: PageView, templates: Environment, version: Callable[[], int], request: web.Request
+    template: str, load: Load, templates: Environment, version: Callable[[], int], request: web.Request
 ) -> web.Response:
     shown = version()  # before what it shows
-    status, data = await _load(view, request)
-    name = {200: view.template, 202: "working.html"}.get(status, "refused.html")
-    html = _page(name, templates, {**data, "version": shown}, request)
-    return web.Response(status=status, text=html, content_type="text/html")
+    status, data = await _load(load, request)
+    name = {200: template, 202: "working.html"}.get(status, "refused.html")
+    return _page(name, templates, {**data, "version": shown}, request, status)
 
 
-async def _twin(view: PageView, request: web.Request) -> web.Response:
-    status, data = await _load(view, request)
+async def _twin(load: Load, request: web.Request) -> web.Response:
+    status, data = await _load(load, request)
     return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
 
 
-async def _load(view: PageView, request: web.Request) -> tuple[int, Data]:
+async def _load(load: Load, request: web.Request) -> tuple[int, Data]:
     try:
-        return 200, await asyncio.to_thread(view.load, request.query)
+        return 200, await asyncio.to_thread(load, request.query)
     except Working as work:
         return 202, {"working": str(work)}
     except (FarmwatchError, UnusableUrl) as error:
         if (status := _status_of(error)) == 503:
-            _log.warning("console_cannot_read", path=view.path, error=str(error))
+            _log.warning("console_cannot_read", path=request.path, error=str(error))
         return status, {"error": in_full(error)}
     except sqlite3.Error as error:
-        _log.warning("console_cannot_read_index", path=view.path, error=str(error))
+        _log.warning("console_cannot_read_index", path=request.path, error=str(error))
         return 503, {"error": f"the index of the console: {error}: if that does not pass, restart the console"}
 
 
@@ -253,9 +241,10 @@ def _status_of(error: Exception) -> int:
     return by_exit.get(error.exit, 503) if isinstance(error, FarmwatchError) else 400
 
 
-def _page(name: str, templates: Environment, data: Data, request: web.Request) -> str:
+def _page(name: str, templates: Environment, data: Data, request: web.Request, status: int) -> web.Response:
     twin = f"{request.path}.json" + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
-    return templates.get_template(name).render(**data, path=request.path, twin=twin)
+    html = templates.get_template(name).render(**data, path=request.path, twin=twin)
+    return web.Response(status=status, text=html, content_type="text/html")
 
 
 async def _static(name: str, kind: str, _: web.Request) -> web.Response:
@@ -277,21 +266,13 @@ def _environment(access: Access) -> Environment:
         "counted": counted,
         "flagged_above": flagged_above,
         "lasting": lasting,
-        "percent": _percent,
+        "percent": lambda share: "" if share is None else f"{share:.1%}",
         "plain": plain,
         "points": points,
         "time": _time,
     }
-    environment.globals |= {
-        "splits": SPLITS,
-        "verdicts": tuple(SiteClass),
-        "form_token": access.form_token,
-    }
+    environment.globals |= {"splits": SPLITS, "verdicts": tuple(SiteClass), "form_token": access.form_token}
     return environment
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.1%}"
 
 
 def _code(text: str) -> Markup:

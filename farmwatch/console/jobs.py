@@ -73,8 +73,7 @@ class Jobs:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, glance_s: float = 0.1) -> None:
         """`glance_s`: how long a request waits for the next result where there is an older one."""
-        self.finished = 0
-        """How many ended so far."""
+        self.finished = 0  # how many ended so far
         self._monotonic, self._glance_s = monotonic, glance_s
         self._lock = threading.Lock()
         self._turn = threading.Semaphore(_AT_ONCE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
@@ -257,13 +258,12 @@ class ReadModel:
 
     def funnel(self) -> Funnel:
         """The sums over all rows; decodes each."""
-        hits = pages = articles = scored = sites = 0
+        sums = Funnel(0, 0, 0, 0, 0)
         with self.reading() as db:
             for (row,) in db.execute(f"SELECT row FROM site WHERE {NOT_CANARY_SITE}"):
-                counts = decode(SiteCounts, row)
-                hits, pages, sites = hits + counts.hits, pages + counts.pages, sites + 1
-                articles, scored = articles + counts.articles, scored + counts.scored
-        return Funnel(hits, pages, articles, scored, sites)
+                of = decode(SiteCounts, row)
+                sums = Funnel(*map(add, sums, (of.hits, of.pages, of.articles, of.scored, 1)))
+        return sums
 
     def letters(self, log: Log) -> list[LetterCounts]:
         """The dead letters by stage, run and reason."""

@@ -38,7 +38,15 @@ class Replays:
             start_new_session=True,  # Ctrl-C is for this process, which ends it
         )
         self._processes[run] = process
-        threading.Thread(target=self._follow, args=(run, process), name="replay", daemon=True).start()
+
+        def follow() -> None:
+            assert process.stderr is not None
+            with process.stderr as stream:
+                last = deque(stream, 1)
+            if code := process.wait():
+                _log.warning("replay_ended", run=run, code=code, said="".join(last).strip()[:300])
+
+        threading.Thread(target=follow, name="replay", daemon=True).start()
 
     def has(self, run: str) -> bool:
         """Whether a process of this run is there."""
@@ -57,10 +65,3 @@ class Replays:
                 process.wait(_END_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-    def _follow(self, run: str, process: subprocess.Popen[str]) -> None:
-        assert process.stderr is not None
-        with process.stderr as stream:
-            last = deque(stream, 1)
-        if code := process.wait():
-            _log.warning("replay_ended", run=run, code=code, said="".join(last).strip()[:300])

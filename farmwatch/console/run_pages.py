@@ -40,6 +40,7 @@ STARTING = "starting"  # the state of a run whose process does not work yet
 _REQUEST = ComparisonRequest(SAMPLE, seed=0, resamples=2000)
 _COMPARED_S = 60.0  # for which a comparison is shown again
 _CUTOVERS = 20
+_OF_RUN = ("ruleset", "digest", "detector", "created_at", "created_by", "why", "error")
 
 
 class RunPages:
@@ -59,26 +60,13 @@ class RunPages:
                 {
                     "run": state.run.shown,
                     "state": STARTING if state.state == STOPPED and self._replays.has(state.run.shown) else state.state,
-                    "done": state.done,
-                    "eta_s": state.eta_s,
-                    "ruleset": state.run.ruleset,
-                    "digest": state.run.digest,
-                    "detector": state.run.detector,
-                    "window": state.window,
-                    "lag": state.lag,
-                    "created_at": state.run.created_at,
-                    "created_by": state.run.created_by,
-                    "why": state.run.why,
-                    "error": state.run.error,
+                    **{name: getattr(state, name) for name in ("done", "eta_s", "window", "lag")},
+                    **{name: getattr(state.run, name) for name in _OF_RUN},
                 }
                 for state in states
             ],
             "cutovers": [
-                {
-                    **msgspec.structs.asdict(move),
-                    "from_run": shown_run(move.from_run),
-                    "to_run": shown_run(move.to_run),
-                }
+                {**msgspec.structs.asdict(move), "from_run": shown_run(move.from_run), "to_run": shown_run(move.to_run)}
                 for move in control.cutovers[-_CUTOVERS:][::-1]
             ],
             "before": shown_run(control.alias.before) if control.alias.before else "",
@@ -142,11 +130,9 @@ class RunPages:
         with self._labels() as labels:
             if _words_of(labels.latest.get(page.fetch_id)) != query.get("said", ""):
                 return False
-            by = getpass.getuser()
-            if answer == UNDO:
-                labels.add(retraction(page, by, self._clock()))
-            else:
-                labels.add(judgement(page, ANSWERS[answer], by, self._clock()))
+            by, now_ms = getpass.getuser(), self._clock()
+            is_undo = answer == UNDO
+            labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
         return True
 
     def rulesets(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -169,10 +155,8 @@ class RunPages:
     def ruleset_names(self) -> list[str]:
         """The rulesets that ship, and `run NAME` for that of each run."""
         control = Control(self._log)
-        return [
-            *shipped_rulesets(),
-            *(f"run {run.shown}" for run in control.runs.values() if control.ruleset_text(run)),
-        ]
+        of_runs = [f"run {run.shown}" for run in control.runs.values() if control.ruleset_text(run)]
+        return [*shipped_rulesets(), *of_runs]
 
     def ruleset(self, name: str) -> Ruleset:
         """One of them by its name. Raises NotFound."""
@@ -196,8 +180,7 @@ class RunPages:
         return self._jobs.result((COMPARE, a, b), f"Comparing {a} and {b}", work, keep_s)
 
     def _sample(self, comparison: Comparison) -> list[SamplePage]:
-        lines = label_lines(comparison, self._config.log.url).splitlines()
-        return [msgspec.json.decode(line, type=SamplePage) for line in lines]
+        return msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
 
     @contextmanager
     def _labels(self) -> Iterator[LabelsFile]:
@@ -208,7 +191,6 @@ class RunPages:
 
 
 def _words_of(said: Judgement | None) -> str:
-    """A label in words; "" without one."""
     if said is None:
         return ""
     words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}

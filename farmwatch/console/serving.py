@@ -118,15 +118,15 @@ def runner_of(app: web.Application, idle_s: float = _IDLE_S) -> web.AppRunner:
 
     What a client does is no error of this process: requests that are no HTTP get their 400 without a log line.
     """
+
+    def is_own_fault(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError | ConnectionError)
+
     logger = logging.getLogger(__name__)
-    logger.addFilter(_is_own_fault)
+    logger.addFilter(is_own_fault)
     return web.AppRunner(
-        app,
-        access_log=None,
-        shutdown_timeout=_END_S,
-        keepalive_timeout=idle_s,
-        lingering_time=_LINGER_S,
-        logger=logger,
+        app, access_log=None, shutdown_timeout=_END_S, keepalive_timeout=idle_s, lingering_time=_LINGER_S, logger=logger
     )
 
 
@@ -151,11 +151,6 @@ def timed(metrics: Metrics) -> Middleware:
                 metrics.observe(CONSOLE_REQUEST_DURATION_SECONDS, spent_s, page=page, status=status)
 
     return measure
-
-
-def _is_own_fault(record: logging.LogRecord) -> bool:
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, HttpProcessingError | ConnectionError)
 
 
 def _behind(model: ReadModel, log: Log) -> float:

@@ -74,32 +74,28 @@ class StatePages:
             examined = self._jobs.found(
                 (DOCTOR, asked), "Running the doctor", lambda _: list(examine(self._config)), inf
             )
+        versions = {
+            "farmwatch": program_version(),
+            "python": platform.python_version(),
+            "trafilatura": version("trafilatura"),
+        }
+        if live := Control(self._log).live:
+            versions |= {
+                "ruleset": f"{live.ruleset} {live.digest}",
+                "detector": live.detector,
+                "site method": method_name(live.site_method),
+                "feature epoch": live.epoch,
+            }
         return {
             "at": status.at,
             "log": status.log,
             "wrong": msgspec.to_builtins(status.wrong),
             "pause": pause_in_words(self._log),
             "behind": self._model.behind(self._log),
-            "versions": self._versions(),
+            "versions": versions,
             "disk": self._jobs.soon(("disk",), self._forecast) or [],
             "doctor": None if examined is None else {"at": examined.at, "results": msgspec.to_builtins(examined.value)},
             "now": self._clock(),
-        }
-
-    def _versions(self) -> dict[str, str]:
-        live = Control(self._log).live
-        installed = {
-            "farmwatch": program_version(),
-            "python": platform.python_version(),
-            "trafilatura": version("trafilatura"),
-        }
-        if live is None:
-            return installed
-        return installed | {
-            "ruleset": f"{live.ruleset} {live.digest}",
-            "detector": live.detector,
-            "site method": method_name(live.site_method),
-            "feature epoch": live.epoch,
         }
 
     def _forecast(self) -> list[str]:

@@ -34,9 +34,8 @@ from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from farmwatch.share.change_since import change_since, in_points
-from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page
+from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page, site_fields
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.site_fields import site_fields
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
@@ -122,12 +121,7 @@ class Console:
         (rate, history), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
-            {
-                **line_fields(line),
-                "run": shown_run(line.run),
-                "warning": warnings[line.detector],
-            }
-            for line in rate.lines
+            {**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]} for line in rate.lines
         ]
         return {
             "by": by,
@@ -150,9 +144,8 @@ class Console:
             for name, order in sorted(orders.items())
             if order.on
         ]
-        sums = self._read_status().crawl
         return {
-            "crawl": msgspec.to_builtins(sums),
+            "crawl": msgspec.to_builtins(self._read_status().crawl),
             "pause": pause_in_words(self._log),
             "politeness": {name: getattr(self.config.crawl, name) for name in POLITENESS},
             "exclusions": exclusions,
@@ -196,7 +189,9 @@ class Console:
         walk = self._jobs.soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
         steps = {} if walk is None else {page: step._asdict() for page, step in walk.steps.items()}
         shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
-        caveat = caveats(self.config, [row.detector])[row.detector]
+        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
+        group = None if groups is None else groups.of(row.site)  # that it shares with most others
+        template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
         return {
             "site": site_fields(row, self._likely(), self._clock()),
             "still_reads": self._model.rebuilding,
@@ -205,8 +200,8 @@ class Console:
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
             "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
             "evidence": "" if walk is None else walk.evidence,
-            "warning": caveat,
-            "template": self._template_of(row.site),
+            "warning": caveats(self.config, [row.detector])[row.detector],
+            "template": template,
         }
 
     def page(self, query: Query) -> Data:
@@ -274,18 +269,12 @@ class Console:
             "more": max(0, len(names) - _NAMES_SHOWN),
         }
 
-    def _template_of(self, site: str) -> Data | None:
-        """The template that a site shares with most others; None while it is not known, or if there is none."""
-        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
-        group = None if groups is None else groups.of(site)
-        return None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
-
     def _template_groups(self) -> TemplateGroups:
         return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch canaries --json` has them."""
-        lines = read_canary_lines(self._log, self.config, self._clock()).lines
+        _, _, lines = read_canary_lines(self._log, self.config, self._clock())
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 
     def _change(self) -> Data | None:
@@ -307,7 +296,16 @@ class Console:
 
     def _likely(self) -> Mapping[str, float]:
         """Site -> p_llm; nothing while they are found for the first time."""
-        return self._jobs.soon(("likely",), self._find_likely, 2.0) or {}
+
+        def find() -> Mapping[str, float]:
+            rows: list[SiteState] = []
+            if (topic := names_to_read(self._log).sites) in self._log.topics():
+                table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
+                table.refresh()
+                rows = list(table.rows())
+            return llm_probabilities(rows, self.config.rate, self._clock())
+
+        return self._jobs.soon(("likely",), find, 2.0) or {}
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data]]:
@@ -318,25 +316,14 @@ class Console:
     def _read_status(self) -> DaemonStatus:
         return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
-    def _find_likely(self) -> Mapping[str, float]:
-        rows: list[SiteState] = []
-        if (topic := names_to_read(self._log).sites) in self._log.topics():
-            table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
-            table.refresh()
-            rows = list(table.rows())
-        return llm_probabilities(rows, self.config.rate, self._clock())
-
     def _history(self) -> list[Data]:
         since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
         points = sorted((point for point in read_points(self._log, since) if not point.by), key=attrgetter("at"))
         step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
         return [
             {
-                "at": point.at,
-                "share": point.share,
-                "low": point.share_low,
-                "high": point.share_high,
-                "scored_sites": point.scored_sites,
+                **{name: getattr(point, name) for name in ("at", "share", "scored_sites")},
+                **{"low": point.share_low, "high": point.share_high},
                 "ruleset": f"{point.ruleset} {point.digest[:8]}",
             }
             for point in points[::-step][::-1]

@@ -13,7 +13,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
-from typing import NamedTuple
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
@@ -156,7 +155,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """End the thread of a connection."""
     with suppress(OSError):  # already closed
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -224,21 +222,12 @@ def listen(host: str, port: int, table: str) -> socket.socket:
         raise _refusal(host, port, error, table) from error
 
 
-class Address(NamedTuple):
-    """Where a role serves something."""
-
-    what: str  # the role for its metrics, or the console
-    table: str  # of the settings
-    host: str
-    port: int
-
-
-def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[Address]:
-    """All addresses of these roles."""
+def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[tuple[str, str, str, int]]:
+    """What each of these roles serves, the table of its settings, host and port."""
     for role in roles:
-        yield Address(role.value, "metrics", config.metrics.host, config.metrics.port_of(role))
+        yield role.value, "metrics", config.metrics.host, config.metrics.port_of(role)
     if Role.CONSOLE in roles:
-        yield Address("pages of the console", "console", config.console.host, config.console.port)
+        yield "pages of the console", "console", config.console.host, config.console.port
 
 
 def require_free_ports(config: Config, roles: Collection[Role]) -> None:
@@ -248,18 +237,17 @@ def require_free_ports(config: Config, roles: Collection[Role]) -> None:
     """
     ours = set[int]()
     with ExitStack() as held:
-        for address in addresses_of(config, roles):
+        for _, table, host, port in addresses_of(config, roles):
             try:
-                listener = held.enter_context(listen(address.host, address.port, address.table))
+                listener = held.enter_context(listen(host, port, table))
             except PortTaken as error:
-                if address.port in ours:
+                if port in ours:
                     raise ConfigError(str(error)) from error
                 raise
             ours.add(listener.getsockname()[1])
 
 
 def _refusal(host: str, port: int, error: OSError, table: str = "metrics") -> FarmwatchError:
-    """The error for an address that cannot be used, with the setting to change."""
     problem = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         return PortTaken(f"{table}.port: {problem}: {_TAKEN}")

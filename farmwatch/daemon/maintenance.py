@@ -94,26 +94,22 @@ def jobs_of_tally(
     def send_heartbeat() -> None:
         heartbeat.beat(log, log.topics()[HITS], int(clock() * 1000))
 
+    def log_status() -> None:
+        crawl: dict[str, int] = {}
+        if not log.forgets_offsets:  # on a broker it needs the whole changelog
+            frontier = frontier_left(log, log.topics()[HITS])
+            crawl = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
+        reads = reads_of_live(live.names)
+        lags = {group: lag_of(log, group, reads) for group in reads}
+        waiting = ",".join(f"{group}:{count}" for group, count in lags.items() if count) or "none"
+        _log.info("status", **crawl, run=live.run.shown, waiting=waiting, share=share.text)
+
     return [
         PeriodicJob("heartbeat", HEARTBEAT_S, send_heartbeat, at_once=True),
         PeriodicJob("overview", GAUGES_S, share.update_gauges),
         PeriodicJob("templates", GAUGES_S, share.update_template_gauges),
-        PeriodicJob("status", STATUS_S, lambda: _log_status(log, live, share.text)),
+        PeriodicJob("status", STATUS_S, log_status),
         PeriodicJob("retention", RETENTION_S, retention.apply),
         PeriodicJob("sizes", RETENTION_S, partial(set_size_gauges, log, metrics), at_once=True),
         PeriodicJob("series", _SERIES_S, partial(share.append_due_points, clocks)),
     ]
-
-
-def _log_status(log: Log, live: RunRules, share: str) -> None:
-    """Log one line: the crawl (embedded log only: on a broker it needs the whole changelog), lag and share."""
-    status: dict[str, int | str] = {}
-    if not log.forgets_offsets:  # no broker
-        frontier = frontier_left(log, log.topics()[HITS])
-        status = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
-    reads = reads_of_live(live.names)
-    waiting = {group: lag_of(log, group, reads) for group in reads}
-    status["run"] = live.run.shown
-    status["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
-    status["share"] = share
-    _log.info("status", **status)

@@ -90,14 +90,12 @@ class _EndsPassed:
         self._empty: set[tuple[str, int, int, int]] = set()  # topic, partition, from, to
 
     def by_all(self, ends: Ends, reads: Reads) -> bool:
-        return all(self._by(group, topic, ends[topic]) for group, topics in reads.items() for topic in topics)
-
-    def _by(self, group: str, topic: str, ends: list[int]) -> bool:
-        committed, beginning = self._log.committed(group, topic), self._log.beginning(topic)
-        return all(
-            self._is_empty(topic, partition, max(beginning[partition], committed[partition] or 0), end)
-            for partition, end in enumerate(ends)
-        )
+        for group, topic in ((group, topic) for group, topics in reads.items() for topic in topics):
+            places = zip(self._log.beginning(topic), self._log.committed(group, topic), ends[topic], strict=True)
+            for partition, (first, done, end) in enumerate(places):
+                if not self._is_empty(topic, partition, max(first, done or 0), end):
+                    return False
+        return True
 
     def _is_empty(self, topic: str, partition: int, start: int, stop: int) -> bool:
         """Whether the range holds no record: on Kafka, markers of transactions take offsets too."""

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,7 +131,7 @@ def run_role(
         if name == "log" or role is Role.CRAWL:
             metrics.watch(DISK_FREE_BYTES, partial(_free_bytes, folder), folder=name)
     with tracing(config.log.url) as trace:
-        process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
+        process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace, SteadyClock(metrics))
         with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
             create_topics(log, config)
             process.run(log, stop)
@@ -140,12 +140,7 @@ def run_role(
 
 @contextmanager
 def exposed(
-    role: Role,
-    config: Config,
-    metrics: Metrics,
-    health: Callable[[], Health],
-    stop: threading.Event,
-    restarts: int,
+    role: Role, config: Config, metrics: Metrics, health: Callable[[], Health], stop: threading.Event, restarts: int
 ) -> Iterator[None]:
     """Serve metrics and health of a role until the end of the block. Raises PortTaken if the port stays taken."""
     metrics.set(BUILD_INFO, 1, version=program_version())
@@ -181,11 +176,8 @@ class _RoleProcess:
     observe: Callable[[Stage, Member], Member]
     cutover_check_s: float
     trace: Trace
+    clock: Clock
     loop: StageLoop | None = None
-    clock: Clock = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.clock = SteadyClock(self.metrics)
 
     def health(self) -> Health:
         """The health of the current loop."""
@@ -208,7 +200,6 @@ class _RoleProcess:
         follow(role, log, live, metrics, stop, work, fit, check_s=self.cutover_check_s, in_words=in_full)
 
     def _work_for(self, log: Log, live: RunRules, ended: threading.Event) -> None:
-        """Work for one live run until `ended`."""
         self.loop = None  # not ready until the loop of this run starts
         for gauge in (LOG_LAG_RECORDS, LOG_LAG_SECONDS, RULESET_INFO):
             self.metrics.clear(gauge)  # of the run before

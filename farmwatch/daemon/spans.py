@@ -116,8 +116,6 @@ class Spans:
 
 
 class _Delivered(NamedTuple):
-    """A delivered record that is not yet committed."""
-
     offset: int
     headers: Headers
     began_ns: int
@@ -188,7 +186,6 @@ class _Exporter(OTLPSpanExporter):
 
 
 def _messaging(operation: str, at: At) -> dict[str, str | int]:
-    """OpenTelemetry's attributes of a message."""
     return {
         "messaging.operation.name": operation,
         "messaging.operation.type": operation,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -36,9 +36,6 @@ from stream.schema.roles import STAGES, Role
 from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    pass
 
 _log = structlog.get_logger()
 

@@ -102,10 +102,8 @@ def metrics(at: Subject) -> Results:
         try:
             with urllib.request.urlopen(url, timeout=_ASK_S) as answer:
                 is_ours = b"farmwatch_build_info{" in answer.read()
-        except ConnectionRefusedError:
-            away.append(role.value)
         except OSError as error:
-            if isinstance(getattr(error, "reason", None), ConnectionRefusedError):
+            if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
                 away.append(role.value)
             else:
                 yield fail(one_line(f"{url}: {error}"), "look at the role's log")

@@ -111,8 +111,8 @@ def dead_letters(at: Subject) -> Results:
     if newest is not None:
         letter = newest.letter
         origin = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
-        at_ms = newest.message.timestamp_ms
-        said.append(f"the newest, {moment(at_ms)}, is {origin}: {letter.error[:_ERROR_CHARS]}")
+        when = moment(newest.message.timestamp_ms)
+        said.append(f"the newest, {when}, is {origin}: {letter.error[:_ERROR_CHARS]}")
     mend = "mend the cause, then `farmwatch dead retry` or `dead drop`; errors: docs/how-to/runbook/dead-letters.md"
     yield warn(one_line("; ".join([*said, *unreadable.lines()])), mend)
 

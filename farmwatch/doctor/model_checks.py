@@ -56,7 +56,6 @@ def ruleset(at: Subject) -> Results:
 
 
 def _continued_rules(config: Config) -> str:
-    """The rules in the log that the live run continues with; "" if there are none."""
     if not log_exists(config):
         return ""
     try:

@@ -107,8 +107,13 @@ class StatusReader:
         if time.monotonic() - self._checked_s > _CHECK_EVERY_S:
             self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
         absent = [state.role for state in roles if not state.members]
-        share = self._share(control, now_ms)
-        down = warn(f"not running: {', '.join(absent)} (`farmwatch up`)", "`farmwatch up` starts them", "roles")
+        share, wrong = self._share(control, now_ms), list[CheckResult]()
+        if absent:
+            down = f"not running: {', '.join(absent)} (`farmwatch up`)"
+            wrong.append(warn(down, "`farmwatch up` starts them", "roles"))
+        if share is not None and share.expired > _MOST_EXPIRED * share.sites:
+            old = f"{share.expired} of {share.sites} verdicts are too old to count"
+            wrong.append(warn(old, "`farmwatch frontier` shows why the sites are not measured again", "verdicts"))
         existing, crawl = log.topics(), None
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])
@@ -122,7 +127,7 @@ class StatusReader:
             share=share,
             log_bytes=sum(size.bytes for size in log.sizes(list(existing)).values()),
             free_bytes=free_bytes(config),
-            wrong=[*([down] if absent else []), *_old_verdicts(share), *self._wrong],
+            wrong=[*wrong, *self._wrong],
         )
 
     def _roles(self) -> Iterator[RoleState]:
@@ -164,19 +169,16 @@ class StatusReader:
         topic = names_of_live(control).sites
         if topic not in self._log.topics():
             return None
-        lines = self._read_lines(topic, now_ms) if self._lines is None else self._lines()
+        rate, lines = self._config.rate, list[RateLine]()
+        if self._lines is not None:
+            lines = self._lines()
+        elif kept := read_cached_rate(self._log, topic, rate, now_ms):
+            lines = kept.lines
+        elif rows := read_rows(self._log, topic):
+            lines = rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms)))
         live = control.live
         of_live = [line for line in lines if live is None or line.digest == live.digest]
         return max(of_live or lines, key=lambda line: line.sites, default=None)
-
-    def _read_lines(self, topic: str, now_ms: int) -> list[RateLine]:
-        rate = self._config.rate
-        if kept := read_cached_rate(self._log, topic, rate, now_ms):
-            return kept.lines
-        rows = read_rows(self._log, topic)
-        return (
-            rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms))) if rows else []
-        )
 
     def _troubles(self) -> Iterator[CheckResult]:
         subject = Subject(self._config, log=self._log)
@@ -187,11 +189,3 @@ class StatusReader:
                         yield CheckResult(result.state, one_line(result.found), one_line(result.mend), name)
             except FarmwatchError as error:
                 yield fail(one_line(in_full(error)), check=name)
-
-
-def _old_verdicts(share: RateLine | None) -> list[CheckResult]:
-    """A finding where many verdicts count no longer because their sites were not measured again."""
-    if share is None or share.expired <= _MOST_EXPIRED * share.sites:
-        return []
-    said = f"{share.expired} of {share.sites} verdicts are too old to count"
-    return [warn(said, "`farmwatch frontier` shows why the sites are not measured again", "verdicts")]

@@ -37,12 +37,7 @@ class ChangeSince(NamedTuple):
     def fields(self) -> dict[str, Any]:
         """As JSON."""
         of_now = {name: getattr(self.now, name) for name in _OF_NOW}
-        return {
-            **msgspec.to_builtins(self.parts),
-            **of_now,
-            "run": shown_run(self.now.run),
-            "warning": self.warning,
-        }
+        return {**msgspec.to_builtins(self.parts), **of_now, "run": shown_run(self.now.run), "warning": self.warning}
 
     def causes(self) -> Iterator[tuple[str, str]]:
         """(points, what they are due to)."""

@@ -1,9 +1,9 @@
-"""The share now, as `farmwatch rate` and the console show it."""
+"""The share and the sites now, as `farmwatch rate`, `farmwatch sites` and the console show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,10 @@ from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import WINDOWS
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Log, partition_of
 from stream.schema.records import SiteState
+from stream.schema.runs import shown_run
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.user_errors import UsageError
 from stream.text.wording import one_line
@@ -46,38 +48,28 @@ def current_rate(
     log: Log, config: Config, now_ms: int, *, by: str = "", of: str = SITES, cut: Cut = _WHOLE, run: str = ""
 ) -> CurrentRate:
     """The share of a run (default: the live one), split and cut. Raises NotFound, UsageError for an unknown source."""
-    kept = None
     names = names_to_read(log, run)
-    if of == SITES and cut == _WHOLE:
-        kept = read_cached_rate(log, names.sites, config.rate, now_ms, by)
-    rows = read_rows(log, names.sites) if kept is None else []
-    if cut.source:
-        _require_source(cut.source, rows)
     open_sites, waiting = _still_to_come(log, config)
-    if kept is None:
-        lines = rate_lines(
-            rows,
-            RateQuery(
-                by=by,
-                settings=config.rate,
-                now_ms=now_ms,
-                cut=cut,
-                review=read_review(config.rate, now_ms),
-                definition=of,
-                no_page=reasons_without_page(log, config, rows, now_ms),
-                earlier=read_rows(log, names.terms) if by in WINDOWS else [],
-            ),
-        )
+    if of == SITES and cut == _WHOLE and (kept := read_cached_rate(log, names.sites, config.rate, now_ms, by)):
+        lines, counts, at, undated, waiting = kept.lines, kept.counts, kept.at, 0, 0
     else:
-        lines = kept.lines
-    return CurrentRate(
-        [msgspec.structs.replace(line, open_sites=open_sites) for line in lines],
-        counts_of(cut.of(rows, config.rate.groups)) if kept is None else kept.counts,
-        0 if kept is None else kept.at,
-        seams_of(log, run),
-        cut.undated(rows, config.rate.groups),
-        0 if rows or kept is not None else waiting,
-    )
+        rows = read_rows(log, names.sites)
+        if cut.source:
+            _require_source(cut.source, rows)
+        query = RateQuery(
+            by=by,
+            settings=config.rate,
+            now_ms=now_ms,
+            cut=cut,
+            review=read_review(config.rate, now_ms),
+            definition=of,
+            no_page=reasons_without_page(log, config, rows, now_ms),
+            earlier=read_rows(log, names.terms) if by in WINDOWS else [],
+        )
+        lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
+        undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
+    lines = [msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
+    return CurrentRate(lines, counts, at, seams_of(log, run), undated, waiting)
 
 
 def _require_source(source: str, rows: Iterable[SiteState]) -> None:
@@ -116,3 +108,11 @@ def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], no
                 if partition_of(site, partitions) == partition:
                     reasons[site] = why_no_page(state, config.crawl, site, now_ms)
     return reasons
+
+
+def site_fields(row: SiteState, likely: Mapping[str, float], now_ms: int) -> dict[str, Any]:
+    """A row as JSON, with the probability of an LLM site (`likely` has those that are known), and whether it counts."""
+    fields = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in ("v", "id")}
+    values: dict[str, Any] = msgspec.to_builtins(fields)
+    too_old = is_too_old(counted_at(row, now_ms))
+    return {**values, "run": shown_run(row.run), "p_llm": likely.get(row.site), "too_old": too_old}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -77,17 +77,15 @@ class LiveShare:
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
-            lines = rate_lines(
-                rows,
-                RateQuery(
-                    by=split, settings=self.settings, now_ms=now_ms, run=run, review=review, definition=definition
-                ),
-            )
+            query = RateQuery(by=split, settings=self.settings, now_ms=now_ms, run=run, review=review)
+            lines = rate_lines(rows, replace(query, definition=definition))
             if not split and definition == SITES:
                 of_sites = lines
                 self._set_site_gauges(lines)
             for line in lines:
-                self._set_share_gauges(line, definition, _label(line.group) if split else "all")
+                # other text from the operator's files must not become a label
+                source = line.group if _SOURCE.fullmatch(line.group) and line.group != "all" else "other"
+                self._set_share_gauges(line, definition, source if split else "all")
         self._set_canary_gauges([row for row in rows if row.ruleset], now_ms)
         wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
         self._store({"": of_sites}, rows, now_ms, wait_s, review)
@@ -205,8 +203,3 @@ class LiveShare:
         """Start of the next interval of the series."""
         series_s = self.settings.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
-
-
-def _label(source: str) -> str:
-    """The label of a source. Other text from the operator's files must not become a label."""
-    return source if _SOURCE.fullmatch(source) and source != "all" else "other"

@@ -46,7 +46,13 @@ class SeriesWriter:
             by: rate_lines(rows, RateQuery(by=by, settings=self.settings, now_ms=now_ms, run=self.run, review=review))
             for by in SERIES
         }
-        points = [point for by in SERIES for point in _points(lines[by], by, at, self.epoch)]
+        points = []
+        for by, of_split in lines.items():
+            groups = set(largest({line.group: line.sites for line in of_split}))
+            if left_out := {line.group for line in of_split} - groups:
+                _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
+            kept = (line for line in of_split if line.group in groups)
+            points += [msgspec.structs.replace(point_of(line, at), epoch=self.epoch) for line in kept]
         self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()
         if self._thinned != today.isoformat():
@@ -57,15 +63,6 @@ class SeriesWriter:
                 self.log.append(old)
             self._thinned = today.isoformat()
         return lines
-
-
-def _points(lines: Sequence[RateLine], by: str, at: int, epoch: str) -> Iterator[RatePoint]:
-    groups = set(largest({line.group: line.sites for line in lines}))
-    if left_out := {line.group for line in lines} - groups:
-        _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
-    for line in lines:
-        if line.group in groups:
-            yield msgspec.structs.replace(point_of(line, at), epoch=epoch)
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

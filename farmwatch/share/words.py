@@ -11,7 +11,7 @@ import msgspec
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
-from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.site_rates import EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
@@ -101,18 +101,13 @@ def sentence(remark: Remark) -> str:
         case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
             facts["width"] = 100 * facts["half_width"]
     if remark.kind in _OF_SITES:
-        facts["of"] = _base(facts)
+        of = f"{counted(facts['sites'], 'site')} with scored articles"
+        if unit := facts.get("unit"):
+            by_rank = " by rank" if unit == RANKED_RESULTS else ""
+            of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
+        facts["of"] = f"{of}, all of one query" if facts.get("one_query") else of
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
     return _WORDS[remark.kind].format_map(facts) + _addition(remark.kind, facts)
-
-
-def _base(facts: Mapping[str, Any]) -> str:
-    """The sites that a share is of."""
-    of = f"{counted(facts['sites'], 'site')} with scored articles"
-    if unit := facts.get("unit"):
-        by_rank = " by rank" if unit == RANKED_RESULTS else ""
-        of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
-    return f"{of}, all of one query" if facts.get("one_query") else of
 
 
 def _addition(kind: RemarkKind, facts: Mapping[str, Any]) -> str:
@@ -170,6 +165,6 @@ def line_fields(line: EstimateLine) -> dict[str, Any]:
             fields[name.replace("remarks", "text")] = text_of(value)
         elif name == "canary_remark":
             fields["correction"] = "" if value is None else sentence(value)
-        else:
+        elif name != "design_effect":
             fields[name] = msgspec.to_builtins(value)
     return fields

@@ -5,20 +5,29 @@ Sites and rates stay right, because TALLY counts a page once, but features and v
 lost its store counts or crawls again. `up` warns and starts: at night nobody would notice a daemon that refuses to.
 
 Topics that were deleted, too: `up` makes them again, empty, but rates and audits lack the deleted records.
+
+`repair_groups` sets the offsets after the records that a group has processed. A stage commits the results of a
+partition in the order of its records. So the last record of the input with a result in the output is the last processed
+one; later records without a result (refused pages, dead letters) are processed again. CRAWL and TALLY need no repair of
+lost offsets: reading a hit, verdict or score again changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import inputs_of_live
-from stream.log.contract import Log
-from stream.processing.heartbeat import holds_records
+from replay.runs.topology import between, inputs_of_live
+from scoring.stages.site_pages import JudgedPage
+from stream.log.contract import Log, Message
+from stream.log.errors import BadRecord
+from stream.processing.heartbeat import holds_records, is_heartbeat
 from stream.schema.control import Control
+from stream.schema.records import Features, Record, Score, kind_of, read
 from stream.schema.roles import STAGES, Role
+from stream.schema.runs import RunNames
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 from stream.text.wording import counted
 
@@ -146,3 +155,52 @@ def _has_sites(log: Log, store: str) -> bool:
             if state.scan(b"", 1, b"\0\xff"):
                 return True
     return False
+
+
+def repair_groups(log: Log) -> Iterator[str]:
+    """Set the offsets of the groups that lost them; yields a line for each. Raises StreamError while one has members.
+
+    A group whose store is empty gets the first retained offsets, from which it builds its store again.
+    """
+    names = names_of_live(Control(log))
+    for lost in list(find_rereading_groups(log)):
+        if not lost.records:
+            for topic in lost.inputs:
+                log.reset(lost.group, topic, log.beginning(topic))
+            yield f"{lost.group}: it reads {' and '.join(lost.inputs)} from the beginning, to build its store"
+        for topic in lost.records if lost.duplicates else ():
+            offsets = _processed(log, names, lost.group, topic)
+            log.reset(lost.group, topic, offsets)
+            yield f"{lost.group}: {counted(between(offsets, log.end(topic)), 'offset')} of {topic} left to read"
+
+
+def _processed(log: Log, names: RunNames, group: str, topic: str) -> list[int]:
+    if topic == RETRIES:
+        return log.end(RETRIES)
+    # topic, records, and their field with the id of the input record
+    outputs: dict[str, tuple[str, type[Record], str]] = {
+        names.measure_group: (names.features, Features, "id"),
+        names.judge_group: (names.verdicts, JudgedPage, "id"),
+        "score": (SCORES, Score, "fetch_id"),
+    }
+    results, kind, field = outputs[group]
+    spans = zip(log.committed(group, topic), log.beginning(topic), log.end(topic), strict=True)
+    offsets = []
+    for partition, (done, first, end) in enumerate(spans):
+        if done is not None and done <= end:
+            offsets.append(done)
+            continue
+        made = {getattr(record, field) for _, record in _records(kind, log.read(results, partition))}
+        sources = _records(kind_of(topic) or Features, log.read(topic, partition))
+        offsets.append(max((offset for offset, record in sources if record.id in made), default=first - 1) + 1)
+    return offsets
+
+
+def _records(kind: type[Record], messages: Iterable[Message]) -> Iterable[tuple[int, Record]]:
+    for message in messages:
+        if message.value is None or is_heartbeat(message):
+            continue
+        try:
+            yield message.offset, read(kind, message)
+        except BadRecord:
+            continue

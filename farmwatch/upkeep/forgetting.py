@@ -198,12 +198,10 @@ class Forgetting:
 
 
 def _exclusions(hosts: Sequence[str]) -> list[bytes]:
-    """The keys of the exclusions that name a host."""
     return [key_of(exclusion(host)) for host in hosts]
 
 
 def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
-    """The stores that have state of one of these hosts."""
     stores = []
     for topic, partitions in log.topics().items():
         if not topic.startswith(_STATE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -10,7 +11,6 @@ import msgspec
 from replay.rows.dead_letters import StoredLetter, read_letter
 from stream.log.contract import Log
 from stream.log.errors import BadRecord
-from stream.processing.dead_letters import DeadLetter
 from stream.schema.records import decode, kind_of
 from stream.text.user_errors import NotFound, UsageError
 from stream.text.wording import moment
@@ -38,36 +38,22 @@ def existing_letter(log: Log, letter: str) -> StoredLetter:
 
 def letter_fields(stored: StoredLetter) -> dict[str, Any]:
     """Its id and state, the cause, and the origin of its record."""
-    letter = stored.letter
+    names = ("stage", "run", "error", "topic", "partition", "offset", "expired", "attempts", "retries")
     return {
         "letter": stored.id,
         "state": str(stored.state),
-        "stage": letter.stage,
-        "run": letter.run,
-        "error": letter.error,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "expired": letter.expired,
-        "attempts": letter.attempts,
-        "retries": letter.retries,
+        **{name: getattr(stored.letter, name) for name in names},
         "at": moment(stored.message.timestamp_ms),
-        "key": letter.key.decode(errors="replace"),
+        "key": stored.letter.key.decode(errors="replace"),
     }
 
 
 def letter_content(stored: StoredLetter) -> dict[str, Any]:
     """Its fields, its headers, and its record with long fields shortened."""
-    return letter_fields(stored) | {"headers": dict(stored.message.headers), "record": _record(stored.letter)}
-
-
-def _record(letter: DeadLetter) -> Any:
-    """The record by field, each shortened; the first bytes of one that cannot be decoded."""
-    kind = kind_of(letter.topic)
-    try:
-        if kind is None:
-            raise BadRecord("no topic of records")
-        fields = msgspec.structs.asdict(decode(kind, letter.value or b""))
-    except BadRecord:
-        return repr((letter.value or b"")[:_SHOWN])
-    return {name: text if len(text := str(value)) <= _SHOWN else f"{text[:_SHOWN]}…" for name, value in fields.items()}
+    kind, value = kind_of(stored.letter.topic), stored.letter.value or b""
+    record: Any = repr(value[:_SHOWN])  # of one that cannot be decoded
+    with suppress(BadRecord):
+        if kind is not None:
+            texts = {name: str(field) for name, field in msgspec.structs.asdict(decode(kind, value)).items()}
+            record = {name: text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for name, text in texts.items()}
+    return letter_fields(stored) | {"headers": dict(stored.message.headers), "record": record}

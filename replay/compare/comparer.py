@@ -68,11 +68,12 @@ def compare(
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     same_inputs, rules = _same_inputs(runs, rated), _rules(runs, joined)
     only_in_a, only_in_b = (_rules_only_in(one.newest.rules, other.newest.rules) for one, other in (runs, runs[::-1]))
-    other_windows = _other_windows(runs, joined)
+    alone = joined.pages.only_in_a + joined.pages.only_in_b
+    is_many = alone > _OTHER_WINDOW_SHARE * (joined.pages.common + alone)
     sites = PairedSites(rows_a.rows, rows_b.rows)
-    totals = sites.totals()
-    side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, totals, joined.counts, strict=True))
-    differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
+    verdicts = zip(joined.verdicts, joined.other_verdicts, strict=True)
+    side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, sites.totals(), verdicts, strict=True))
+    differ = joined.flips or joined.changed_reasons or alone
     identical = same_inputs and not differ and sites.equal
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
     of_a, of_b = (each.correction.errors for each in rated)
@@ -98,7 +99,7 @@ def compare(
         resamples=request.resamples,
         confidence=settings.confidence,
         corrections=[each.correction for each in rated],
-        other_windows=other_windows,
+        other_windows=is_many and run_window(runs[0].run) != run_window(runs[1].run),
         changed_sites=sites.changed(SITES_NAMED),
     )
 
@@ -109,12 +110,8 @@ def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review 
     rows = [sites.rows[site] for site in sorted(sites.rows)]
     direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
     without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in sites.rows.values())
-    judged = site_rate(
-        (row.verdict for row in sites.rows.values()),
-        correction.errors,
-        settings.confidence,
-        without_pages,
-    )
+    verdicts = (row.verdict for row in sites.rows.values())
+    judged = site_rate(verdicts, correction.errors, settings.confidence, without_pages)
     return _Rated(sites, direct, judged, canaries, correction)
 
 
@@ -140,9 +137,7 @@ def _same_inputs(runs: RunPair, rated: tuple[_Rated, _Rated]) -> bool:
 
 
 def _side(run: ComparedRun, rated: _Rated, totals: Mapping[str, int], verdicts: tuple[int, int]) -> Side:
-    kinds = dict.fromkeys(map(str, SiteClass), 0)
-    for row in rated.sites.rows.values():
-        kinds[row.verdict] += 1
+    kinds = Counter(row.verdict for row in rated.sites.rows.values())
     judged = rated.judged
     return Side(
         run=run.run.shown,
@@ -158,7 +153,7 @@ def _side(run: ComparedRun, rated: _Rated, totals: Mapping[str, int], verdicts: 
         verdicts=verdicts[0],
         other_verdicts=verdicts[1],
         sites=len(rated.sites.rows),
-        **kinds,
+        **{kind: kinds[kind] for kind in SiteClass},
         other_sites=rated.sites.left_out,
         **totals,
         estimate=rated.direct[0],
@@ -199,9 +194,3 @@ def value_text(value: Any) -> str:
 def _rules_only_in(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
     there = {rule.name for rule in others if rule.threshold is not None}
     return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
-
-
-def _other_windows(runs: RunPair, joined: VerdictJoin) -> bool:
-    pages = joined.pages
-    alone = pages.only_in_a + pages.only_in_b
-    return run_window(runs[0].run) != run_window(runs[1].run) and alone > _OTHER_WINDOW_SHARE * (pages.common + alone)

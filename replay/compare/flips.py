@@ -46,7 +46,13 @@ def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[
     Texts are those that B judged; if the features of B expired, those of A. Flips with an expired verdict are left out.
     """
     order = sorted(joined.flips, key=lambda key: (-joined.flips[key], key))
-    turns = list(_in_turn(order, joined, size))
+    waiting = deque((key, deque(joined.places.get(key, ()))) for key in order)
+    turns: list[tuple[Key, FlipPlace]] = []
+    while waiting and len(turns) < size:
+        key, places = waiting.popleft()
+        if places:
+            turns.append((key, places.popleft()))
+            waiting.append((key, places))
     of_a = _verdicts(log, runs[0].names.verdicts, [(place.partition, place.offset_a) for _, place in turns])
     of_b = _verdicts(log, runs[1].names.verdicts, [(place.partition, place.offset_b) for _, place in turns])
     pairs = [
@@ -63,17 +69,6 @@ def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[
     taken = [key for key, _ in pairs]
     strata = [Stratum(kind=key.kind, rule=key.rule, flips=joined.flips[key], sampled=taken.count(key)) for key in order]
     return strata, flips
-
-
-def _in_turn(order: list[Key], joined: VerdictJoin, size: int) -> Iterator[tuple[Key, FlipPlace]]:
-    waiting = deque((key, deque(joined.places.get(key, ()))) for key in order)
-    left = size
-    while waiting and left:
-        key, places = waiting.popleft()
-        if places:
-            yield key, places.popleft()
-            waiting.append((key, places))
-            left -= 1
 
 
 def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
@@ -100,6 +95,7 @@ def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> It
 
 
 def _flip(key: Key, a: Verdict, b: Verdict, page: PageText | None) -> Flip:
+    text, cut, digest = page or (None, 0, "")
     return Flip(
         fetch_id=b.id,
         url=b.url,
@@ -111,9 +107,9 @@ def _flip(key: Key, a: Verdict, b: Verdict, page: PageText | None) -> Flip:
         verdict_b=b.verdict,
         failed_a=_failed(a),
         failed_b=_failed(b),
-        text=None if page is None else page.text,
-        text_cut=0 if page is None else page.cut,
-        text_digest="" if page is None else page.digest,
+        text=text,
+        text_cut=cut,
+        text_digest=digest,
         fetched_at=b.fetched_at,
     )
 

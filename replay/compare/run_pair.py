@@ -38,12 +38,12 @@ def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
     """The run with this name or alias, for a comparison."""
     run = find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
-    state, newest = state_of(log, control, run), _newest(log, names.verdicts)
+    newest = _newest(log, names.verdicts)
     progress = _progress(log, control, run)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
         raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}", case="no verdict")
-    return ComparedRun(run, names, state, newest, progress)
+    return ComparedRun(run, names, state_of(log, control, run), newest, progress)
 
 
 def _newest(log: Log, topic: str) -> Verdict | None:

@@ -179,26 +179,21 @@ class PairedSites:
         """The direct estimates of some of the sites; error rates come from all sites."""
         if len(members) == len(self._rows):
             return of_all
-        parts = []
-        for run, whole in enumerate((of_all.a, of_all.b)):
+        parts = [of_all.a, of_all.b]
+        for run, whole in enumerate(parts):
             rows = [row for number in members.tolist() if (row := self._rows[number][run]) is not _ABSENT]
-            everything = self._kinds[run] != _KIND["absent"]
-            is_part = len(rows) < int(everything.sum())
-            share = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1]) if is_part else whole
-            parts.append(share)
+            if len(rows) < int((self._kinds[run] != _KIND["absent"]).sum()):
+                parts[run] = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1])
         return DirectPair(parts[0], parts[1], {}, {}, of_all.review)
-
-    def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
-        columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
-        a, b = (map(tuple, sums[members][:, columns].astype(int).tolist()) for sums in self._sums)
-        return Counter(zip(a, b, strict=True))
 
     def _share_change(
         self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
     ) -> ShareChange:
         """The change of the direct estimate; its difference is not known if a run has no share."""
         a, b = direct.a[0], direct.b[0]
-        pairs = self._cells(members)
+        columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
+        cells_a, cells_b = (map(tuple, sums[members][:, columns].astype(int).tolist()) for sums in self._sums)
+        pairs: Counter[tuple[Cell, Cell]] = Counter(zip(cells_a, cells_b, strict=True))
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
         moved = sum(number for (of_a, of_b), number in pairs.items() if of_a != of_b)
@@ -265,7 +260,8 @@ class PairedSites:
             {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if change is None else change._asdict()
         )
         remarks = _remarks(parts, sites, moved, bootstrap.same)
-        remarks += [] if name == "article_share" else self._unscored(members)
+        if name != "article_share":
+            remarks += self._unscored(members)
         return _row(name, ends, parts, sites, moved, remarks)
 
     def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
@@ -313,12 +309,8 @@ def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[C
         return [ChangeRemark(ChangeKind.NO_DENOMINATOR, empty)]
     if same:
         return [ChangeRemark(ChangeKind.SAME_RUN)]
-    remarks = []
-    if sites < FEWEST_SITES:
-        remarks.append(ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,)))
-    if not moved:
-        remarks.append(ChangeRemark(ChangeKind.NONE_MOVED))
-    return remarks
+    remarks = [ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,))] if sites < FEWEST_SITES else []
+    return remarks if moved else [*remarks, ChangeRemark(ChangeKind.NONE_MOVED)]
 
 
 @lru_cache(maxsize=4096)

@@ -32,11 +32,7 @@ from stream.schema.vocabulary import PageClass
 _OTHER = -1  # code of a verdict by another ruleset
 
 
-class VerdictOutcome(NamedTuple):
-    """The outcome of a verdict: the failed rules in the order of the ruleset; none for an article."""
-
-    article: bool
-    failed: tuple[str, ...]
+Outcome = tuple[bool, tuple[str, ...]]  # is it an article, and the failed rules in the order of the ruleset
 
 
 class FlipPlace(NamedTuple):
@@ -89,11 +85,6 @@ class VerdictJoin:
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
-    def counts(self) -> list[tuple[int, int]]:
-        """Verdicts by the ruleset and by other rulesets, of A and of B."""
-        return list(zip(self.verdicts, self.other_verdicts, strict=True))
-
-    @property
     def pages(self) -> PageTable:
         common = self.both_judged
         return PageTable(
@@ -128,7 +119,7 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
     `sample` is the number of flips per stratum whose places are kept. Raises UnknownTopic, LogUnavailable,
     SchemaTooNew.
     """
-    codes: dict[VerdictOutcome, int] = {}  # outcome -> code; there are few different outcomes
+    codes: dict[Outcome, int] = {}  # outcome -> code; there are few different outcomes
     joined = VerdictJoin()
     for partition in range(log.topics()[runs[0].names.verdicts]):
         columns = []
@@ -145,16 +136,16 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
         pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
         for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
             code_a, code_b = pair >> 32, pair & 0xFFFFFFFF
-            one, other = outcomes[code_a], outcomes[code_b]
-            joined.both_judged[one.article, other.article] += number
-            if one.article == other.article:
-                joined.changed_reasons += number * (one.failed != other.failed)
+            (is_article_a, failed_a), (is_article_b, failed_b) = outcomes[code_a], outcomes[code_b]
+            joined.both_judged[is_article_a, is_article_b] += number
+            if is_article_a == is_article_b:
+                joined.changed_reasons += number * (failed_a != failed_b)
                 continue
-            if other.article:
-                stratum, counts = FlipStratum(IN, one.failed[0]), joined.let_in
+            if is_article_b:
+                stratum, counts = FlipStratum(IN, failed_a[0]), joined.let_in
             else:
-                stratum, counts = FlipStratum(OUT, other.failed[0]), joined.thrown_out
-            counts.add(one.failed or other.failed, number)
+                stratum, counts = FlipStratum(OUT, failed_b[0]), joined.thrown_out
+            counts.add(failed_a or failed_b, number)
             joined.flips[stratum] += number
             if sample:
                 chosen = np.flatnonzero((codes_a == code_a) & (codes_b == code_b))
@@ -172,7 +163,7 @@ def fetch_key(fetch_id: str, seed: int) -> int:
     return xxhash.xxh3_64_intdigest(fetch_id.encode(), seed)
 
 
-def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[VerdictOutcome, int]) -> _Column:
+def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[Outcome, int]) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
         key = fetch_key(verdict.id, seed)
@@ -182,7 +173,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(key)
         is_own = verdict.digest == digest
-        codes.append(known.setdefault(VerdictOutcome(article, failed), len(known)) if is_own else _OTHER)
+        codes.append(known.setdefault((article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
     column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
     order = np.argsort(column.keys, kind="stable")  # the newest verdict of a fetch comes last

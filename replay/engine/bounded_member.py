@@ -61,7 +61,11 @@ class BoundedMember(ForwardingMember):
         for message in messages:
             at = At(message.topic, message.partition)
             if message.expired:
-                self._pass_expired(at, message.offset + 1 - message.expired, message.offset + 1)
+                last, done = message.offset + 1, self._next.get(at, 0)
+                self._report_gap(at, max(last - message.expired, done), min(last, self._stop(at)))
+                if self._delivered.get(at, 0) <= done < last:  # else earlier records wait for a commit
+                    self._next[at] = last
+                    self._pause_done()
             elif message.offset < self._stop(at):
                 delivered.append(message)
                 self._delivered[at] = message.offset + 1
@@ -150,14 +154,6 @@ class BoundedMember(ForwardingMember):
             self._report_gap(at, self._next[at], min(stop, self.log.beginning(at.topic)[at.partition]))
         if passed:
             self.commit(Commit(offsets=passed))
-
-    def _pass_expired(self, at: At, first: int, last: int) -> None:
-        """Report offsets that expired unread. They count as done unless earlier records wait for a commit."""
-        done = self._next.get(at, 0)
-        self._report_gap(at, max(first, done), min(last, self._stop(at)))
-        if self._delivered.get(at, 0) <= done < last:
-            self._next[at] = last
-            self._pause_done()
 
     def _report_gap(self, at: At, first: int, last: int) -> None:
         if first < last and at.topic != SCORES:  # compaction loses no score

@@ -17,7 +17,7 @@ from replay.runs.overview import STOPPED, WAS_LIVE, state_of
 from replay.settings import ReplaySettings
 from scoring.estimate.remarks import Remark
 from scoring.estimate.reviewed_share import Review
-from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
@@ -74,8 +74,8 @@ def summary_of(
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
     gaps = gaps_of(log, run)
-    lines = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
-    live_lines = rate_lines(live_rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
+    query = RateQuery(settings=config.rate, now_ms=now_ms, review=review)
+    lines, live_lines = rate_lines(rows, query), rate_lines(live_rows, query)
     return ReplaySummary(
         run=run.shown,
         state=state,
@@ -87,9 +87,9 @@ def summary_of(
         lost=records_in(gaps),
         lost_said=lost_text(gaps),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in SiteClass},
-        rate=_rate(lines),
+        rate=tuple(line.remarks for line in lines),
         live=live.shown,
-        live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
+        live_rate=tuple(line.remarks for line in live_lines if line.digest in (live.digest, "") or not live.digest),
         next=list(_next(log, control, run, state, counts)),
     )
 
@@ -100,31 +100,23 @@ def lost_text(gaps: Sequence[Gap]) -> str:
     if before := [gap for gap in gaps if gap.kept_at is not None]:
         most = sum(records_in(before).values())
         were = f"{counted(most, 'record')} of its window {'was' if most == 1 else 'were'}"
-        parts.append(f"up to {were} deleted before it began ({_partitions(before)})")
+        places = [before[0].topic]
+        if late := [gap for gap in before if gap.kept_at]:
+            from_then_on = round_up_to_second(max(gap.kept_at or 0 for gap in late))
+            places.append(f"{_named(late)} complete from {from_then_on} on")
+        if empty := [gap for gap in before if not gap.kept_at]:
+            places.append(f"{_named(empty)} without records")
+        parts.append(f"up to {were} deleted before it began ({', '.join(places)})")
     if unread := records_in(gap for gap in gaps if gap.kept_at is None):
         topics = ", ".join(f"{topic} {records}" for topic, records in unread.items())
         parts.append(f"{counted(sum(unread.values()), 'record')} expired before it read them ({topics})")
     return "; ".join(parts)
 
 
-def _partitions(gaps: Sequence[Gap]) -> str:
-    late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
-    parts = [gaps[0].topic]
-    if late:
-        parts.append(f"{_named(late)} complete from {round_up_to_second(max(gap.kept_at or 0 for gap in late))} on")
-    if empty:
-        parts.append(f"{_named(empty)} without records")
-    return ", ".join(parts)
-
-
 def _named(gaps: Sequence[Gap]) -> str:
     numbers = [str(gap.partition) for gap in gaps]
     more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
-
-
-def _rate(lines: Sequence[RateLine]) -> tuple[tuple[Remark, ...], ...]:
-    return tuple(line.remarks for line in lines)
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts) -> Iterator[NextStep]:

@@ -82,8 +82,21 @@ def cut_over(
 
     def make_update(control: Control) -> ControlUpdate:
         if control.alias != seen:
-            raise OtherCutover(_other_cutover_message(control))
-        _refuse_changed(moved.run, control)
+            last = control.cutovers[-1]
+            raise OtherCutover(
+                one_line(
+                    f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} at"
+                    f" {moment(last.at)}: nothing was changed here"
+                )
+            )
+        run, now = moved.run, run_named(control, moved.run.name)
+        cancelled = now.state == RunStatus.CANCELLED != run.state
+        if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
+            raise OtherCutover(
+                f"another process has just changed the run {run.shown}: nothing was changed here",
+                case="changed",
+                run=run,
+            )
         return ControlUpdate(move=move)
 
     try:
@@ -93,16 +106,6 @@ def cut_over(
             "other processes keep changing the runs of this log: nothing was changed; try again"
         ) from None
     return moved
-
-
-def _refuse_changed(run: Run, control: Control) -> None:
-    """Raises OtherCutover if another process changed the run after its checks; NotFound if it was removed."""
-    now = run_named(control, run.name)
-    cancelled = now.state == RunStatus.CANCELLED != run.state
-    if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
-        raise OtherCutover(
-            f"another process has just changed the run {run.shown}: nothing was changed here", case="changed", run=run
-        )
 
 
 def _decide(
@@ -192,12 +195,4 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
         " the few scored ones",
         case="few scores",
         run=run,
-    )
-
-
-def _other_cutover_message(control: Control) -> str:
-    last = control.cutovers[-1]
-    return one_line(
-        f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} at"
-        f" {moment(last.at)}: nothing was changed here"
     )

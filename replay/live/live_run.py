@@ -135,10 +135,9 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
     control = Control(log)
     last = -1
     for name in ever_live(control) - {run}:
-        if (other := control.runs.get(name)) is None:
-            continue
-        with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
-            last = max(last, last_canary_round(state))
+        if other := control.runs.get(name):
+            with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
+                last = max(last, last_canary_round(state))
     return last
 
 
@@ -180,17 +179,13 @@ def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRule
 
 def _configured_detector(config: ReplaySettings) -> str:
     """Identity of the configured detector; "" if its files are not on this machine."""
-    try:
+    with suppress(FarmwatchError, ScoringError):
         return tally_identity(config)
-    except (FarmwatchError, ScoringError):
-        return ""
+    return ""
 
 
 def configured_method(config: ReplaySettings, detector: str) -> str:
     """The configured site method for a detector, as text; "" if there is none or it is unknown."""
-    if not detector:
-        return ""
-    try:
-        return site_method_to_keep(config, detector)
-    except (FarmwatchError, ScoringError):
-        return ""
+    with suppress(FarmwatchError, ScoringError):
+        return site_method_to_keep(config, detector) if detector else ""
+    return ""

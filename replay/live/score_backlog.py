@@ -39,9 +39,9 @@ def scores_of_backlog(
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
         from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
         end = f":{detector}".encode()
-        of_site = Counter(_site(key) for _, _, key in score_keys(log)(from_there) if key.endswith(end))
+        of_site = Counter(key.partition(b" ")[0] for _, _, key in score_keys(log)(from_there) if key.endswith(end))
         many = {site for site, scores in of_site.items() if scores > surely_kept}
-        return (scored for scored in score_keys(log)(from_there) if _site(scored[2]) not in many)
+        return (scored for scored in score_keys(log)(from_there) if scored[2].partition(b" ")[0] not in many)
 
     return KnownScores(detector, keys)
 
@@ -63,7 +63,3 @@ def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
         return not is_at_stops(log, names.judge_group, features)
 
     return is_left
-
-
-def _site(key: bytes) -> bytes:
-    return key.partition(b" ")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from replay.runs.lookup import measuring_run, names_of_live
@@ -90,7 +90,10 @@ class Settlements:
             self._committed[group] = log.committed(group, RETRIES)
 
     def state_of(self, message: Message, letter: DeadLetter) -> LetterState:
-        settlement = self._in(message.partition).get(message.offset)
+        if message.partition not in self._of_partition:
+            settlements = map(settlement_of, self._log.read(RETRIES, message.partition))
+            self._of_partition[message.partition] = {each.letter: each for each in settlements if each is not None}
+        settlement = self._of_partition[message.partition].get(message.offset)
         if settlement is None:
             return LetterState.OPEN
         if not settlement.is_retry:
@@ -100,12 +103,6 @@ class Settlements:
             self._committed[group] = self._log.committed(group, RETRIES)
         read = self._committed[group][message.partition] or 0
         return LetterState.RETRIED if read > settlement.offset else LetterState.WAITING
-
-    def _in(self, partition: int) -> Mapping[int, Settlement]:
-        if partition not in self._of_partition:
-            settlements = map(settlement_of, self._log.read(RETRIES, partition))
-            self._of_partition[partition] = {each.letter: each for each in settlements if each is not None}
-        return self._of_partition[partition]
 
 
 def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = None) -> Iterator[StoredLetter]:

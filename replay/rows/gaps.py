@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from replay.rows.dead_letters import LetterState, Settlements
-from replay.runs.phases import Phase, phases_of
+from replay.runs.phases import phases_of
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.runs import Gap, Run
@@ -21,7 +21,16 @@ _CLOCK_SKEW_MS = 3_600_000  # between the log and the process that began a run
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
     """Records that expired before the run read them: the gaps in its row, and those visible in its offsets now."""
-    return merge_gaps([*run.gaps, *(gap for phase in phases_of(run) for gap in _unread_gaps(log, run, phase))])
+    gaps = list(run.gaps)
+    for group, topic in ((phase.group, topic) for phase in phases_of(run) for topic in phase.topics):
+        if topic == SCORES:  # compaction moves its beginning but loses no score
+            continue
+        kept, done = log.beginning(topic), log.committed(group, topic)
+        own = topic.endswith(f".{run.name}")  # such a topic is read from offset 0
+        unread = run.start.get(topic) or [0 if own else first for first in kept]
+        first = [begun if at is None else at for begun, at in zip(unread, done, strict=True)]
+        gaps += _gaps_between(topic, first, kept)
+    return merge_gaps(gaps)
 
 
 def count_dead_letters(log: Log, run: Run) -> int:
@@ -75,19 +84,6 @@ def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, in
 def _gaps_before(log: Log, run: Run) -> list[Gap]:
     begun = run.start.get(run.source)
     return [] if begun is None else _gaps_between(run.source, log.beginning(run.source), begun)
-
-
-def _unread_gaps(log: Log, run: Run, phase: Phase) -> list[Gap]:
-    gaps = []
-    for topic in phase.topics:
-        if topic == SCORES:  # compaction moves its beginning but loses no score
-            continue
-        kept, done = log.beginning(topic), log.committed(phase.group, topic)
-        own = topic.endswith(f".{run.name}")  # such a topic is read from offset 0
-        unread = run.start.get(topic) or [0 if own else first for first in kept]
-        first = [begun if at is None else at for begun, at in zip(unread, done, strict=True)]
-        gaps += _gaps_between(topic, first, kept)
-    return gaps
 
 
 def _gaps_between(topic: str, first: Sequence[int], last: Sequence[int]) -> list[Gap]:

@@ -6,7 +6,7 @@ not count: a request that SCORE cannot answer would be lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
@@ -37,9 +37,7 @@ def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_m
 
 def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
     """Identities of the detectors that SCORE runs; before its first start the configured ones; [] = unknown."""
-    if control.scorers is not None:
-        return control.scorers.detectors
-    return configured_detectors(config)
+    return configured_detectors(config) if control.scorers is None else control.scorers.detectors
 
 
 def configured_detectors(config: ReplaySettings) -> list[str]:
@@ -61,7 +59,7 @@ def known_texts(log: Log, detector: str) -> KnownScores:
 
     `read_on` adds later scores, but not later requests.
     """
-    unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
+    unread = unread_of(log, Role.SCORE, REPLAY_REQUESTS) | unread_of(log, Role.SCORE, SCORE_REQUESTS)
     looked_at: set[int] = set()
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
@@ -81,9 +79,14 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
     Articles whose features expired are left out: no score can be requested for them. `known` gives the texts that have
     a score or wait for one. Default: read from the log when a partition is read.
     """
-    return UnrequestedTexts(
-        lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector))
-    )
+
+    def articles(partition: int) -> Iterator[ArticleText]:
+        topic = run.names().verdicts
+        for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
+            if verdict.verdict == PageClass.ARTICLE:
+                yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
+
+    return UnrequestedTexts(articles, known or (lambda: known_texts(log, run.detector)))
 
 
 def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
@@ -101,9 +104,8 @@ def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: 
 
 def requests_wait(log: Log) -> bool:
     """Whether requests of replays wait for SCORE. Raises LogUnavailable."""
-    if REPLAY_REQUESTS not in log.topics():
-        return False
-    return next(_waiting(log, _unread_requests(log, (REPLAY_REQUESTS,))), None) is not None
+    unread = unread_of(log, Role.SCORE, REPLAY_REQUESTS) if REPLAY_REQUESTS in log.topics() else {}
+    return next(_waiting(log, unread), None) is not None
 
 
 def score_keys(log: Log) -> ScoreKeys:
@@ -122,20 +124,9 @@ def score_keys(log: Log) -> ScoreKeys:
     return keys
 
 
-def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
-    return {at: span for topic in topics for at, span in unread_of(log, Role.SCORE.value, topic).items()}
-
-
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:
     """(partition, request) of these offsets. Unreadable requests are left out."""
     return ((message.partition, request) for message, request in records_of(ScoreRequest, log.read_all(spans)))
-
-
-def _articles(log: Log, run: Run, partition: int) -> Iterator[ArticleText]:
-    topic = run.names().verdicts
-    for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
-        if verdict.verdict == PageClass.ARTICLE:
-            yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:

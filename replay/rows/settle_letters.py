@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from replay.rows.dead_letters import LetterState, StoredLetter, has_reader, read_letters
@@ -41,45 +42,27 @@ def settle(
     an interrupted call may be repeated. Raises Fenced if another process settles letters, LogUnavailable.
     """
     outcome = Settled()
-    if DEAD_LETTERS not in log.topics():
-        return outcome
-    if dry_run:
-        _settle(log, wanted, outcome, lambda _: None, retry=retry, again=again, on_bad=on_bad)
-        return outcome
-    with exclusive(log) as writer:
-        _settle(log, wanted, outcome, writer.append, retry=retry, again=again, on_bad=on_bad)
-    return outcome
-
-
-def _settle(
-    log: Log,
-    wanted: Wanted,
-    outcome: Settled,
-    append: Callable[[list[Output]], None],
-    *,
-    retry: bool,
-    again: bool,
-    on_bad: OnBad | None,
-) -> None:
-    control = Control(log)
     outputs: list[Output] = []
     room = _AT_ONCE_BYTES
-    for stored in read_letters(log, on_bad):
-        if not wanted(stored):
-            continue
-        content = _content(log, stored.message, stored) if retry else stored.message
-        cause = _obstacle(control, stored, content, again=again) if retry else _settled(stored)
-        if cause or content is None:
-            outcome.refused[cause] += 1
-            continue
-        outputs.append(retry_of(stored.message, content) if retry else drop_of(stored.message))
-        outcome.settled[stored.letter.stage, stored.reason] += 1
-        room -= len(outputs[-1].value or b"")
-        if len(outputs) >= _AT_ONCE or room <= 0:
-            append(outputs)
-            outputs, room = [], _AT_ONCE_BYTES
-    if outputs:
-        append(outputs)
+    with nullcontext() if dry_run or DEAD_LETTERS not in log.topics() else exclusive(log) as writer:
+        control = Control(log)
+        for stored in filter(wanted, read_letters(log, on_bad)):
+            content = _content(log, stored) if retry else stored.message
+            cause = _obstacle(control, stored, content, again=again) if retry else _settled(stored)
+            if cause or content is None:
+                outcome.refused[cause] += 1
+                continue
+            outcome.settled[stored.letter.stage, stored.reason] += 1
+            if writer is None:
+                continue
+            outputs.append(retry_of(stored.message, content) if retry else drop_of(stored.message))
+            room -= len(outputs[-1].value or b"")
+            if len(outputs) >= _AT_ONCE or room <= 0:
+                writer.append(outputs)
+                outputs, room = [], _AT_ONCE_BYTES
+        if outputs and writer is not None:
+            writer.append(outputs)
+    return outcome
 
 
 def _settled(stored: StoredLetter) -> str:
@@ -104,9 +87,9 @@ def _obstacle(control: Control, stored: StoredLetter, content: Message | None, *
     return ""
 
 
-def _content(log: Log, message: Message, stored: StoredLetter) -> Message | None:
+def _content(log: Log, stored: StoredLetter) -> Message | None:
     """The record of a letter; for a damaged one, as its topic has it now; None if it is still damaged."""
-    letter = stored.letter
+    letter, message = stored.letter, stored.message
     if message.value:
         return message
     if letter.expired or letter.topic not in log.topics():

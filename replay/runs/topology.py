@@ -140,11 +140,13 @@ def _records_in(
         at = At(message.topic, message.partition)
         left[at] = (message.offset + 1, left[at][1])
         if is_record(message):
-            if _is_of_another(message, detector):
-                other_scores += 1
-            else:
+            # The key of a score: site, space, text digest, colon, identity of its detector.
+            scored_by = message.key.partition(b" ")[2].partition(b":")[2] if at.topic == SCORES and detector else b""
+            if scored_by in (b"", detector.encode()):
                 records[at.topic] += 1
                 met += 1
+            else:
+                other_scores += 1
         if met > exact or other_scores > max_other_scores:
             break
     else:
@@ -152,14 +154,6 @@ def _records_in(
     for at, (first, last) in left.items():
         records[at.topic] += last - first
     return records
-
-
-def _is_of_another(message: Message, detector: str) -> bool:
-    """Whether it is a score of another detector. Its key: site, space, text digest, colon, identity."""
-    if message.topic != SCORES or not detector:
-        return False
-    given_by = message.key.partition(b" ")[2].partition(b":")[2]
-    return given_by not in (b"", detector.encode())
 
 
 def processed_by(log: Log, group: str, topic: str) -> list[int]:

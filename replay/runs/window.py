@@ -50,7 +50,13 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     of = runs.get(from_ or "")
     if of is not None and of.state == RunStatus.REMOVED:
         of = None
-    from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs, now_ms)
+    if of is not None:
+        from_at = of.from_at
+    elif from_ in (None, "", EARLIEST):
+        from_at = 0
+    else:
+        known = ", ".join(sorted(run.shown for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
+        from_at = _time(from_, "begin", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
         return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
     end = _end(to or NOW, now_ms)
@@ -58,13 +64,6 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     if to_at and from_at >= to_at:
         raise UsageError(f"the window begins at {moment(from_at)}, not before its end at {moment(to_at)}")
     return Window(from_at, to_at, of, to_end=end > now_ms or to in (None, NOW))
-
-
-def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
-    if text == EARLIEST:
-        return 0
-    known = ", ".join(sorted(run.shown for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
-    return _time(text, "begin", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
 
 
 def _end(text: str, now_ms: int) -> int:

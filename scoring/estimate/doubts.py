@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,14 +25,6 @@ LONGER, FEWEST_LONGER = 5, 100  # articles of a longer site; with fewer such sit
 BETWEEN = 0.25, 0.65  # flagged shares that human and LLM sites seldom have
 USUALLY_BETWEEN = 0.055, 0.205  # parts of the longer human and LLM sites that do
 _BEYOND = {1: 5.99, 2: 9.49}  # kinds that are known -> 95% quantile of chi-square, with two degrees of freedom a kind
-
-
-class Unlike(NamedTuple):
-    """Sites of known truth that differ from the others: mean flagged shares, further apart than chance explains."""
-
-    kind: str  # human | LLM
-    here: float
-    known: float
 
 
 def kinds_not_told_apart(fit: Fit) -> tuple[Remark, ...]:
@@ -56,7 +47,7 @@ def missing_data(fit: Fit, agree: Agreement, known: KnownSites) -> list[Remark]:
     """Why an interval is too wide, and what would help."""
     why = []
     if agree.clusters and agree.effect > 2:
-        why.append(few_clusters(RemarkKind.CLUSTERS_NEEDED, agree))
+        why.append(Remark.of(RemarkKind.CLUSTERS_NEEDED, clusters=agree.clusters, unit=agree.unit))
     why += none_known(known)
     if max(n for n, _ in fit.posterior) == 1:
         why.append(Remark(RemarkKind.ONE_ARTICLE_EACH))
@@ -65,19 +56,13 @@ def missing_data(fit: Fit, agree: Agreement, known: KnownSites) -> list[Remark]:
 
 def doubts(cells: CellCounts, fit: Fit) -> list[Remark]:
     """Remarks if the sites are unlike the known ones, or not of two kinds; `cells` are those of the fit."""
-    remarks = []
-    if unlike := find_unlike(cells, fit):
-        remarks.append(Remark(RemarkKind.UNLIKE_KNOWN, unlike._asdict()))
-    if between := _between(cells, fit):
-        remarks.append(Remark.of(RemarkKind.MIXED_SITES, share=between))
+    unlike = find_unlike(cells, fit)
+    remarks = [unlike] if unlike else []
+    if share := _between(cells, fit):
+        remarks.append(Remark.of(RemarkKind.MIXED_SITES, share=share))
     if fit.misfit > 1:
         remarks.append(Remark(RemarkKind.SCATTER))
     return remarks
-
-
-def few_clusters(kind: RemarkKind, agree: Agreement) -> Remark:
-    """A remark on the few clusters that limit an interval."""
-    return Remark.of(kind, clusters=agree.clusters, unit=agree.unit)
 
 
 def none_known(known: KnownSites) -> list[Remark]:
@@ -86,10 +71,10 @@ def none_known(known: KnownSites) -> list[Remark]:
     return [Remark.of(RemarkKind.NONE_KNOWN, kinds=kinds)] if kinds else []
 
 
-def find_unlike(counts: CellCounts, fit: Fit) -> Unlike | None:
-    """The kind of which the sites of `counts`, those of the fit, are flagged most unlike the known ones.
+def find_unlike(counts: CellCounts, fit: Fit) -> Remark | None:
+    """A remark on the kind of which the sites of `counts`, those of the fit, are flagged most unlike the known ones.
 
-    None where chance may explain the difference, or with few known sites.
+    None where chance may explain the difference of the mean flagged shares, or with few known sites.
     """
     known = KnownSites(*(cells if sum(cells.values()) >= FEWEST_KNOWN else {} for cells in fit.known))
     kinds = [place for place in (0, 1) if known[place]]
@@ -102,8 +87,9 @@ def find_unlike(counts: CellCounts, fit: Fit) -> Unlike | None:
         slope = here * (1 - here) * np.array([1.0, -1.0])
         variance = slope @ covariance[at : at + 2, at : at + 2] @ slope + each.var(ddof=1) / len(each)
         off = abs(here - each.mean()) / np.sqrt(max(variance, 1e-12))
-        unlike.append((off, Unlike(("human", "LLM")[place], float(here), float(each.mean()))))
-    return max(unlike)[1]
+        unlike.append((off, ("human", "LLM")[place], float(here), float(each.mean())))
+    _, kind, here, known_share = max(unlike)
+    return Remark.of(RemarkKind.UNLIKE_KNOWN, kind=kind, here=here, known=known_share)
 
 
 @functools.lru_cache(maxsize=100)

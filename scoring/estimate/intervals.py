@@ -1,4 +1,4 @@
-r"""Two confidence intervals of a share: of one that was counted, and of one that errors of the count are taken out of.
+r"""Confidence intervals of a share: of one that was counted, and of one that errors of the count are taken out of.
 
 **Counted without errors.** Wilson's interval (1927) holds all shares that a score test does not reject. x is a whole
 number, so the coverage of the plain form swings with n: at a share of .01 it falls to .8429 at n = 17, at .02 to .8508
@@ -42,9 +42,12 @@ docs/explanation/rates.md says where its coverage falls below .94, and by how mu
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 Z95 = 1.959963984540054  # the normal quantile of a 95% interval
+TIGHTEST_AT = 500  # sites at which the interval of every look is relatively narrowest
+PLACES = 9  # the last digits depend on the processor
 
 
 class Known(NamedTuple):
@@ -119,3 +122,30 @@ def _unclipped(x: float, n: float, known: Known, z: float) -> Interval:
 def clipped(value: float) -> float:
     """The value, clipped to [0, 1]."""
     return min(max(value, 0.0), 1.0)
+
+
+def every_look(sites: int, confidence: float) -> float:
+    """The factor for an interval that is valid at every look while sites come in.
+
+    The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
+    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at TIGHTEST_AT sites.
+    """
+    alpha = 1 - confidence
+    longest = -2 * math.log(alpha)
+    sure = sites * (longest + math.log(longest + 1)) / TIGHTEST_AT
+    half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
+    return half / NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def ends_of(share: float, low: float, high: float, times: float, every: float) -> dict[str, Any]:
+    """Both intervals of a share, `times` as wide, and the one of every look `every` times as wide as that.
+
+    They are widened on the scale on which the variance of a share is constant.
+    """
+    ends = {}
+    for prefix, factor in (("", times), ("look_", times * every)):
+        for name, end in (("low", low), ("high", high)):
+            at, at_end = (math.asin(math.sqrt(value)) for value in (share, end))
+            wide = math.sin(min(max(at + factor * (at_end - at), 0.0), math.pi / 2)) ** 2
+            ends[prefix + name] = round(end if factor == 1.0 else wide, PLACES)
+    return ends

@@ -107,7 +107,11 @@ def paired_change(
     drawn = np.concatenate(list(_resampled(sums, total, resamples, rng)))
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
     a, b = _shares(drawn) if errors is None else _corrected(drawn, errors, z, rng)
-    tail = NormalDist().cdf(-_quantile(sums, total, confidence))
+    part_a, whole_a, part_b, whole_b = total
+    influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
+    influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
+    quantile = quantile_of_sum(float((influence**2).sum()), float((influence**4).sum()), len(sums), confidence)
+    tail = NormalDist().cdf(-quantile)
     low, high = np.quantile(b - a, [tail, 1 - tail])
     return change._replace(low=min(float(low), change.difference), high=max(float(high), change.difference))
 
@@ -116,22 +120,18 @@ def _shares(sums: Numbers) -> tuple[Numbers, Numbers]:
     return sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
 
 
-def _with_supposed(rows: Numbers, total: Numbers, sites: int) -> Numbers:
-    """The rows, then the pseudo-sites, of mean size."""
-    return np.concatenate([rows, _SUPPOSED * (total / sites)[[1, 1, 3, 3]]])
-
-
 def _resampled(sums: Numbers, total: Numbers, resamples: int, rng: np.random.Generator) -> Iterator[Numbers]:
     """Sums over resampled sites [some resamples, 4], until there are `resamples` of them; memory bounded."""
     sites = len(sums)
+    supposed = _SUPPOSED * (total / sites)[[1, 1, 3, 3]]  # of mean size
     rows, counts = np.unique(sums, axis=0, return_counts=True)
     if len(rows) * _WORTH_CELLS <= sites:
-        rows, weights = _with_supposed(rows, total, sites), np.append(counts, [_WEIGHT] * len(_SUPPOSED))
+        rows, weights = np.concatenate([rows, supposed]), np.append(counts, [_WEIGHT] * len(supposed))
         step = max(1, _CELLS // len(rows))
         for start in range(0, resamples, step):
             yield _summed(rng.multinomial(sites, weights / weights.sum(), size=min(step, resamples - start)), rows)
         return
-    rows = _with_supposed(sums, total, sites)
+    rows = np.concatenate([sums, supposed])
     step = max(1, _CELLS // len(rows))
     for start in range(0, resamples, step):
         number = min(step, resamples - start)
@@ -145,14 +145,6 @@ def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
     """Sums of rows with these counts. Not by BLAS, whose threads wait for each other on a busy machine."""
     weights = times.astype(np.float64)
     return np.stack([np.einsum("ij,j->i", weights, np.ascontiguousarray(column)) for column in rows.T], axis=1)
-
-
-def _quantile(sums: Numbers, total: Numbers, confidence: float) -> float:
-    """Student's quantile for the interval of d."""
-    part_a, whole_a, part_b, whole_b = total
-    influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
-    influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
-    return quantile_of_sum(float((influence**2).sum()), float((influence**4).sum()), len(sums), confidence)
 
 
 def _corrected(

@@ -16,7 +16,7 @@ from scoring.errors import BadParameters
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.intervals import Interval, Known, fits, interval_of
 from scoring.estimate.remarks import Remark, RemarkKind
-from scoring.estimate.sites_needed import SitesNeeded, sites_needed
+from scoring.estimate.sites_needed import sites_needed
 
 UNCORRECTED, NO_SITES = "uncorrected", "no classifiable sites"
 FEWEST_SITES = 5  # with fewer sites a share is no estimate: the headline says so, and gives the interval only
@@ -62,8 +62,6 @@ def estimate(
         raise BadParameters(f"{undecided} undecided do not fit into {classifiable} sites of which {llm} are llm")
     if not 0 < confidence < 1:
         raise BadParameters(f"confidence lies between 0 and 1, not {confidence}")
-    if not 0 < half_width < 1:
-        raise BadParameters(f"the half width of an interval lies between 0 and 1, not {half_width}")
     if errors is not None and errors.unusable:
         raise BadParameters(f"no rate can be corrected by these error counts: {errors.unusable}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -88,7 +86,12 @@ def estimate(
     if needed.more_sites is not None:  # near 0 or 1 few sites make a narrow interval
         needed = needed._replace(more_sites=max(needed.more_sites, FEW_SITES - classifiable))
     if errors is not None and known is not None and classifiable and not fits(llm, classifiable, known, z):
-        remarks.append(_misfit(needed, llm / classifiable, errors))
+        # fewer sites are called llm than false alarms alone would be, or more than are found of LLM sites
+        false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
+        called, kind, bound = llm / classifiable, RemarkKind.BELOW_FALSE_ALARMS, false_alarms
+        if called >= false_alarms:
+            kind, bound = RemarkKind.ABOVE_FOUND, (errors.llm_found + 1) / (errors.llm_sites + 2)
+        remarks.append(Remark.of(kind, called=called, bound=bound, more_known_sites=needed.more_known_sites))
     elif needed.more_sites is None and errors is not None and classifiable:
         sites = {"llm_sites": errors.llm_sites, "human_sites": errors.human_sites}
         known_facts = {"half_width": half_width, "number": needed.more_known_sites, **sites}
@@ -107,13 +110,3 @@ def estimate(
         more_sites=needed.more_sites,
         more_known_sites=needed.more_known_sites,
     )
-
-
-def _misfit(needed: SitesNeeded, called: float, errors: ErrorCounts) -> Remark:
-    """Fewer sites are called llm than false alarms alone would be, or more than are found of LLM sites."""
-    false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
-    if called < false_alarms:
-        kind, bound = RemarkKind.BELOW_FALSE_ALARMS, false_alarms
-    else:
-        kind, bound = RemarkKind.ABOVE_FOUND, (errors.llm_found + 1) / (errors.llm_sites + 2)
-    return Remark.of(kind, called=called, bound=bound, more_known_sites=needed.more_known_sites)

@@ -19,15 +19,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from scoring.estimate.beta_binomial import Floats
 from scoring.estimate.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
 from scoring.estimate.intervals import Interval
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 
 FEWEST_LABELS = 50  # of sites, for a share: by simulation, see docs
-Floats = npt.NDArray[np.float64]
 
 
 class Review(NamedTuple):

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from scoring.estimate.beta_binomial import Floats
 from scoring.estimate.fit import Fit
 from scoring.estimate.intervals import Interval
-from scoring.estimate.reviewed_share import Floats
 from scoring.statistics.shares import quantile_of_sum
 
 Cell = tuple[int, int]  # scored and flagged articles of a site

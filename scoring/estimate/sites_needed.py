@@ -39,7 +39,12 @@ def sites_needed(llm: int, n: int, known: Known | None, z: float, half_width: fl
     """The sites to add until the interval at `llm` of `n` classifiable sites has at most this half width (0 to 1)."""
     share = llm / n if n else _WORST_SHARE
     if known is not None and n and not fits(llm, n, known, z):
-        return SitesNeeded(None, _known_for_a_fit(share, known, z, half_width / math.sqrt(2)))
+        n1, n0 = known.llm_sites + 2, known.human_sites + 2
+        se, sp = (known.llm_found + 1) / n1, (known.human_cleared + 1) / n0
+        point = clipped((share + sp - 1) / (se + sp - 1))
+        variance = point**2 * se * (1 - se) / n1 + (1 - point) ** 2 * sp * (1 - sp) / n0
+        times = 2 * variance * (z / (se + sp - 1) / half_width) ** 2  # by which n1 and n0 must grow
+        return SitesNeeded(None, max(FEW_KNOWN, math.ceil((n1 + n0) * (times - 1))))
     if known is not None and _at(share, _WITHOUT_END, known, z).half_width > half_width:
         return SitesNeeded(None, _known_needed(share, known, z, half_width / math.sqrt(2)))
     least = _least(lambda sites: _at(share, sites, known, z).half_width <= half_width)
@@ -60,15 +65,6 @@ def _known_needed(share: float, known: Known, z: float, floor: float) -> int:
         return _at(share, _WITHOUT_END, more, z).half_width <= floor
 
     return _least(enough)
-
-
-def _known_for_a_fit(share: float, known: Known, z: float, floor: float) -> int:
-    n1, n0 = known.llm_sites + 2, known.human_sites + 2
-    se, sp = (known.llm_found + 1) / n1, (known.human_cleared + 1) / n0
-    point = clipped((share + sp - 1) / (se + sp - 1))
-    variance = point**2 * se * (1 - se) / n1 + (1 - point) ** 2 * sp * (1 - sp) / n0
-    times = variance * (z / (se + sp - 1) / floor) ** 2  # by which n1 and n0 must grow
-    return max(FEW_KNOWN, math.ceil((n1 + n0) * (times - 1)))
 
 
 def _least(enough: Callable[[int], bool]) -> int:

@@ -12,11 +12,9 @@ number of intervals between rounds since 1970, and `truth` its author: `human` o
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stream.schema.vocabulary import Truth
-
-LABEL_CAP: Final = 40  # characters of a label
 
 _SUFFIX = ".canary.invalid"
 _NAME = re.compile(
@@ -68,5 +66,5 @@ def canary_name(site: str) -> CanaryName | None:
 
 
 def is_label(text: str) -> bool:
-    """Whether this is a valid label: lower-case ASCII letters, digits and dashes, at most LABEL_CAP."""
+    """Whether this is a valid label: lower-case ASCII letters, digits and dashes, at most 40."""
     return _LABEL.fullmatch(text) is not None

@@ -18,7 +18,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 
@@ -95,6 +94,10 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         kept_human and kept_llm: sent pages that the ruleset keeps. Pages of a site agree, so that the intervals of page
         shares are those of `scoring.statistics.shares`, in which whole sites vary.
         """
+        import numpy as np
+
+        from scoring.statistics.shares import share  # it loads numpy, which most rates do not need
+
         shares: dict[str, Interval] = {}
         for truth, name in ((Truth.HUMAN, "fpr"), (Truth.LLM, "tpr")):
             verdicts, pages = self.sites[truth], [_pages(row) for row in self.rounds[truth]]
@@ -106,7 +109,10 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
                 (f"kept_{truth}", [(site.kept, site.sent) for site in pages]),
             ):
                 if any(whole for _, whole in counted):
-                    shares[kind] = _share_of_pages(counted)
+                    hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
+                    pages_of = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
+                    assert pages_of.share is not None and pages_of.low is not None and pages_of.high is not None
+                    shares[kind] = Interval(pages_of.share, pages_of.low, pages_of.high)
         return shares
 
 
@@ -116,12 +122,12 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """
     canaries = [row for row in rows if truth_of(row.site) is not None]
-    chosen = _chosen(row for row in canaries if row.updated_at >= since_ms)
+    over, under_way = _chosen(row for row in canaries if row.updated_at >= since_ms)
     refuse_pooled(canaries)
-    of_truth = {truth: [one_round for one_round in chosen if truth_of(one_round.row.site) == truth] for truth in Truth}
+    every = [*over, *under_way]
     return CanarySummary(
-        sites={truth: dict(Counter(one_round.row.verdict for one_round in of)) for truth, of in of_truth.items()},
-        rounds={truth: [one_round.row for one_round in of if one_round.over] for truth, of in of_truth.items()},
+        sites={truth: dict(Counter(row.verdict for row in every if truth_of(row.site) == truth)) for truth in Truth},
+        rounds={truth: [row for row in over if truth_of(row.site) == truth] for truth in Truth},
         last_at=max((row.updated_at for row in canaries), default=0),
     )
 
@@ -169,14 +175,9 @@ def by_canaries(summary: CanarySummary, sites: Iterable[SiteState] = ()) -> Corr
     return Correction(counts, Remark(RemarkKind.CORRECTED, facts | {"shortened": counts != summary.counts}))
 
 
-class _Round(NamedTuple):
-    row: SiteState
-    over: bool  # finished, or followed by a newer round
-
-
-def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
-    """One round of each label and of each content, see the module."""
-    chosen: list[_Round] = []
+def _chosen(rows: Iterable[SiteState]) -> tuple[list[SiteState], list[SiteState]]:
+    """One round of each label and content, see the module: those that are over or followed, and those under way."""
+    over: list[SiteState] = []
     taken: set[str] = set()
     under_way: list[SiteState] = []
     followed: set[str] = set()
@@ -190,10 +191,10 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
             under_way.append(row)
             followed |= _same(row)
         else:
-            chosen.append(_Round(row, True))
+            over.append(row)
             taken |= _same(row)
     # Without an earlier round, an incomplete one counts as it is.
-    return chosen + [_Round(row, False) for row in under_way if taken.isdisjoint(_same(row))]
+    return over, [row for row in under_way if taken.isdisjoint(_same(row))]
 
 
 def _same(row: SiteState) -> set[str]:
@@ -239,15 +240,3 @@ def _pages(row: SiteState) -> CanaryPages:
         scored=row.scored,
         flagged=row.flagged,
     )
-
-
-def _share_of_pages(counted: Sequence[tuple[int, int]]) -> Interval:
-    """The share of pages in its interval; `counted` are (part, whole) of each site, with any whole > 0."""
-    import numpy as np
-
-    from scoring.statistics.shares import share  # it loads numpy, which most rates do not need
-
-    hits = np.concatenate([np.arange(whole) < part for part, whole in counted])
-    pages = share(hits, np.repeat(np.arange(len(counted)), [whole for _, whole in counted]))
-    assert pages.share is not None and pages.low is not None and pages.high is not None  # pages exist
-    return Interval(pages.share, pages.low, pages.high)

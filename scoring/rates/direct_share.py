@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
-from scoring.estimate.looks import PLACES, ends_of, every_look
+from scoring.estimate.intervals import PLACES, ends_of, every_look
 from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary_counts import CanarySummary
@@ -19,7 +19,7 @@ from stream.schema.records import SiteState
 from stream.schema.vocabulary import Truth
 
 if TYPE_CHECKING:
-    from scoring.estimate.clusters import WeightedSites
+    from scoring.estimate.clusters import Agreement, WeightedSites
     from scoring.estimate.fit import CellCounts, Fit, KnownSites
     from scoring.estimate.reviewed_share import Review
 
@@ -113,7 +113,7 @@ def direct_share(
     wide prior and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
     from scoring.estimate.clusters import Agreement, agreement, of_one_query
-    from scoring.estimate.doubts import doubts, few_clusters, kinds_not_told_apart, missing_data, none_known
+    from scoring.estimate.doubts import doubts, kinds_not_told_apart, missing_data, none_known
     from scoring.estimate.fit import WIDE, KnownSites
     from scoring.estimate.mixture import estimate_share
 
@@ -150,7 +150,7 @@ def direct_share(
     if not untold:
         remarks += doubts(cells, fit)
     if method == ShareState.DIRECT:
-        remarks += [few_clusters(RemarkKind.FEW_CLUSTERS, agree)] if agree.clusters else []
+        remarks += _few_clusters(agree)
         remarks += none_known(whole.known)
         remarks += [Remark.of(RemarkKind.FEW_FOR_A_CHANGE, fewest=FEW_SITES)] if fewest < FEW_SITES else []
     share = DirectShare(
@@ -164,6 +164,11 @@ def direct_share(
     return share, fit
 
 
+def _few_clusters(agree: Agreement) -> list[Remark]:
+    few = Remark.of(RemarkKind.FEW_CLUSTERS, clusters=agree.clusters, unit=agree.unit)
+    return [few] if agree.clusters else []
+
+
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
@@ -174,7 +179,6 @@ def by_review(
     import numpy as np
 
     from scoring.estimate.clusters import WeightedSites, agreement
-    from scoring.estimate.doubts import few_clusters
     from scoring.estimate.reviewed_share import FEWEST_LABELS, reviewed_share
 
     sites, is_llm = WeightedSites.of(rows, definition), review.is_llm(definition)
@@ -182,13 +186,13 @@ def by_review(
     labels = np.array([is_llm.get(row.site, math.nan) for row in sites.rows], dtype=float)
     reviewed = reviewed_share(likely, labels, confidence, sites.weights)
     number = int(np.isfinite(labels).sum())
+    direct = msgspec.structs.replace(direct, labelled=number, drawn=review.drawn)
     place = 1 + any(remark.kind in REASONS for remark in direct.remarks[1:2])  # the headline with its reason
     headline, others = direct.remarks[:place], direct.remarks[place:]
     if reviewed is None:
         added = [Remark.of(RemarkKind.FEW_LABELS, number=number, needed=FEWEST_LABELS)]
         added += [Remark.of(RemarkKind.LABELS_TOO_OLD, labels=review.too_old)] if review.too_old else []
-        remarks = (*headline, *added, *others)
-        return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
+        return msgspec.structs.replace(direct, remarks=(*headline, *added, *others))
     agree = agreement(sites, reviewed.moves)
     ends = ends_of(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
     missing = review.unlabelled  # they may be of either kind
@@ -196,26 +200,23 @@ def by_review(
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [Remark.of(RemarkKind.LABELLED, number=number, at_ms=review.at_ms, until_ms=review.until_ms)]
-    if agree.clusters:
-        added.append(few_clusters(RemarkKind.FEW_CLUSTERS, agree))
+    added += _few_clusters(agree)
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.llm_shares), drawn=review.drawn))
     if high - low > WIDEST:
-        remarks = (*headline, Remark(RemarkKind.REVIEWED_SHARE, facts), *added, *others)
-        return msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, remarks=remarks)
+        by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
+        return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))
     if definition not in BY_LABELS:
         if direct.share is not None and not low <= direct.share <= high:
             added.insert(0, Remark(RemarkKind.CONTRADICTION))
         by_flags, *more = direct.remarks
         added += [Remark(RemarkKind.WITHOUT_LABELS, {**by_flags.facts, "headline": by_flags.kind}), *more]
     facts |= {"sites": direct.scored_sites, "definition": definition}
-    return DirectShare(
+    return msgspec.structs.replace(
+        direct,
         share=round(share, PLACES),
         **ends,
-        labelled=number,
-        drawn=review.drawn,
         method=ShareState.REVIEWED,
-        scored_sites=direct.scored_sites,
         design_effect=round(agree.effect, PLACES),
         remarks=(Remark(RemarkKind.SHARE, facts), *added),
     )

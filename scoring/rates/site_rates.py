@@ -1,9 +1,10 @@
-"""The rate by site verdicts, with all its denominators. Canary sites never count."""
+"""The rate by site verdicts, with all its denominators, and a line with it and the share. Canary sites never count."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any, Self
 
 import msgspec
 
@@ -11,6 +12,7 @@ from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
 from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.rates.canary import is_canary
+from scoring.rates.direct_share import DirectShare
 from scoring.rates.versions import refuse_pooled
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
@@ -66,3 +68,44 @@ def rate_of(
     refuse_pooled(counted)
     without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in counted)
     return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
+
+
+class EstimateLine(DirectShare, frozen=True, kw_only=True):
+    """Output of `estimate`: the share, and the share by site verdicts alone (`judged_...`). Remarks become texts."""
+
+    judged_share: float | None  # llm of classifiable; None without a classifiable site
+    judged_low: float | None
+    judged_high: float | None
+    judged_method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
+    llm: int
+    human: int
+    undecided: int
+    classifiable: int
+    unclassifiable: int
+    sites: int
+    confidence: float
+    judged_remarks: tuple[Remark, ...] = ()
+    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
+    more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
+
+    @classmethod
+    def of(cls, judged: SiteRate, direct: DirectShare, **more: Any) -> Self:
+        """Of both estimates; a larger line has `more` fields."""
+        return cls(
+            **msgspec.structs.asdict(direct),
+            judged_share=judged.rate,
+            judged_low=judged.low,
+            judged_high=judged.high,
+            judged_method=judged.method,
+            llm=judged.llm,
+            human=judged.human,
+            undecided=judged.undecided,
+            classifiable=judged.classifiable,
+            unclassifiable=judged.unclassifiable,
+            sites=judged.sites,
+            confidence=judged.confidence,
+            judged_remarks=judged.remarks,
+            more_sites=judged.more_sites,
+            more_known_sites=judged.more_known_sites,
+            **more,
+        )

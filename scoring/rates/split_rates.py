@@ -25,9 +25,8 @@ from scoring.rates.direct_share import (
     known_sites,
     share_of_rows,
 )
-from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import rate_of
+from scoring.rates.site_rates import EstimateLine, rate_of
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
@@ -86,6 +85,7 @@ class _Whole(NamedTuple):
     share: DirectShare
     fit: Fit | None  # shows how often a kind of site is flagged
     change: ShareChanged | None
+    undated: int
 
 
 def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> list[RateLine]:
@@ -96,26 +96,21 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     `now_ms`. Without rows there is one line, which says so.
     """
     query = query or RateQuery()
-    lines = []
+    settings, now_ms, lines = query.settings, query.now_ms, []
     for versions, of_versions in comparable(rows, query.run):
-        counted, groups = cut_rows(of_versions, query.by, query.cut, query.settings.groups, query.now_ms, query.earlier)
-        whole = _whole(versions, of_versions, counted, query)
-        undated = query.cut.undated(of_versions, query.settings.groups)
-        lines += [_line(group, members, whole, undated, query) for group, members in groups.items()]
+        counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
+        correction = errors_in_force(settings, of_versions, now_ms, counted)
+        known = known_sites(recent_canaries(settings, of_versions, now_ms))
+        share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
+        change = None
+        if fit is not None and not query.by and query.definition == SITES:
+            from scoring.rates.change_alarm import change_of_rows  # it loads numpy
+
+            change = change_of_rows(counted, fit, share.design_effect)
+        undated = query.cut.undated(of_versions, settings.groups)
+        whole = _Whole(versions, counted, correction, share, fit, change, undated)
+        lines += [_line(group, members, whole, query) for group, members in groups.items()]
     return lines
-
-
-def _whole(versions: Versions, rows: Sequence[SiteState], counted: Sequence[SiteState], query: RateQuery) -> _Whole:
-    settings = query.settings
-    correction = errors_in_force(settings, rows, query.now_ms, counted)
-    known = known_sites(recent_canaries(settings, rows, query.now_ms))
-    share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
-    change = None
-    if fit is not None and not query.by and query.definition == SITES:
-        from scoring.rates.change_alarm import change_of_rows  # it loads numpy
-
-        change = change_of_rows(counted, fit, share.design_effect)
-    return _Whole(versions, counted, correction, share, fit, change)
 
 
 def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> DirectShare:
@@ -132,7 +127,7 @@ def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> Dir
     return share
 
 
-def _line(group: str, members: Sequence[SiteState], whole: _Whole, undated: int, query: RateQuery) -> RateLine:
+def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
     share = _share(members, whole, query)
     correction = whole.correction
     judged = rate_of(members, correction.errors, query.settings.confidence, query.half_width)
@@ -150,7 +145,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, undated: int,
         by=query.by,
         group=group,
         without_pages=judged.without_pages or 0,
-        undated=undated,
+        undated=whole.undated,
         mixed=sum(row.mixed for row in members),
         change=whole.change,
         definition=query.definition,

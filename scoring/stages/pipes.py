@@ -15,8 +15,7 @@ from scoring.estimate.fit import KnownSites
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import truth_of
 from scoring.rates.direct_share import share_of_rows
-from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.site_rates import site_rate
+from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth

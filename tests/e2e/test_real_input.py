@@ -113,7 +113,6 @@ def check_console(farm: Farm, rows: Sequence[SiteState], folder: Path) -> None:
     pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/templates", "/health")
 
     async def visit(browser: Browser) -> tuple[list[Answer], list[Answer], Answer]:
-        await browser.open()
         sites = [await browser.get("/site.json", {"site": row.site}) for row in rows[:SITES]]
         return sites, [await browser.get(path) for path in pages], await browser.get("/health.json")
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
-from farmwatch.upkeep.group_repair import repair_groups
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy, repair_groups
 from replay.runs.topology import READS
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, StateChange, Topic, TopicSize, wall_ms
 from stream.log.errors import StreamError

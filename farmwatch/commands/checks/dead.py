@@ -106,8 +106,7 @@ def retry_letters(
     reason: OfReason = "",
     every: All = False,
     again: Annotated[
-        bool,
-        Parameter(negative="", help="Also records that failed three retries, and named dropped letters."),
+        bool, Parameter(negative="", help="Also records that failed three retries, and named dropped letters.")
     ] = False,
     dry_run: DryRun = False,
     json: AsJson = False,

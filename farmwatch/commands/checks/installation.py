@@ -15,7 +15,7 @@ from farmwatch.config.opening import check_log_url, opened
 from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.checks import examine
 from farmwatch.terminal.messages import message, put_json, put_table, put_wrapped
-from farmwatch.upkeep.group_repair import repair_groups
+from farmwatch.upkeep.deleted_groups import repair_groups
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 
@@ -29,8 +29,7 @@ def doctor(
         Parameter(negative="", help="Also what a deployment needs: user, folders, secrets, brokers, metrics, limits."),
     ] = False,
     repair: Annotated[
-        bool,
-        Parameter(negative="", help="First set the lost offsets of groups; only while farmwatch is stopped."),
+        bool, Parameter(negative="", help="First set the lost offsets of groups; only while farmwatch is stopped.")
     ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,

@@ -37,13 +37,7 @@ def forget(
     config = common.load().config
     report = forget_hosts(config, names, message, sure=yes)
     if json:
-        put_json(
-            {
-                "hosts": len(names),
-                "records": report.records,
-                "warc_records": report.warc_records,
-                "gone_at": report.gone_at_ms,
-            }
-        )
+        removed = {"records": report.records, "warc_records": report.warc_records, "gone_at": report.gone_at_ms}
+        put_json({"hosts": len(names), **removed})
     message(report.text(config.crawl.warc_folder))
     return Exit.OK

@@ -29,10 +29,7 @@ def up(
     *,
     role: Annotated[
         list[str] | None,
-        Parameter(
-            help="crawl, measure, judge, score, tally, console, several by commas. Default: all.",
-            negative="",
-        ),
+        Parameter(help="crawl, measure, judge, score, tally, console, several by commas. Default: all.", negative=""),
     ] = None,
     hits: Hits = None,
     allow_private: AllowPrivate = False,

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from cyclopts import App, Parameter
 
 from crawler.warc.pages import ArchivedPage, pages_of
@@ -43,18 +44,21 @@ def show_canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """
     config = common.load().config
     with opened(config) as log:
-        measured = read_canary_lines(log, config, int(time.time() * 1000))
-    _put_sent(config, measured.sent, measured.number, json)
-    if not measured.lines:
+        sent, number, lines = read_canary_lines(log, config, int(time.time() * 1000))
+    if not sent:
+        message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
+    elif not json:
+        _put_sent(config, sent, number)
+    if not lines:
         message("no canary site has come through")
         return Exit.OK
-    for line in measured.lines:
+    for line in lines:
         if json:
             put_json(line.fields())
         else:
             _show(line)
     if not json:
-        print_caveats({line.versions.detector: line.warning for line in measured.lines}, short=True)
+        print_caveats({line.versions.detector: line.warning for line in lines}, short=True)
     return Exit.OK
 
 
@@ -105,7 +109,7 @@ def make_canaries(
     few = False
     for truth, asked in ((Truth.HUMAN, human), (Truth.LLM, llm)):
         if asked:
-            sites, pages = maker.sites(truth), sum(line.truth == truth for line in maker.lines)
+            sites, pages = len(maker.labels[truth]), sum(line.truth == truth for line in maker.lines)
             put(f"{truth}: {counted(sites, 'site')}, {counted(pages, 'page')}")
             few |= sites < CANARY_LEAST
     if few:
@@ -127,12 +131,7 @@ def _pages_of(source: str, common: Common) -> Iterator[Page]:
                 yield capture.page
 
 
-def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:
-    if not sent:
-        message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
-        return
-    if as_json:
-        return
+def _put_sent(config: Config, sent: Sequence[CanarySite], number: int) -> None:
     since = datetime.fromtimestamp(number * config.canary.every_s, UTC).strftime("%Y-%m-%d %H:%M")
     for truth in Truth:
         of_truth = [site for site in sent if site.truth == truth]
@@ -154,14 +153,9 @@ def _show(line: MeasuredCanaries) -> None:
         ("truth", "sites", *verdicts, "pages sent", "measured", "kept", "scored", "flagged"),
         (
             (
-                truth,
-                sum(summary.sites[truth].values()),
+                *(truth, sum(summary.sites[truth].values())),
                 *(summary.sites[truth].get(verdict, 0) for verdict in verdicts),
-                pages.sent,
-                pages.measured,
-                pages.kept,
-                pages.scored,
-                pages.flagged,
+                *msgspec.structs.astuple(pages),
             )
             for truth, pages in summary.pages.items()
         ),

@@ -140,10 +140,7 @@ def _texts(panel: PanelChange, confidence: float) -> list[str]:
     }
     why = [f"{sites} {reason}" for reason, sites in left.items() if sites]
     moved = {"turned to llm": panel.turned_sites, "turned back": panel.turned_back_sites}
-    said += [f"{how}: {_some(sites)}" for how, sites in moved.items() if sites]
+    for how, sites in moved.items():
+        more = f", and {len(sites) - _NAMED} more (--json)" if len(sites) > _NAMED else ""
+        said += [f"{how}: {', '.join(sites[:_NAMED])}{more}"] if sites else []
     return [*said, *([f"not compared: {', '.join(why)}"] if why else [])]
-
-
-def _some(sites: list[str]) -> str:
-    more = f", and {len(sites) - _NAMED} more (--json)" if len(sites) > _NAMED else ""
-    return f"{', '.join(sites[:_NAMED])}{more}"

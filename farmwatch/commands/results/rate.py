@@ -1,4 +1,4 @@
-"""The command `rate`: the present share, split and cut on request, or its history. Read-only."""
+"""The command `rate`: the present share, split and cut on request, its history, or the causes of a change."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.words import line_fields, sentence, sentences, short_judged, text_of
+from farmwatch.share.words import line_fields, sentence, sentences, short_judged, short_share, text_of
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
@@ -96,7 +96,7 @@ def rate(
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
-        return show_change(config, why, run, as_json=json)
+        return _show_change(config, why, run, now_ms, as_json=json)
     if history:
         return _show_history(config, by or "", cut, json, now_ms, run)
     with opened(config) as log:
@@ -126,6 +126,30 @@ def rate(
         message(f"left out: {counted(current.undated, 'site')} without a known search day")
     _warn_unscored(current.counts, run)
     print_caveats(warnings, short=not verbose)
+    return Exit.OK
+
+
+def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: bool) -> Exit:
+    """Print the parts of the change. Raises NotFound if no share was kept since then, or there is none now."""
+    with opened(config) as log:
+        change = change_since(log, config, since, run, now_ms)
+    if as_json:
+        put_json(change.fields())
+        return Exit.OK
+    parts = change.parts
+    put_wrapped(one_line(f"now {short_share(change.now)}"), "  ")
+    interval = ""
+    if parts.before_low is not None and parts.before_high is not None:
+        ends = f"{parts.before_low:.1%} to {parts.before_high:.1%}"
+        interval = f" ({parts.before_confidence:.0%} interval {ends})"
+    put_wrapped(
+        f"{parts.before:.1%}{interval} of {counted(parts.before_sites, 'site')} at {day_time(parts.since)}:"
+        f" {in_points(parts.after - parts.before)} points since",
+        "  ",
+    )
+    for points, what in change.causes():
+        put(f"  {points:>6}  {what}")
+    print_caveats({change.now.detector: change.warning}, short=True)
     return Exit.OK
 
 

@@ -10,9 +10,8 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.share.current_rate import reasons_without_page
+from farmwatch.share.current_rate import reasons_without_page, site_fields
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.site_fields import site_fields
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.rows.site_table import legend, read_sites, ruleset_of
 from scoring.estimate.definitions import SITES

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.doctor.status import DaemonStatus, RoleState, StatusReader
+from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_json
 from scoring.rates.split_rates import RateLine
@@ -71,7 +71,12 @@ def screen(daemon: DaemonStatus) -> list[str]:
         "",
         "role     processes      lag      oldest  per second  left",
     ]
-    lines += [_role(state) for state in daemon.roles]
+    for state in daemon.roles:
+        per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
+        left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
+        oldest = lasting(state.age_s) if state.lag else "-"
+        processes = len(state.members)
+        lines.append(f"{state.role:<9}{processes:>9}{state.lag:>9,}{oldest:>12}{per_s:>12}  {left}")
     lines += ["", *_facts(daemon), ""]
     room = _LINES - len(lines) - 1
     wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in daemon.wrong]
@@ -80,13 +85,6 @@ def screen(daemon: DaemonStatus) -> list[str]:
     lines += [*wrong, "In full, with the remedies: farmwatch doctor"] if wrong else ["Nothing is wrong."]
     shown = map(one_line, lines)
     return [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in shown]
-
-
-def _role(state: RoleState) -> str:
-    per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
-    left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
-    oldest = lasting(state.age_s) if state.lag else "-"
-    return f"{state.role:<9}{len(state.members):>9}{state.lag:>9,}{oldest:>12}{per_s:>12}  {left}"
 
 
 def _facts(state: DaemonStatus) -> Iterator[str]:

@@ -98,8 +98,13 @@ def browse(
     hosts: Sequence[str] = (),
     config: Config | None = None,
     replays: Replays | None = None,
+    *,
+    known: bool = True,
 ) -> Any:
-    """Serve the console of the log at `url`, or of a configuration, and return what `visit(browser)` does."""
+    """Serve the console of the log at `url`, or of a configuration, and return what `visit(browser)` does.
+
+    `known`: the browser has the cookie from the begin on.
+    """
     config = config or load(flags=[f"log.url={url}", f"log.partitions={PARTITIONS}"], environment={}).config
 
     async def served() -> Any:
@@ -107,7 +112,10 @@ def browse(
             port = unused_port()
             server = TestServer(console_of(log, config, folder, port, hosts, replays)[1], port=port)
             async with TestClient(server) as client:
-                return await visit(Browser(client, f"127.0.0.1:{port}"))
+                browser = Browser(client, f"127.0.0.1:{port}")
+                if known:
+                    await browser.open()
+                return await visit(browser)
 
     return asyncio.run(served())
 
@@ -116,7 +124,6 @@ def answer_with(url: str, folder: Path, part: str) -> Any:
     """A part of /answer.json that is found beside the share, once it is there."""
 
     async def visit(browser: Browser) -> Any:
-        await browser.open()
         while not (found := (await browser.get("/answer.json")).json[part]):
             await asyncio.sleep(0.05)
         return found
@@ -128,7 +135,6 @@ def visited(log: str, folder: Path, *paths: str, **query: str) -> list[Answer]:
     """The answers of these paths, with the cookie."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         return [await browser.get(path, query) for path in paths]
 
     answers: list[Answer] = browse(log, folder, visit)

@@ -15,7 +15,7 @@ from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision
+from stream.schema.records import Decision, Hit
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import Committed, Store, driving, hits_of, settings_for
 
@@ -120,3 +120,16 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
     finally:
         stage.close()
     assert caught.value.fatal and not caught.value.retriable and not context.state.changes()
+
+
+def test_imported_hits_are_counted_and_passed_over() -> None:
+    """A hit with an imported page leaves no row; a real hit for the same URL is crawled."""
+    hit = hits_of("http://a.test/1")[0]
+    taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
+    with driving(NOWHERE) as driver:
+        driver.round([taken])
+        assert not any(state.rows for state in driver.store.states)
+        driver.round([hit])
+    sample = driver.metrics.registry.get_sample_value
+    assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 1
+    assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == 1

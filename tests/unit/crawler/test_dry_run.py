@@ -11,9 +11,9 @@ from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
 from crawler.stages.dry_run import DryRun, SitePlan
 from stream.log.sql_state import MemoryState
-from stream.schema.records import Hit
+from stream.schema.records import Decision, Hit
 from tests.support.web.crawl_driver import hits_of
-from tests.support.web.frontier_site import SETTINGS, Site, begun, fail, status
+from tests.support.web.frontier_site import SETTINGS, Site, begun, fail, status, with_hits
 
 NOW = 1_000_000
 A, B = "http://a.test/1", "http://a.test/2"
@@ -158,3 +158,37 @@ def test_an_address_that_is_not_public_is_asked_for_nothing(host: str) -> None:
     assert (guarded.requests, guarded.stopped_why) == ([], "private_address")
     lifted = DryRun(msgspec.structs.replace(SETTINGS, allow_private=True), NOW, None).plan(state, host, hits)
     assert [each.kind for each in lifted.requests] == ["robots"]
+
+
+def test_a_stopped_site_asks_for_nothing() -> None:
+    """An unread decision stops the site in the plan, and the rest is refused with that reason."""
+    site = with_hits(A)
+    stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
+    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", [stop])
+    assert (plan.stopped_why, plan.requests) == ("site_decided", [])
+    assert [(each.url, each.reason) for each in plan.refusals] == [(A, "site_decided")]
+
+
+def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
+    """A starting crawl does not know its last request: an overdue site waits one delay first."""
+    site = with_hits(A)
+    site.now += 60_000
+    plan = plan_of(site)
+    assert (plan.waits_for, plan.requests[0].start_at) == ("begin", site.now + 5000)
+
+
+def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
+    """A resting site is due on the day of its re-visit, and its request is marked conditional."""
+    site = begun(A, refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
+    site.step(headers={"etag": '"x"'})
+    plan = plan_of(site)
+    assert (plan.waits_for, plan.fetched) == ("revisit", 1)
+    assert [(each.url, each.start_at, each.conditional) for each in plan.requests] == [(A, site.now + 86_400_000, True)]
+
+
+def test_the_budget_ends_a_site() -> None:
+    """The page that spends the budget is the last request; the rest is refused for the budget."""
+    site = Site(page_budget=2, use_sitemaps=False)
+    plan = plan_of(site, hits_of(*(f"http://a.test/{n}" for n in range(5))), requests=99)
+    assert [each.kind for each in plan.requests] == ["robots", "page", "page"]
+    assert plan.refused == 3 and {each.reason for each in plan.refusals} == {"budget"}

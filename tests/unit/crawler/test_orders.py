@@ -271,3 +271,11 @@ def test_a_log_that_is_away_is_not_read_as_no_orders(desk: Desk) -> None:
     desk.log.end = away  # type: ignore[method-assign]
     with driving(settings_for("127.0.0.1:1"), orders=orders) as driver, pytest.raises(LogUnavailable):
         driver.round()
+
+
+def test_a_disk_that_cannot_be_asked_pauses_nothing(desk: Desk) -> None:
+    """A folder that is not there yet has no free bytes to compare; a mark of 0 never pauses."""
+    desk.free = None
+    assert not desk.orders().paused
+    desk.free = 0
+    assert not CrawlOrders(desk.log, {"log": Path("/")}, 0, free=lambda _: 0.0).paused

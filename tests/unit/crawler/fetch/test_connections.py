@@ -21,6 +21,7 @@ from crawler.fetch.address_guard import resolved
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult
+from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
@@ -195,3 +196,28 @@ def test_the_limit_is_raised_as_far_as_it_goes(
         room_for(wanted)
     assert [entry["event"] for entry in logs] == ([] if enough else ["few_open_files"])
     assert done == ([] if set_to is None else [(set_to, hard)])
+
+
+def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
+    """Unknown name, no address and no answer have different reasons; each of them may be retried."""
+    dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
+    settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
+    answers = fetch_all(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
+    assert [answer.reason for answer in answers] == ["dns_no_name", "dns_no_address", "dns"]
+    assert all(answer.unreachable and answer.transient and len(answer.requests) == 1 for answer in answers)
+
+
+def test_the_thread_hands_on_its_share(loopback: Web) -> None:
+    """A thread with a quarter of the sites keeps four times the delay, and its jobs are deferred."""
+    loopback.routes["a.test/"] = page("x")
+    thread = FetchThread(Fetcher(settings_for(loopback.target, address_delay_s=10.0)))
+    try:
+        thread.share(0.25)
+        thread.submit({1: job_for("http://a.test/")})
+        done: list[ClaimResult] = []
+        while not done:
+            done = thread.collect()
+        answer = done[0].answer
+    finally:
+        thread.close()
+    assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000

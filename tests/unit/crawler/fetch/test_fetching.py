@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 import zstandard
 
-from crawler.fetch.jobs import FetchResult
+from crawler.errors import NoContact
+from crawler.fetch.fetcher import Fetcher
+from crawler.fetch.jobs import FetchResult, RequestKind
+from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
-from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from
+from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
 from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -222,3 +225,16 @@ def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
     loopback.routes["a.test/"] = raw(HEAD + f"X-Robots-Tag: {tags}\r\n\r\n<html>".encode())
     answer = fetch(loopback.target, "http://a.test/")
     assert answer.opt_out == ["header:noai"] and len(answer.headers["x-robots-tag"]) <= 1000
+
+
+def test_a_table_of_addresses_allows_no_other(loopback: Web) -> None:
+    """Under resolve_to the guard refuses IP literals too: only addresses of the table are reached."""
+    loopback.routes["a.test/robots.txt"] = redirect("http://169.254.169.254/latest/meta-data/")
+    answer = fetch(loopback.target, job_for("http://a.test/robots.txt", RequestKind.ROBOTS))
+    assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address")
+
+
+def test_no_fetcher_without_a_contact() -> None:
+    """A fetcher without a contact is refused."""
+    with pytest.raises(NoContact):
+        Fetcher(CrawlSettings())

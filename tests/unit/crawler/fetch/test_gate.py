@@ -112,3 +112,9 @@ def test_a_start_counts_from_when_the_request_is_sent() -> None:
 
     asyncio.run(main())
     assert sent == [("quick", 201.0), ("slow", 202.0), ("last", 203.0)]
+
+
+def test_the_gate_keeps_the_larger_delay() -> None:
+    """A request with a longer delay than the one before it waits that long from the other's start."""
+    time = Time()
+    assert time.starts(time.gate(), ("a", 1.0, 0.0), ("a", 30.0, 0.0), ("a", 1.0, 0.0)) == [100.0, 130.0, 160.0]

@@ -7,7 +7,7 @@ import gzip
 import pytest
 import zstandard
 
-from crawler.fetch.jobs import REDIRECTED, RequestKind
+from crawler.fetch.jobs import REDIRECTED, Capture, RequestKind
 from crawler.fetch.response_headers import KEPT_HEADERS
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.fetching import HTML, fetch, job_for
@@ -101,3 +101,11 @@ def test_sitemaps_are_inspected_as_errors_only(loopback: Web) -> None:
         loopback.routes["a.test/x"] = said("challenge", 403)
         answer = fetch(loopback.target, job_for(URL, kind), inspector=FakeInspector())
         assert answer.outcome is (FetchOutcome.NO_PAGE if kind is RequestKind.SITEMAP else FetchOutcome.FAILED)
+
+
+def test_the_archive_gets_an_inspected_error(loopback: Web) -> None:
+    """The body on the wire is captured as that of a page is."""
+    loopback.routes["a.test/x"] = said("challenge", 403)
+    captures: list[Capture] = []
+    fetch(loopback.target, URL, tap=captures.append, inspector=FakeInspector())
+    assert [(one.status, one.body) for one in captures] == [(403, said("challenge").body)]

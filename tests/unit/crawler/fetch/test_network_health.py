@@ -149,3 +149,8 @@ def test_a_site_without_robots_txt_has_not_failed() -> None:
             watch.note(gone, LATER_MS, has_answered=True)
         watch.summarise(LATER_MS, last=True)
     assert [(event["event"], event["total"]) for event in logged] == [("fetches_failed", 1)]
+
+
+def test_a_router_that_denies_all_names_is_an_outage() -> None:
+    """ "No such name" for every name counts as an outage, like names that no nameserver resolves."""
+    assert failed(5, known=True, reason="dns_no_name").is_down(LATER_MS + 10_000)

@@ -159,3 +159,11 @@ def test_whatever_was_sent_can_be_kept(text: str, cap: int) -> None:
     assert kept.encode().decode() == kept and len(kept) <= cap
     assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in kept)
     assert clean(kept, cap) == kept
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "none", "binary, 8bit", "text/html", "identity", ",", "utf-8," * 9])
+@pytest.mark.parametrize("body", [b"<p>\x0bwords</p>", NOISE, b"\0", b""])
+def test_a_word_that_is_no_coding_says_nothing(encoding: str, body: bytes) -> None:
+    """Any body under such a header is the body as sent, also one with control bytes."""
+    for size in (0, 1, 7):
+        assert inflated(encoding, body, size) == (body, False)

@@ -164,3 +164,21 @@ def test_what_is_past_is_forgotten() -> None:
     places.begin("d", ("a",), now)
     places.ask("x", "d", ("a",), now)
     assert len(places) == 2
+
+
+def test_a_stall_costs_each_host_one_more_way() -> None:
+    """After a pause of ten seconds, each host is deferred at most once more, and none waits long."""
+    places = Spacing(0.0, 1.0, BORN)
+    crowd = Crowd(places)
+    halted = {f"h{number}" for number in range(20, 30)}
+    crowd.late_s = lambda host: float(30 - int(host[1:])) if host in halted and crowd.sent_away[host] == 1 else 0.0
+    crowd.run([(BORN, f"h{number}", "d", ("a",)) for number in range(100)])
+    assert len(crowd.starts) == 100 and max(crowd.sent_away.values()) <= 2 and crowd.most_waiting <= 4
+
+
+def test_one_that_comes_early_is_told_the_same() -> None:
+    """A host that asks before its place gets the same time again; no other place moves."""
+    places = Spacing(0.0, 10.0, BORN)
+    assert places.ask("x", "x", ("a",), BORN) == BORN + 10
+    assert [places.ask("y", "y", ("a",), BORN + second) for second in range(3)] == [BORN + 20] * 3
+    assert places.ask("z", "z", ("a",), BORN) == BORN + 30

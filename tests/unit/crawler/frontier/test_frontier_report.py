@@ -216,3 +216,14 @@ def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tri
     newest = {page.url: page.reason for page in site.pages}
     assert len(newest) == 3 and {line.url: line.reason for line in report.urls} == newest
     assert failure["reason"] in newest.values()
+
+
+def test_a_list_is_no_longer_than_asked_for() -> None:
+    """A limit bounds each list, and None shows all; the sums always cover all sites."""
+    site = Site()
+    for number in range(30):
+        site.hits(*hits_of(f"http://s{number:02}.test/"))
+    site.now += 1
+    assert [line.site for line in report_of(site, 2).oldest_due] == ["s00.test", "s01.test"]
+    assert len(report_of(site, None).oldest_due) == 30
+    assert report_of(site, 2).sites["active"] == 30

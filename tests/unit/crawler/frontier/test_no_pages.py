@@ -286,3 +286,15 @@ def test_pages_like_the_answer_to_the_probe_are_soft_404s() -> None:
         *(("0", "no_page", "soft_404"), ("1", "fetched", ""), ("", "fetched", ""), ("2", "no_page", "soft_404"))
     ]
     assert site.pages[0].body == b"packed" and site.row.fetched == 2
+
+
+def test_a_probe_that_the_site_answers_as_missing_compares_nothing() -> None:
+    """A site with status 404 has no soft 404s."""
+    site = probed("0")
+    site.step(outline=b"gone")
+    assert outcomes(site.pages) == [("0", "fetched", "")]
+
+
+def test_without_an_inspector_no_site_is_probed() -> None:
+    """Then the requests are those of before."""
+    assert with_hits("0", use_sitemaps=False).walk() == ["/robots.txt", "/0"]

@@ -8,6 +8,7 @@ import pytest
 
 from crawler.fetch.jobs import RequestKind
 from crawler.frontier.rows import CLOCK_KEY, ClockRow, SiteRow, pack, revisit_prefix, site_key
+from crawler.frontier.stored_times import believed
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status
 
 HOUR_MS, DAY_MS, YEAR_MS = 3_600_000, 86_400_000, 365 * 86_400_000
@@ -126,3 +127,17 @@ def test_many_sites_are_checked_in_steps() -> None:
         site.check_times()
         left.append(sum((due or 0) > site.now + MINUTE_MS for _, due in site.committed.rows.values()))
     assert left[0] > left[1] > left[2] == left[3] == 0
+
+
+def test_robots_txt_is_read_again_by_the_right_clock() -> None:
+    """A text that was read a year ahead is valid for a day from now on."""
+    site = begun("0", use_sitemaps=False)
+    true_ms = site.now
+    at(site, true_ms + YEAR_MS).step()
+    at(site, true_ms + 10_000)
+    assert site.row.robots_until <= site.now + DAY_MS
+
+
+def test_nothing_is_believed_beyond_its_rule() -> None:
+    """A time in the past, and 0, which means none, stay."""
+    assert [believed(stored, 1000, 5.0) for stored in (0, 900, 3000, 9000)] == [0, 900, 3000, 6000]

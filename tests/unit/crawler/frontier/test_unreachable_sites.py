@@ -123,3 +123,12 @@ def test_an_excused_failure_is_no_attempt() -> None:
         assert site.row.parked_why == "connection"
         assert site.step().kind is kind
     assert [page.outcome for page in site.pages] == ["fetched"] and site.row.page_requests == 1
+
+
+@pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection"])
+def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
+    """A silent site is retried, robots.txt like pages, and the last reason is kept."""
+    site = with_hits("1")
+    site.step(**fail("connection"))
+    assert len(site.walk(**fail(reason))) == 2
+    assert (site.row.stopped, site.pages[0].reason) == (reason, reason)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawler.fetch.response_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 
 
@@ -123,3 +124,15 @@ def test_no_page_raises(body: bytes, header: str) -> None:
 def test_hostile_heads_cost_no_more_than_their_length(piece: bytes) -> None:
     """A head full of unclosed tags is read in linear time."""
     assert opt_outs({}, piece * (2_000_000 // len(piece)), "farmwatch") == []
+
+
+def test_wide_characters_without_a_mark() -> None:
+    """UTF-16 that only the header declares is read as well."""
+    body = "<meta name=robots content=noai>".encode("utf-16-le")
+    assert opt_outs({}, body, "farmwatch", (), "utf-16-le") == ["meta:noai"]
+
+
+def test_a_name_binds_within_its_own_field() -> None:
+    """A robot's name applies to its own X-Robots-Tag field only, although several fields are stored as one text."""
+    fields = [("X-Robots-Tag", "otherbot: noindex, nofollow"), ("x-robots-tag", "noai"), ("X-Robots-Tag", "noimageai")]
+    assert opt_outs(kept_headers(fields), b"", "farmwatch") == ["header:noai", "header:noimageai"]

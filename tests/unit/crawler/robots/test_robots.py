@@ -224,3 +224,8 @@ def test_the_work_of_a_match_is_bounded() -> None:
     assert not RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/")
     assert explain(_ALL + more, "farmwatch", "https://a.example/").why is DecisionReason.TOO_COSTLY
     assert RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/robots.txt")
+
+
+def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
+    """A text is parsed once per version while it is in the cache."""
+    assert _parsed(RobotsShelf("farmwatch", size=2), "aabacabA") == "abcbA"

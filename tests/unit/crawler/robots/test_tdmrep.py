@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -101,3 +102,20 @@ def test_no_file_raises(body: bytes, location: str) -> None:
     TdmRep.parse(body).reserves("https://a.example/x?y")
     for rule in ({"location": location, "tdm-reservation": 1}, [location], location):
         TdmRep.parse(json.dumps([rule]).encode()).reserves("https://a.example/x?y")
+
+
+def test_a_file_is_read_once_and_others_push_it_out() -> None:
+    """The same text gives the same parsed rules, and the cache is bounded."""
+    text = json.dumps(_RULES).encode()
+    first = TdmRep.parse(text)
+    assert TdmRep.parse(bytes(bytearray(text))) is first
+    for number in range(1000):
+        TdmRep.parse(b'{"location": "/%d", "tdm-reservation": 1}' % number)
+    again = TdmRep.parse(text)
+    assert again is not first and again.rules == first.rules
+    worst = json.dumps([{"location": "\u00e9*" * 9 + "\U0001f600"}] * 1000, ensure_ascii=False).encode()[: 64 * 1024]
+    tracemalloc.start()
+    rules = TdmRep.parse(worst)
+    kept_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert rules.rules and kept_bytes < 1.5 * 2**20

@@ -328,3 +328,20 @@ def test_queries_are_read_in_three_forms() -> None:
     assert [line.number for line in bad] == [3, 4, 5]
     objects, bad = read_queries([b'{"query": "garden", "query_id": 7}\n', b'{"query": 5}\n', b"{\n"])
     assert (objects, [line.number for line in bad]) == ([Query("7", "garden")], [2, 3])
+
+
+def test_sources_do_not_share_their_records(log: Log) -> None:
+    """Sources do not share parks; an unreadable record counts as none."""
+    desk = _desk(log, lambda _: SourceBusy("429"), tries=1)
+    desk.run(QUERIES[:1])
+    assert Ledger(log, "mojeek").usage.park_level == 0
+    log.append([Output(CONTROL, 0, b"search/mojeek", b"\xc1"), Output(CONTROL, 0, b"other", b"x")])
+    assert Ledger(log, "mojeek").usage.day_used == 0
+
+
+def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log) -> None:
+    """If the first result page is answered and the second refused, the results of the first are kept."""
+    script: list[SourceAnswer | Exception] = [answer(_brave()), SourceRefused("moved")]
+    desk = _desk(log, lambda _: script.pop(0), pages=2)
+    summary = desk.run(QUERIES[:1])
+    assert (summary.ended, len(desk.hits())) == ("moved", 2)

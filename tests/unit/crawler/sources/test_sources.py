@@ -364,6 +364,10 @@ def test_a_source_without_what_it_needs_says_where_it_belongs() -> None:
     ):
         with pytest.raises(MissingKey, match=said):
             open_source(SearchSettings(json_http={"mine": MINE}), name, {})
+    unnamed = SearchSettings(brave=BraveSettings(key_env=""), mojeek=MojeekSettings(key_env=""))
+    for name in ("brave", "mojeek"):
+        with pytest.raises(MissingKey, match=f"{name}.key_file"):
+            open_source(unnamed, name, ENVIRONMENT)
     with pytest.raises(SourceError, match="file, searxng, brave, mojeek, marginalia, commoncrawl"):
         settings_for(SearchSettings(), "bing")
 
@@ -386,3 +390,15 @@ def test_mojeek_says_which_limit_is_spent(said: str, renewed: float) -> None:
     with pytest.raises(QuotaSpent) as told:
         Mojeek(MojeekSettings(), "key").results(reply, 1)
     assert told.value.wait_s == renewed - at_s
+
+
+def test_retry_after_is_what_a_busy_source_asked_for() -> None:
+    """Retry-After is read as seconds or a date; without the header it is none."""
+    for header, wait_s in (
+        ({"Retry_After": "17"}, 17.0),
+        ({"Retry_After": "Thu, 01 Jan 1970 00:17:20 GMT"}, 40.0),
+        ({}, None),
+    ):
+        with pytest.raises(SourceBusy) as raised:
+            _open("brave").results(_answer(b"", 429, **header), 1)
+        assert raised.value.wait_s == wait_s

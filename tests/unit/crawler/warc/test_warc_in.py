@@ -22,6 +22,7 @@ from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.warc.reader import BLOCK_CAP_BYTES, WarcFault, WarcRecord, records_of
 from stream.schema.records import Page
+from tests.support.web.inspecting import FakeInspector
 
 SETTINGS = CrawlSettings()
 NOW_MS = 1_800_000_000_000
@@ -358,3 +359,61 @@ def test_no_damage_breaks_the_reader(damage: list[tuple[int, bytes]], packed: bo
     assert isinstance(found[0], WarcRecord) and found[0].url == "http://first.test/"
     assert all(isinstance(one, WarcRecord | WarcFault) for one in found)
     assert isinstance(read(bytes(data))[0], ArchivedPage)
+
+
+def test_a_file_in_one_gzip_member_is_read() -> None:
+    """A whole archive in one gzip member, against the standard, is read: some tools write it."""
+    assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+@pytest.mark.parametrize("over", [0, 5, 33])
+def test_a_record_that_reaches_beyond_the_kept_bytes_joins_no_others(pack: Callable[[bytes], bytes], over: int) -> None:
+    """Each page that is read has its own bytes only, is whole, and those before and behind the gap are all there."""
+    bodies = [b"<p>" + b"%06d " % number * 30_000 for number in range(60)]
+    good = [record(http(body), url=f"http://{number}.test/") for number, body in enumerate(bodies)]
+    liar = record(http(), Content_Length=str(BLOCK_CAP_BYTES + 5 * len(good[30]) + over))
+    data = FIRST + liar + b"".join(good) + record(http(), Content_Length="40") + LAST
+    found = read(pack(data))
+    pages = {one.page.url: one.page for one in found if isinstance(one, ArchivedPage)}
+    bodies_read = {url: body_of(page) for url, page in pages.items()}
+    assert bodies_read.pop("http://first.test/") == bodies_read.pop("http://last.test/") == HTML
+    assert all(body == bodies[int(url[7:-6])] for url, body in bodies_read.items())
+    assert not any(page.truncated for page in pages.values())
+    lost = [number for number in range(60) if f"http://{number}.test/" not in bodies_read]
+    assert lost == list(range(lost[0], lost[-1] + 1)) and len(lost) <= 7
+    faults = [one.offset for one in found if isinstance(one, Skipped)]
+    cut = data.index(b"WARC-Target-URI: http://%d.test/" % lost[0])
+    expected = [len(FIRST), data.rindex(b"WARC/1.1", 0, cut), data.rindex(b"WARC/1.1", 0, -len(LAST))]
+    assert faults == (expected if pack is bytes else [0, 0, 0])
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.1 2000 OK", "HTTP/1.1 20 OK", "HTTP/1.1 OK", "200 OK", "FTP/1.1 200 OK"])
+def test_what_is_no_status_line(head: str) -> None:
+    """A block without a status is a broken record."""
+    offsets, urls = faults_and_pages(record(head.encode() + b"\r\n\r\n" + HTML))
+    assert (offsets, urls) == ([0], [])
+
+
+@pytest.mark.parametrize(
+    ("block", "outcome", "reason"),
+    [
+        (http(), "fetched", ""),
+        (http(b"<p>no page: parked"), "no_page", "parked"),
+        (http(b"<p>no page: challenge", status="503 Wait"), "no_page", "challenge"),
+        (http(b"<p>no page: blocked", status="403 No"), "no_page", "blocked"),
+        (http(b"<p>no page: soft_404", status="500 Oops"), "", "http_500"),
+        (http(b"<p>no page: blocked", status="404 None"), "", "http_404"),
+        (http(b"<p>oops", status="403 No"), "", "http_403"),
+        (http(b"{}", "Content-Type: application/json", status="403 No"), "", "http_403"),
+        (http(b"\0", TYPE, "Content-Encoding: gzip", status="403 No"), "", "http_403"),
+    ],
+)
+def test_an_inspector_says_what_is_no_page(block: bytes, outcome: str, reason: str) -> None:
+    """As in the crawl, also of errors that show why; an error that does not is skipped with its status."""
+    (found,) = read(record(block), inspector=FakeInspector())
+    if outcome:
+        assert isinstance(found, ArchivedPage) and (found.page.outcome, found.page.reason) == (outcome, reason)
+        assert body_of(found.page) == block.partition(b"\r\n\r\n")[2]
+    else:
+        assert isinstance(found, Skipped) and (found.reason, found.is_fault) == (reason, False)

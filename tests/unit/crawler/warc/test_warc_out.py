@@ -347,3 +347,22 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
     assert_clean(finished(folder))
     found = {one.headers["WARC-Target-URI"] for one in read_all(finished(folder)) if one.kind == "response"}
     assert {f"http://a.test/page?{number}" for number in settled} <= found
+
+
+def test_another_reader_reads_the_same(tmp_path: Path) -> None:
+    """FastWARC, with its own HTTP parser, confirms every digest and reads chunked bodies whole."""
+    warc = pytest.importorskip("fastwarc.warc")
+    body = gzip.compress(HTML)
+    headers = [(b"Content-Encoding", b"gzip"), (b"Transfer-Encoding", b"chunked"), (b"Content-Type", b"text/html")]
+    with writing(tmp_path) as archive:
+        for one in (capture(), capture(1, headers=headers, body=body, via="http://a.test/"), capture(2, status=304)):
+            archive(one)
+    found = []
+    with finished(tmp_path)[0].open("rb") as stream:
+        for record in warc.ArchiveIterator(stream, parse_http=False, strict_mode=True):
+            assert record.verify_block_digest()
+            if record.record_type == warc.WarcRecordType.response:
+                record.parse_http()
+                assert record.verify_payload_digest()
+                found.append((record.headers["WARC-Target-URI"], record.http_headers.status_code, record.reader.read()))
+    assert found == [("http://a.test/page?0", 200, HTML), ("http://a.test/page?1", 200, body)]

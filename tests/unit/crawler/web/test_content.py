@@ -206,3 +206,9 @@ def test_hostile_markup_costs_no_more_than_its_length(piece: bytes) -> None:
     """Two megabytes of unclosed tags give no links in linear time (a quadratic pattern would take hours)."""
     body = piece * (2_000_000 // len(piece))
     assert len(list(internal_links(body, "utf-8", "https://a.example/"))) <= 1
+
+
+def test_a_truncated_body_may_end_within_a_character() -> None:
+    """A cut character does not turn UTF-8 into windows-1252."""
+    body = "für Bä".encode()[:-1]
+    assert charset_of("", body, truncated=True) == "utf-8"

@@ -50,3 +50,9 @@ def test_the_reach_is_said_in_words() -> None:
         "each host that matches",
         "this host",
     ]
+
+
+@pytest.mark.parametrize("name", ["*.example.com", "a*.example.com", "*.x.shop.co.uk", "*.me.blogspot.com", "com"])
+def test_a_pattern_within_a_domain_is_not(name: str) -> None:
+    """A pattern below a registrable domain may match anything; a plain name is not a pattern."""
+    assert not is_boundless(name)

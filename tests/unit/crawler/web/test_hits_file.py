@@ -342,3 +342,16 @@ def test_every_line_is_a_hit_or_a_broken_line(kinds: list[bool]) -> None:
     hits, bad = read(("url,rank\n" + "".join(rows)).encode())
     assert [hit.rank for hit in hits] == [n for n, good in enumerate(kinds, 1) if good]
     assert [line.number for line in bad] == [n + 1 for n, good in enumerate(kinds, 1) if not good]
+
+
+def test_two_urls_on_a_line_of_a_list_are_reported() -> None:
+    """They are no URL with a space; one with a space in its path is."""
+    hits, bad = read(b"http://a.example/a b\nhttp://a.example/1 https://a.example/2\n")
+    assert [hit.url for hit in hits] == ["http://a.example/a b"] and [line.number for line in bad] == [2]
+
+
+def test_a_url_is_no_header() -> None:
+    """A URL of a list that has the word url between commas does not begin a table."""
+    urls = ["http://a.example/1", "http://a.example/2,url,x", "http://a.example/?a=|url|"]
+    hits, bad = read("\n".join(urls).encode())
+    assert [hit.url for hit in hits] == urls and not bad

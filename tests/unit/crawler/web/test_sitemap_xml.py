@@ -154,3 +154,9 @@ def test_nothing_is_expanded_or_fetched() -> None:
 def test_hostile_files_cost_no_more_than_their_length(piece: str) -> None:
     """A megabyte of one piece of markup has no entry, and takes linear time (a quadratic reader would take hours)."""
     assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)))) == []
+
+
+def test_pages_and_files_in_one() -> None:
+    """A file that has pages and further files gives both."""
+    text = f"<urlset><sitemap><loc>{ONE}</loc></sitemap><url><loc>{TWO}</loc></url></urlset>"
+    assert read(text) == SitemapFile(pages=(TWO,), files=(ONE,))

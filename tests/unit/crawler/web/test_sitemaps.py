@@ -144,3 +144,11 @@ def test_which_sitemaps_are_asked_for_first() -> None:
     assert first_sitemaps(["https://b.example/x"] * 50, origin, 3) == ["https://a.example/sitemap.xml"]
     assert first_sitemaps([], origin, 3) == ["https://a.example/sitemap.xml"]
     assert first_sitemaps(["x" * 5000], origin, 3) == ["https://a.example/sitemap.xml"]
+
+
+def test_an_index_that_lists_itself_leads_nowhere() -> None:
+    """An index lists each other file once, and never itself."""
+    entries = "".join(f"<sitemap><loc>https://a.example/maps/{n % 3}.xml</loc></sitemap>" for n in range(9))
+    index = f"<sitemapindex><sitemap><loc>{_URL}</loc></sitemap>{entries}</sitemapindex>"
+    found = read_sitemap(index.encode(), _URL, 10**6)
+    assert found.files == tuple(f"https://a.example/maps/{n}.xml" for n in range(3)) and found.pages == ()

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import (
+    fetch_id,
     hit_url,
     host_of,
     is_skipped,
     normalise,
     origin_of,
+    page_id,
     port_of,
     site_of,
     twin_of,
@@ -119,3 +121,9 @@ def test_ports_of_other_protocols_are_no_web(port: int) -> None:
 def test_registrable_domains(host: str, domain: str) -> None:
     """Public suffixes, private ones included, separate owners; IP literals and single labels are their own domain."""
     assert registrable_domain(host) == domain
+
+
+def test_fetch_ids_tell_visits_apart() -> None:
+    """A visit has a constant id; another visit to the URL has another id."""
+    assert fetch_id("http://a.example/", 1) == fetch_id("http://a.example/", 1)
+    assert fetch_id("http://a.example/", 1) != fetch_id("http://a.example/", 2) != page_id("http://a.example/")

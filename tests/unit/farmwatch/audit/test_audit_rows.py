@@ -20,8 +20,7 @@ from farmwatch.share.words import short_judged
 from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
-from scoring.rates.estimate_line import EstimateLine
-from scoring.rates.site_rates import site_rate
+from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of

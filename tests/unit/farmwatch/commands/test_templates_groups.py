@@ -40,7 +40,6 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
     """/templates.json is the list of the command; a site leads to those that share its template."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         asked = ("/templates.json", "/templates", "/site?site=z.example", "/site.json?site=a.example")
         return [await browser.get(path) for path in (*asked, "/templates?id=2", "/templates?id=3")]
 

@@ -26,7 +26,7 @@ def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
         posts = [await browser.post(path, {"order": "pause"}) for path in ACTIONS]
         return [*wrong, *posts, *[await browser.get(path) for path in gets]]
 
-    answers = browse(finished, tmp_path, visit)
+    answers = browse(finished, tmp_path, visit, known=False)
     assert {answer.status for answer in answers} == {401}
     assert not any("kept.example" in answer.text for answer in answers)
 
@@ -38,7 +38,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(finished: str, tmp_pa
         query = {"token": TOKEN, "verdict": "llm"}
         return await browser.get("/sites", query), await browser.get("/sites")
 
-    let_in, page = browse(finished, tmp_path, visit)
+    let_in, page = browse(finished, tmp_path, visit, known=False)
     assert (let_in.status, let_in.headers["Location"]) == (303, "/sites?verdict=llm")
     cookie = let_in.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "token" not in cookie.split(";")[0].split("=")[1]
@@ -52,7 +52,6 @@ def test_unknown_hosts_are_refused(finished: str, tmp_path: Path, headers: dict[
     """A name that leads to the console's address (DNS rebinding) gets no page, even with the cookie."""
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         return await browser.get("/sites", headers=headers)
 
     assert browse(finished, tmp_path, visit, hosts=["console.example"]).status == status
@@ -70,7 +69,6 @@ def test_a_page_of_another_origin_can_do_nothing(finished: str, tmp_path: Path, 
     """A form without the console's Origin is refused, and so is one with it that lacks the console's field."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         headers = {} if origin is None else {"Origin": origin}
         form = {"order": "pause"}
         return [await browser.post("/crawl/pause", form, headers), await browser.post("/crawl/pause", form)]
@@ -85,7 +83,7 @@ def test_every_answer_lets_nothing_run_or_load(finished: str, tmp_path: Path) ->
         stranger = await browser.get("/sites")
         return [stranger, await browser.open(), await browser.get("/sites"), await browser.get("/no")]
 
-    for answer in browse(finished, tmp_path, visit):
+    for answer in browse(finished, tmp_path, visit, known=False):
         policy = answer.headers["Content-Security-Policy"]
         sources = {source for rule in policy.split("; ") for source in rule.split()[1:]}
         assert policy.startswith("default-src 'none'; script-src 'self'") and sources == {"'none'", "'self'"}
@@ -110,7 +108,6 @@ def test_two_consoles_of_a_machine_keep_their_cookies(finished: str, tmp_path: P
     """Browsers send a host's cookies to all of its ports: the one of another console changes nothing."""
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         other = Access("another token", "127.0.0.1", 1, ()).let_in().cookies
         ((name, morsel),) = other.items()
         browser.keep(name, morsel.value)
@@ -123,7 +120,6 @@ def test_what_no_browser_sends_is_refused(finished: str, tmp_path: Path) -> None
     """Forms and fields of other shapes are 400 or without effect, not an error of the console."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         sent = {"Origin": f"http://{browser.host}", "Content-Type": "application/x-www-form-urlencoded"}
         no_part = {**sent, "Content-Type": "multipart/form-data"}
         forms = [
@@ -155,7 +151,7 @@ def test_the_token_leads_on_to_what_was_asked_for(finished: str, tmp_path: Path)
         wrong = await browser.post("/token", {"token": "no", "where": places[0]})
         return [asked, told, wrong, *sent]
 
-    asked, told, wrong, right, *elsewhere = browse(finished, tmp_path, visit)
+    asked, told, wrong, right, *elsewhere = browse(finished, tmp_path, visit, known=False)
     kept = 'name="where" value="/sites?verdict=llm"'
     assert kept in asked.text and kept in wrong.text and right.headers["Location"] == "/sites?verdict=llm"
     assert told.status == 401 and "was not sent" in told.text

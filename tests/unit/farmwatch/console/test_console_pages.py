@@ -92,7 +92,6 @@ def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp
     ).config
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         return await browser.get("/answer.json")
 
     answer = browse(finished, tmp_path, visit, config=config)
@@ -111,7 +110,6 @@ def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
     """Whatever characters the fields of the address have."""
 
     async def visit(browser: Browser) -> Answer:
-        await browser.open()
         page = await browser.get("/sites", {"search": "%41#&verdict=llm+"})
         (twin,) = re.findall(r'href="(/sites\.json[^"]*)"', page.text)
         return await browser.get(html.unescape(twin))
@@ -123,7 +121,6 @@ def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> 
     """The page says so in words; its twin too."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         (tmp_path / "console.sqlite").unlink()
         return [await browser.get("/sites"), await browser.get("/sites.json")]
 
@@ -150,7 +147,6 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
         log.append([Output(SITES, partition_of(r.site, PARTITIONS), r.site.encode(), encode(r)) for r in rows])
 
     async def visit(browser: Browser) -> list[list[dict[str, Any]]]:
-        await browser.open()
         found = []
         for query in (
             {},
@@ -192,7 +188,6 @@ def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:
         log.append([Output(SITES, 0, SITE.encode(), encode(SiteState(id=SITE, site=SITE)))])
 
     async def visit(browser: Browser) -> list[list[str]]:
-        await browser.open()
         screens, after = [], ""
         while True:
             got = (await browser.get("/site.json", {"site": SITE, "after": after})).json
@@ -289,7 +284,6 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
     """The first form pauses it, as `farmwatch crawl pause` does; the second learns that it was paused already."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         pause = await browser.form("/crawl", why=HOSTILE, order="pause")
         done = [await browser.post("/crawl/pause", pause) for _ in range(2)]
         said = await browser.get("/crawl", {"already": "1"})
@@ -307,7 +301,6 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
     """As `farmwatch exclude`; a pattern that reaches beyond one domain and a name that is none change nothing."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         form = await browser.form("/crawl", order="exclude", why="owner")
         names = ["WWW.Example.com", "b.example.com", "*.com", "a b"]
         done = [await browser.post("/crawl/exclude", {**form, "name": name}) for name in names]
@@ -330,7 +323,6 @@ def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Pa
             log.append([dead_letter(Message(HITS, 0, offset, SITE.encode(), b"{", {}, 0), "crawl", error, 1, run)])
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         page = await browser.get("/letters")
         drop = await browser.form("/letters", order="drop", stage="crawl", run="", reason="KeyError")
         return [page, await browser.post("/letters", drop), await browser.get("/letters.json")]

@@ -34,7 +34,6 @@ def test_a_letter_is_shown_as_the_command_shows_it(farmwatch: Runner, url: str, 
     """The group leads to its newest letter; the twin is `dead show --json`; no byte of a record becomes markup."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         pages = [await browser.get("/letters")]
         for letter in ("0/1", "0/2"):
             pages += [await browser.get(path, {"id": letter}) for path in ("/letter", "/letter.json")]
@@ -54,7 +53,6 @@ def test_a_letter_is_settled_alone(farmwatch: Runner, url: str, tmp_path: Path) 
     """One letter is retried or dropped, and the others stay open. A second tab sees its state and no form."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         orders = (("0/0", "drop"), ("0/0", "retry"), ("0/1", "retry"), ("0/9", "drop"), ("1", "drop"))
         forms = [await browser.form("/letter?id=0/0", id=letter, order=order) for letter, order in orders]
         return [*[await browser.post("/letter", form) for form in forms], await browser.get("/letter?id=0/0")]
@@ -71,7 +69,6 @@ def test_a_letter_that_is_not_there_is_said(url: str, tmp_path: Path) -> None:
     """An unknown place is 404; no place, or one beyond all numbers of the log, is 400."""
 
     async def visit(browser: Browser) -> list[int]:
-        await browser.open()
         return [(await browser.get("/letter", {"id": text})).status for text in ("0/7", "99/0", "", "0/" + "9" * 5000)]
 
     assert browse(url, tmp_path, visit) == [404, 404, 400, 400]

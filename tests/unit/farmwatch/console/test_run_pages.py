@@ -39,11 +39,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWo
 
 
 def visit_console(world: CutoverWorld, folder: Path, visit: Any, replays: Replays | None = None) -> Any:
-    async def known(browser: Browser) -> Any:
-        await browser.open()
-        return await visit(browser)
-
-    return browse(world.config.log.url, folder, known, config=world.config, replays=replays)
+    return browse(world.config.log.url, folder, visit, config=world.config, replays=replays)
 
 
 class Begun(Replays):
@@ -143,10 +139,7 @@ def test_of_two_cutovers_from_one_page_one_is_told(world: CutoverWorld, tmp_path
     assert (moved.status, late.status, back.status) == (303, 409, 303) and "another run became live" in late.text
     assert [run["run"] for run in after["runs"] if run["state"] == "live"] == ["kept"]
     assert [run["run"] for run in last["runs"] if run["state"] == "live"] == ["first"]
-    assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [
-        ("first", "stricter"),
-        ("kept", "stricter"),
-    ]
+    assert [(move["to_run"], move["why"]) for move in last["cutovers"]] == [("first", "stricter"), ("kept", "stricter")]
     assert Control(world.log).cutovers[0].why == "stricter"
 
 
@@ -229,7 +222,6 @@ def test_a_host_is_forgotten_after_its_name_was_typed_twice(finished: str, tmp_p
     """A slip removes nothing; otherwise the page says when it is done, and the host is on no page."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         form = await browser.form("/crawl", host=SITE)
         slip = await browser.post("/crawl/forget", {**form, "again": "other.example"})
         there = await browser.get("/site", {"site": SITE})

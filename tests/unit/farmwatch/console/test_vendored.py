@@ -23,7 +23,6 @@ def test_static_files_need_no_token_and_others_are_not_served(finished: str, tmp
     """Every file that a template names is there; a path that leads elsewhere is not."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         page = (await browser.get("/answer")).text
         named = [part.partition('"')[0] for part in page.split('"/static/')[1:]]
         found = [await browser.get(f"/static/{name}") for name in named]

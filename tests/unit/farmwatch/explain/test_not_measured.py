@@ -146,7 +146,6 @@ def test_the_console_says_it_too(tmp_path: Path) -> None:
     row, urls, pages, _ = CASES["failed for good"]
 
     async def visit(browser: Browser) -> list[Answer]:
-        await browser.open()
         return [await browser.get("/page.json", {"url": url}) for url in (URL, f"{URL}/never")]
 
     failed, unknown = browse(crawled(tmp_path, row, urls, pages), tmp_path, visit)

@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.doubts import Unlike, doubts, find_unlike
+from scoring.estimate.doubts import doubts, find_unlike
 from scoring.estimate.fit import CellCounts, KnownSites
-from scoring.estimate.remarks import RemarkKind
+from scoring.estimate.remarks import Remark, RemarkKind
 from tests.support.sizes import LONG
 from tests.unit.scoring.estimate.test_mixture import HUMAN, NOTHING, canaries, cells, drawn, fitted, web
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 DRAWS = 30 if LONG else 4
 
 
-def unlike(counts: CellCounts, known: KnownSites) -> Unlike | None:
+def unlike(counts: CellCounts, known: KnownSites) -> Remark | None:
     """The finding for the fit of these sites."""
     return find_unlike(counts, fitted(counts, known))
 
@@ -28,8 +28,9 @@ def test_sites_unlike_the_known_ones_are_named() -> None:
     rng = np.random.default_rng(15)
     known = canaries(rng)
     found = unlike(web(rng, 2000, 0.3, HUMAN, (15.0, 9.0))[0], known)
-    assert found is not None and found.kind == "LLM"
-    assert abs(found.here - 0.62) < 0.05 and abs(found.known - 0.79) < 0.05
+    assert found is not None
+    wanted = {"here": pytest.approx(0.62, abs=0.05), "known": pytest.approx(0.79, abs=0.05)}
+    assert found.facts == {"kind": "LLM", **wanted}
     quiet = [(web(rng, 300, 0.2)[0], canaries(rng)) for _ in range(DRAWS)]
     assert [unlike(*one) for one in quiet] == [None] * DRAWS
 
@@ -38,7 +39,7 @@ def test_a_kind_that_scatters_more_is_unlike() -> None:
     """Human sites with the flagged mean of the known ones, but of which a few are flagged often, are reported."""
     rng = np.random.default_rng(2)
     found = unlike(web(rng, 2000, 0.3, (0.15, 3.0))[0], canaries(rng, 200))
-    assert found is not None and found.kind == "human"
+    assert found is not None and found.facts["kind"] == "human"
 
 
 def test_both_kinds_flagged_unlike_the_known_ones_are_reported() -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
-from scoring.estimate.intervals import Z95
-from scoring.estimate.looks import TIGHTEST_AT, every_look
+from scoring.estimate.intervals import TIGHTEST_AT, Z95, every_look
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import find_change
 from scoring.rates.direct_share import direct_share

@@ -13,10 +13,9 @@ from farmwatch.share.words import line_fields
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import RemarkKind
 from scoring.rates.cuts import Cut
-from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.groups import SPLITS
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import rate_of
+from scoring.rates.site_rates import EstimateLine, rate_of
 from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
